@@ -1,0 +1,122 @@
+//! A fabric for members that live in one memory.
+
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, Promises, Region, Token, ViewMemory, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::memory::{Row, RowWriter};
+
+/// Bytes that are carried at a time. A multiple of 8, so that cells stay whole.
+const CHUNK: usize = 256;
+
+/// Completions that may wait to be polled.
+const TOKENS: usize = 16;
+
+/// How a member's writes reach its peers.
+pub enum Way {
+    /// They read the very same row: the store is the write, and a post has nothing to do.
+    Shared,
+    /// Each has a copy of the row, and a post brings it up to date.
+    Copied {
+        /// The own row, to read what is sent.
+        row: Row<'static>,
+        /// The copies, in rank order.
+        copies: [RowWriter<'static>; crate::group::MEMBERS],
+    },
+}
+
+/// One member's end of the fabric.
+pub struct Local {
+    way: Way,
+    tokens: heapless::Deque<Token, TOKENS>,
+    /// Lists that were posted.
+    pub posts: u64,
+}
+
+impl Local {
+    /// A fabric in which everything arrives at once.
+    pub const fn new(way: Way) -> Self {
+        Self { way, tokens: heapless::Deque::new(), posts: 0 }
+    }
+
+    fn carry(&self, to: Rank, write: &Write) -> Option<()> {
+        let Way::Copied { row, copies } = &self.way else {
+            return Some(());
+        };
+        if write.source.region != Region::ROW || write.target.region != Region::ROW {
+            return None;
+        }
+        let copy = copies.get(to.index())?;
+        let mut buffer = [0; CHUNK];
+        let mut done = 0_usize;
+        while done < write.length {
+            let part = buffer.get_mut(..write.length.wrapping_sub(done).min(CHUNK))?;
+            row.read(write.source.offset.checked_add(done)?, part).ok()?;
+            copy.apply(write.target.offset.checked_add(done)?, part).ok()?;
+            done = done.checked_add(part.len())?;
+        }
+        Some(())
+    }
+}
+
+impl Fabric for Local {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        let promises = Promises::all();
+        Capabilities {
+            promises: match self.way {
+                Way::Shared => promises,
+                Way::Copied { .. } => promises.difference(Promises::SHARED),
+            },
+            writes_max: 8,
+            write_bytes_max: 1 << 20,
+            guard_bytes_max: 64,
+        }
+    }
+
+    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+
+    fn ready(&self, _: ViewId, _: Rank) -> bool {
+        true
+    }
+
+    fn cut(&mut self, _: ViewId, _: Rank) {}
+
+    fn retire(&mut self, _: ViewId) -> bool {
+        true
+    }
+
+    fn post(
+        &mut self,
+        _: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        if let Some(token) = token {
+            self.tokens.push_back(token).map_err(|_| ErrorKind::QueueFull)?;
+        }
+        for write in writes {
+            self.carry(to, write).ok_or(ErrorKind::OutOfRange)?;
+        }
+        self.posts = self.posts.saturating_add(1);
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        self.tokens.pop_front().map(Event::Completed)
+    }
+
+    fn wake(&mut self, _: ViewId, _: Rank) {}
+
+    fn arm(&mut self) -> bool {
+        true
+    }
+
+    fn disarm(&mut self) {}
+
+    fn observe_barrier(&self) {}
+}

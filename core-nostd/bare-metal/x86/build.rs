@@ -1,0 +1,10 @@
+//! Tells the linker that there is no operating system and no C library under this image.
+
+fn main() {
+    let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default();
+    println!("cargo:rerun-if-changed=link.ld");
+    println!("cargo:rustc-link-arg-bins=-T{folder}/link.ld");
+    for argument in ["-nostartfiles", "-nostdlib", "-static", "-no-pie", "-Wl,--build-id=none"] {
+        println!("cargo:rustc-link-arg-bins={argument}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Three members of a group on a bare x86 machine: no operating system, no C library, no heap.
+//!
+//! Built with the host target's own `core`, so that it needs no download.
+
+#![no_std]
+#![no_main]
+
+mod boot;
+mod libc;
+mod machine;
+
+use core::panic::PanicInfo;
+use tramontane_bare_workload::{self as workload, Console};
+
+/// What the image lends to everything that runs in it.
+const STACK_BYTES: usize = 256 * 1024;
+
+/// QEMU's status is 33 for a success and 35 for a failure: never one of its own.
+const PASSED: u32 = 16;
+const FAILED: u32 = 17;
+
+/// Where the boot code arrives.
+#[unsafe(no_mangle)]
+extern "C" fn start() -> ! {
+    let mut serial = machine::Serial;
+    let passed = workload::run("x86", &mut serial);
+    serial.line("done");
+    machine::exit(if passed { PASSED } else { FAILED })
+}
+
+/// Links only if nobody can get here: the function that it calls does not exist.
+#[panic_handler]
+fn panic(_: &PanicInfo) -> ! {
+    unsafe extern "C" {
+        fn a_panic_is_reachable() -> !;
+    }
+    // SAFETY: an image with this call does not link, so it is never made.
+    unsafe { a_panic_is_reachable() }
+}

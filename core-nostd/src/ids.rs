@@ -1,0 +1,171 @@
+//! Newtypes for everything that is counted or named, so that no bare integer crosses a module.
+//!
+//! Counts are 64 bits wide (requirement ORD-4): at a thousand million a second they last for centuries.
+//! Arithmetic on them saturates. A saturated count stops its group; a wrapped one would confuse it.
+
+/// Declares a newtype over an unsigned integer with the few operations that ids need.
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident($integer:ty)) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+        #[repr(transparent)]
+        pub struct $name(pub $integer);
+
+        impl $name {
+            /// The first of its kind.
+            pub const ZERO: Self = Self(0);
+
+            /// The number itself.
+            #[must_use]
+            pub const fn get(self) -> $integer {
+                self.0
+            }
+
+            /// The one after this, or this again at the end of the range.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0.saturating_add(1))
+            }
+        }
+
+        impl core::fmt::Display for $name {
+            fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                core::fmt::Display::fmt(&self.0, out)
+            }
+        }
+    };
+}
+
+id! {
+    /// The lasting name of a node, the same in every view.
+    NodeId(u32)
+}
+id! {
+    /// A member's place in the view's ordered member list, from zero.
+    Rank(u16)
+}
+id! {
+    /// The id of a view. Ids rise; a fixed membership is one view for ever.
+    ViewId(u64)
+}
+id! {
+    /// A subgroup's place in the configuration's list, from zero. The same at every member.
+    SubgroupId(u16)
+}
+id! {
+    /// A sender's place in its subgroup's ordered sender list, from zero (ORD-1).
+    SenderRank(u16)
+}
+id! {
+    /// A turn of every sender of a subgroup, from zero (ORD-1).
+    Round(u64)
+}
+id! {
+    /// A sequence number: the place of (round `k`, sender `s` of `S`) in the delivery order is `k*S + s`.
+    Place(u64)
+}
+id! {
+    /// A count of places: `n` says that places `0` to `n - 1` are done (ORD-1). It only grows.
+    Frontier(u64)
+}
+id! {
+    /// A count of messages in one sender's ring, nulls left out; message `p` lies in slot `p mod window`.
+    Position(u64)
+}
+id! {
+    /// The index of a slot in a ring, from zero, below the window.
+    Slot(u32)
+}
+id! {
+    /// A moment, in nanoseconds since any fixed one. The core never asks for it: it is told.
+    Time(u64)
+}
+
+impl Rank {
+    /// The rank as an index into a list of members.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        index_from_u16(self.0)
+    }
+}
+
+impl SubgroupId {
+    /// The id as an index into the list of subgroups.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        index_from_u16(self.0)
+    }
+}
+
+impl SenderRank {
+    /// The rank as an index into a list of senders.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        index_from_u16(self.0)
+    }
+}
+
+impl Time {
+    /// The moment `nanoseconds` after this one.
+    #[must_use]
+    pub const fn after(self, nanoseconds: u64) -> Self {
+        Self(self.0.saturating_add(nanoseconds))
+    }
+
+    /// Nanoseconds from `earlier` to this moment; zero if it is not earlier.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+// A `usize` that cannot hold a slot index would make the conversions below lossy.
+const _: () = assert!(usize::BITS >= u32::BITS, "addresses of 32 bits or more are needed");
+
+/// Widens without loss; `From` is not const yet.
+#[allow(clippy::as_conversions)]
+#[must_use]
+pub(crate) const fn index_from_u16(value: u16) -> usize {
+    value as usize
+}
+
+/// Widens without loss: the assertion above holds.
+#[allow(clippy::as_conversions)]
+#[must_use]
+pub(crate) const fn index_from_u32(value: u32) -> usize {
+    value as usize
+}
+
+/// Widens without loss: no supported target has addresses of more than 64 bits.
+#[allow(clippy::as_conversions)]
+#[must_use]
+pub(crate) const fn u64_from_index(value: usize) -> u64 {
+    value as u64
+}
+
+/// Narrows, or gives nothing where the value does not fit.
+#[allow(clippy::as_conversions)]
+#[must_use]
+pub(crate) const fn u16_from_index(value: usize) -> Option<u16> {
+    if value <= 0xffff { Some(value as u16) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_saturate_and_never_wrap() {
+        assert_eq!(Round(u64::MAX).next(), Round(u64::MAX));
+        assert_eq!(Rank(u16::MAX).next(), Rank(u16::MAX));
+        assert_eq!(Time(5).since(Time(9)), 0);
+        assert_eq!(Time(u64::MAX).after(1), Time(u64::MAX));
+    }
+
+    #[test]
+    fn an_index_too_large_for_a_rank_is_refused() {
+        assert_eq!(u16_from_index(0xffff), Some(0xffff));
+        assert_eq!(u16_from_index(0x1_0000), None);
+    }
+}

@@ -1,0 +1,209 @@
+//! What a group is made of, and every way in which a description of one can be wrong.
+
+use super::{MEMBERS_MAX, MESSAGE_MAX, SUBGROUPS_MAX, WINDOW_MAX};
+use crate::ids::{NodeId, Rank};
+
+/// A group: its members in rank order, and its subgroups. The core's one configuration type.
+///
+/// Every member must be given the same group; [`Layout::digest`](super::Layout::digest) tells.
+#[derive(Clone, Copy, Debug)]
+pub struct Group<'c> {
+    /// The members, in rank order. No id twice.
+    pub members: &'c [NodeId],
+    /// The subgroups. They may overlap in any way.
+    pub subgroups: &'c [Subgroup<'c>],
+}
+
+/// A subgroup: one delivery order among some members, fed by some of them.
+#[derive(Clone, Copy, Debug)]
+pub struct Subgroup<'c> {
+    /// The members, by rank in the view. No rank twice.
+    pub members: &'c [Rank],
+    /// The members that send, in sender order (ORD-1). A subset; it may be empty.
+    pub senders: &'c [Rank],
+    /// Slots a sender has (`w` in Spindle II-C).
+    pub window: u32,
+    /// The largest payload, in bytes (`m`). Zero is allowed: every message is then empty.
+    pub message_max: u32,
+    /// Whether delivery waits for stability.
+    pub delivery: Delivery,
+}
+
+/// When a message is handed to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Delivery {
+    /// In one order at all members, once every member has it (ORD-2, ORD-3).
+    Ordered,
+    /// On receipt, in each sender's own order only (DEL-3; Spindle IV-F, the DDS's first level).
+    Unordered,
+}
+
+/// What is wrong with a group. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum LayoutError {
+    /// The group has no members.
+    NoMembers = 1,
+    /// More members than [`MEMBERS_MAX`].
+    TooManyMembers = 2,
+    /// A node id stands twice.
+    DuplicateMember = 3,
+    /// The group has no subgroups.
+    NoSubgroups = 4,
+    /// More subgroups than [`SUBGROUPS_MAX`].
+    TooManySubgroups = 5,
+    /// A subgroup has no members.
+    EmptySubgroup = 6,
+    /// A subgroup names a rank that the group does not have, or one twice.
+    BadSubgroupMember = 7,
+    /// A sender is not a member of its subgroup, or stands twice.
+    SenderOutsideSubgroup = 8,
+    /// A window of zero slots.
+    ZeroWindow = 9,
+    /// A window above [`WINDOW_MAX`].
+    WindowTooLarge = 10,
+    /// A message above [`MESSAGE_MAX`].
+    MessageTooLarge = 11,
+    /// A row would be larger than this machine can address.
+    RowTooLarge = 12,
+}
+
+impl LayoutError {
+    /// The stable number of this error.
+    #[allow(clippy::as_conversions)]
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+impl core::fmt::Display for LayoutError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::NoMembers => "the group has no members",
+            Self::TooManyMembers => "the group has more than 1024 members",
+            Self::DuplicateMember => "a node id stands twice in the group",
+            Self::NoSubgroups => "the group has no subgroups",
+            Self::TooManySubgroups => "the group has more than 1024 subgroups",
+            Self::EmptySubgroup => "a subgroup has no members",
+            Self::BadSubgroupMember => "a subgroup names an unknown rank, or one twice",
+            Self::SenderOutsideSubgroup => "a sender is not a member of its subgroup, or stands twice",
+            Self::ZeroWindow => "the window is 0: a sender needs at least one slot",
+            Self::WindowTooLarge => "the window is above 1048576 slots",
+            Self::MessageTooLarge => "the largest message is above 268435456 bytes",
+            Self::RowTooLarge => "a row would be larger than this machine can address",
+        })
+    }
+}
+
+impl core::error::Error for LayoutError {}
+
+/// Walks a slice in a `const fn`, where `for` and indexing are not to be had.
+macro_rules! each {
+    ($item:pat in $slice:expr, $body:block) => {{
+        let mut rest = $slice;
+        while let [$item, tail @ ..] = rest {
+            rest = tail;
+            $body
+        }
+    }};
+}
+pub(super) use each;
+
+/// Whether `ranks` holds `rank`.
+pub(super) const fn contains(ranks: &[Rank], rank: Rank) -> bool {
+    each!(member in ranks, {
+        if member.0 == rank.0 {
+            return true;
+        }
+    });
+    false
+}
+
+impl Group<'_> {
+    /// Checks everything that does not need sizes.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub const fn check(&self) -> Result<(), LayoutError> {
+        if self.members.is_empty() {
+            return Err(LayoutError::NoMembers);
+        }
+        if self.members.len() > MEMBERS_MAX {
+            return Err(LayoutError::TooManyMembers);
+        }
+        let mut members = self.members;
+        while let [first, tail @ ..] = members {
+            each!(other in tail, {
+                if other.0 == first.0 {
+                    return Err(LayoutError::DuplicateMember);
+                }
+            });
+            members = tail;
+        }
+        if self.subgroups.is_empty() {
+            return Err(LayoutError::NoSubgroups);
+        }
+        if self.subgroups.len() > SUBGROUPS_MAX {
+            return Err(LayoutError::TooManySubgroups);
+        }
+        each!(subgroup in self.subgroups, {
+            if let Err(error) = subgroup.check(self.members.len()) {
+                return Err(error);
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Subgroup<'_> {
+    const fn check(&self, group_size: usize) -> Result<(), LayoutError> {
+        if self.members.is_empty() {
+            return Err(LayoutError::EmptySubgroup);
+        }
+        let mut members = self.members;
+        while let [first, tail @ ..] = members {
+            if first.index() >= group_size {
+                return Err(LayoutError::BadSubgroupMember);
+            }
+            if contains(tail, *first) {
+                return Err(LayoutError::BadSubgroupMember);
+            }
+            members = tail;
+        }
+        let mut senders = self.senders;
+        while let [first, tail @ ..] = senders {
+            if !contains(self.members, *first) {
+                return Err(LayoutError::SenderOutsideSubgroup);
+            }
+            if contains(tail, *first) {
+                return Err(LayoutError::SenderOutsideSubgroup);
+            }
+            senders = tail;
+        }
+        if self.window == 0 {
+            return Err(LayoutError::ZeroWindow);
+        }
+        if self.window > WINDOW_MAX {
+            return Err(LayoutError::WindowTooLarge);
+        }
+        if self.message_max > MESSAGE_MAX {
+            return Err(LayoutError::MessageTooLarge);
+        }
+        Ok(())
+    }
+
+    /// Whether the member of that rank belongs to this subgroup.
+    #[must_use]
+    pub const fn has_member(&self, rank: Rank) -> bool {
+        contains(self.members, rank)
+    }
+
+    /// Whether the member of that rank sends in this subgroup.
+    #[must_use]
+    pub const fn has_sender(&self, rank: Rank) -> bool {
+        contains(self.senders, rank)
+    }
+}

@@ -1,0 +1,33 @@
+//! A digest of a layout: members that disagree on it are told before the first write.
+//!
+//! FNV-1a over 64 bits. It guards against mistakes, not against forgery.
+
+/// The digest so far.
+#[derive(Clone, Copy)]
+pub(super) struct Digest(u64);
+
+impl Digest {
+    pub(super) const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    /// Takes in eight bytes, lowest first.
+    pub(super) const fn with(self, value: u64) -> Self {
+        let mut digest = self.0;
+        let mut rest: &[u8] = &value.to_le_bytes();
+        while let [byte, tail @ ..] = rest {
+            digest = (digest ^ widen(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            rest = tail;
+        }
+        Self(digest)
+    }
+
+    pub(super) const fn get(self) -> u64 {
+        self.0
+    }
+}
+
+#[allow(clippy::as_conversions)]
+const fn widen(byte: u8) -> u64 {
+    byte as u64
+}

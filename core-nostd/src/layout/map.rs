@@ -1,0 +1,309 @@
+//! The memory map: where everything lies in a row, and how much of everything there is.
+
+use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
+use super::digest::Digest;
+use super::{BLOCK, CACHE_LINE, ROW_MAX, SLOT_ALIGN, SLOT_HEADER};
+use crate::ids::{Rank, SenderRank, SubgroupId, index_from_u32, u16_from_index, u64_from_index};
+
+/// The version of the row format. It is part of the digest: programs that differ in it do not meet.
+const FORMAT: u64 = 1;
+
+/// A cell of a subgroup's control block. All cells of an ordered one share a cache line (BAT-4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ControlCell {
+    /// The received frontier: a count of places.
+    Received,
+    /// The delivered frontier: a count of places.
+    Delivered,
+    /// Rounds that the row's owner used while it had declared silence (NUL-5).
+    Silent,
+    /// In an unordered subgroup: messages of this sender that the row's owner has consumed (DEL-3).
+    Consumed(SenderRank),
+}
+
+impl ControlCell {
+    /// Bytes from the start of the control block.
+    #[must_use]
+    pub const fn offset(self) -> usize {
+        match self {
+            Self::Received => 0,
+            Self::Delivered => 8,
+            Self::Silent => 16,
+            Self::Consumed(sender) => sender.index().saturating_mul(8),
+        }
+    }
+}
+
+/// Where a ring lies in its row and how its slots are cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RingShape {
+    /// Bytes from the start of the row. A multiple of [`CACHE_LINE`].
+    pub offset: usize,
+    /// Bytes from one slot to the next. A multiple of [`SLOT_ALIGN`].
+    pub stride: usize,
+    /// Slots of the ring; at least one.
+    pub slots: u32,
+    /// The largest payload, in bytes. At most `stride - SLOT_HEADER`.
+    pub capacity: u32,
+}
+
+/// How long each slice of a node's private state must be (see [`State`](crate::node::State)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateSizes {
+    /// Subgroups that the node belongs to.
+    pub subgroups: usize,
+    /// Senders of all those subgroups, added up.
+    pub senders: usize,
+    /// Members of all those subgroups, added up.
+    pub members: usize,
+    /// Other members of all those subgroups, added up.
+    pub links: usize,
+    /// Subgroups that the node sends in; each needs an outbox of `window` ready flags.
+    pub outboxes: usize,
+    /// Ready flags of all those outboxes, added up.
+    pub ready: usize,
+}
+
+/// A checked group with its memory map.
+///
+/// ```
+/// use tramontane_core::ids::{NodeId, Rank};
+/// use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+///
+/// const MEMBERS: [NodeId; 2] = [NodeId(7), NodeId(9)];
+/// const RANKS: [Rank; 2] = [Rank(0), Rank(1)];
+/// const GROUP: Group<'static> = Group {
+///     members: &MEMBERS,
+///     subgroups: &[Subgroup {
+///         members: &RANKS,
+///         senders: &RANKS,
+///         window: 100,
+///         message_max: 10_240,
+///         delivery: Delivery::Ordered,
+///     }],
+/// };
+/// // At compile time, as a partition does it:
+/// const LAYOUT: Layout<'static> = match Layout::new(GROUP) {
+///     Ok(layout) => layout,
+///     Err(_) => panic!("the group is wrong"),
+/// };
+/// const ROW_BYTES: usize = LAYOUT.row_bytes(Rank(0));
+/// assert_eq!(ROW_BYTES, 128 + 128 + 1_025_664);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Layout<'c> {
+    group: Group<'c>,
+}
+
+/// Rounds up to a multiple of `align`, a power of two.
+const fn round_up(value: usize, align: usize) -> usize {
+    value.saturating_add(align.saturating_sub(1)) & !align.saturating_sub(1)
+}
+
+impl<'c> Layout<'c> {
+    /// Checks a group and lays it out. Time grows with the square of the members.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with the group.
+    pub const fn new(group: Group<'c>) -> Result<Self, LayoutError> {
+        if let Err(error) = group.check() {
+            return Err(error);
+        }
+        let layout = Self { group };
+        let mut rank = Rank::ZERO;
+        while rank.index() < group.members.len() {
+            if layout.row_bytes(rank) > ROW_MAX {
+                return Err(LayoutError::RowTooLarge);
+            }
+            rank = rank.next();
+        }
+        Ok(layout)
+    }
+
+    /// The group that was laid out.
+    #[must_use]
+    pub const fn group(&self) -> &Group<'c> {
+        &self.group
+    }
+
+    /// How many members the group has.
+    #[must_use]
+    pub const fn members(&self) -> usize {
+        self.group.members.len()
+    }
+
+    /// The row of a member, in bytes; a multiple of [`BLOCK`]. Saturates where it cannot be addressed.
+    #[must_use]
+    pub const fn row_bytes(&self, owner: Rank) -> usize {
+        let mut bytes = BLOCK;
+        each!(subgroup in self.group.subgroups, {
+            bytes = bytes.saturating_add(share_bytes(subgroup, owner));
+        });
+        bytes
+    }
+
+    /// Where a subgroup's control block starts in a member's row, if the member belongs to it.
+    #[must_use]
+    pub const fn control_offset(&self, owner: Rank, subgroup: SubgroupId) -> Option<usize> {
+        let mut offset = BLOCK;
+        let mut id = SubgroupId::ZERO;
+        each!(candidate in self.group.subgroups, {
+            if id.0 == subgroup.0 {
+                return if candidate.has_member(owner) { Some(offset) } else { None };
+            }
+            offset = offset.saturating_add(share_bytes(candidate, owner));
+            id = id.next();
+        });
+        None
+    }
+
+    /// The ring of a sender in a subgroup, if it is one.
+    #[must_use]
+    pub const fn ring(&self, owner: Rank, subgroup: SubgroupId) -> Option<RingShape> {
+        let Some(control) = self.control_offset(owner, subgroup) else {
+            return None;
+        };
+        let Some(group) = self.subgroup(subgroup) else {
+            return None;
+        };
+        if !group.has_sender(owner) {
+            return None;
+        }
+        Some(RingShape {
+            offset: control.saturating_add(control_bytes(group)),
+            stride: slot_stride(group),
+            slots: group.window,
+            capacity: group.message_max,
+        })
+    }
+
+    /// A subgroup by its id.
+    #[must_use]
+    pub const fn subgroup(&self, id: SubgroupId) -> Option<&'c Subgroup<'c>> {
+        let mut at = SubgroupId::ZERO;
+        each!(subgroup in self.group.subgroups, {
+            if at.0 == id.0 {
+                return Some(subgroup);
+            }
+            at = at.next();
+        });
+        None
+    }
+
+    /// A member's place in a subgroup's sender list, if it is there.
+    #[must_use]
+    pub const fn sender_rank(&self, owner: Rank, subgroup: SubgroupId) -> Option<SenderRank> {
+        let Some(group) = self.subgroup(subgroup) else {
+            return None;
+        };
+        let mut at = 0_usize;
+        each!(sender in group.senders, {
+            if sender.0 == owner.0 {
+                return match u16_from_index(at) {
+                    Some(rank) => Some(SenderRank(rank)),
+                    None => None,
+                };
+            }
+            at = at.saturating_add(1);
+        });
+        None
+    }
+
+    /// All rows of one view, in bytes: what each node maps or registers for it. A view change holds two
+    /// views' worth at once (SMC-1).
+    #[must_use]
+    pub const fn view_bytes(&self) -> usize {
+        let mut bytes = 0_usize;
+        let mut rank = Rank::ZERO;
+        while rank.index() < self.members() {
+            bytes = bytes.saturating_add(self.row_bytes(rank));
+            rank = rank.next();
+        }
+        bytes
+    }
+
+    /// How much private state a member needs.
+    #[must_use]
+    pub const fn state_sizes(&self, owner: Rank) -> StateSizes {
+        let mut sizes =
+            StateSizes { subgroups: 0, senders: 0, members: 0, links: 0, outboxes: 0, ready: 0 };
+        each!(subgroup in self.group.subgroups, {
+            if subgroup.has_member(owner) {
+                sizes.subgroups = sizes.subgroups.saturating_add(1);
+                sizes.senders = sizes.senders.saturating_add(subgroup.senders.len());
+                sizes.members = sizes.members.saturating_add(subgroup.members.len());
+                sizes.links =
+                    sizes.links.saturating_add(subgroup.members.len().saturating_sub(1));
+            }
+            if subgroup.has_sender(owner) {
+                sizes.outboxes = sizes.outboxes.saturating_add(1);
+                sizes.ready = sizes.ready.saturating_add(index_from_u32(subgroup.window));
+            }
+        });
+        sizes
+    }
+
+    /// A number that two layouts share only if they are the same: format, members, subgroups, sizes.
+    #[must_use]
+    pub const fn digest(&self) -> u64 {
+        let mut digest = Digest::new().with(FORMAT).with(u64_from_index(self.members()));
+        each!(member in self.group.members, {
+            digest = digest.with(widen_u32(member.0));
+        });
+        each!(subgroup in self.group.subgroups, {
+            digest = digest
+                .with(u64_from_index(subgroup.members.len()))
+                .with(u64_from_index(subgroup.senders.len()))
+                .with(widen_u32(subgroup.window))
+                .with(widen_u32(subgroup.message_max))
+                .with(match subgroup.delivery {
+                    Delivery::Ordered => 0,
+                    Delivery::Unordered => 1,
+                });
+            each!(rank in subgroup.members, {
+                digest = digest.with(u64_from_index(rank.index()));
+            });
+            each!(rank in subgroup.senders, {
+                digest = digest.with(u64_from_index(rank.index()));
+            });
+        });
+        digest.get()
+    }
+}
+
+/// Bytes from one slot to the next: payload, length and counter, on a multiple of 16 (SMC-1).
+const fn slot_stride(subgroup: &Subgroup<'_>) -> usize {
+    round_up(index_from_u32(subgroup.message_max).saturating_add(SLOT_HEADER), SLOT_ALIGN)
+}
+
+/// The control block of a subgroup, in bytes.
+const fn control_bytes(subgroup: &Subgroup<'_>) -> usize {
+    match subgroup.delivery {
+        Delivery::Ordered => BLOCK,
+        Delivery::Unordered => {
+            let cells = round_up(subgroup.senders.len().saturating_mul(8), BLOCK);
+            if cells == 0 { BLOCK } else { cells }
+        }
+    }
+}
+
+/// What one subgroup takes in a member's row, in bytes; a multiple of [`BLOCK`].
+const fn share_bytes(subgroup: &Subgroup<'_>, owner: Rank) -> usize {
+    if !subgroup.has_member(owner) {
+        return 0;
+    }
+    let control = control_bytes(subgroup);
+    if !subgroup.has_sender(owner) {
+        return control;
+    }
+    let ring = slot_stride(subgroup).saturating_mul(index_from_u32(subgroup.window));
+    control.saturating_add(round_up(ring, BLOCK))
+}
+
+#[allow(clippy::as_conversions)]
+const fn widen_u32(value: u32) -> u64 {
+    value as u64
+}
+
+// The ring follows the control block, so the block's multiple must do for the ring's line.
+const _: () = assert!(BLOCK.is_multiple_of(CACHE_LINE));

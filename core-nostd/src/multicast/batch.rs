@@ -1,0 +1,329 @@
+//! What an upcall is handed: an iterator over messages that lie in their senders' rings.
+
+use super::order::Order;
+use super::state::SenderState;
+use crate::ids::{Frontier, Place, Rank, Round, SenderRank, SubgroupId, u64_from_index};
+use crate::layout::Delivery;
+use crate::memory::{Ring, Row};
+use crate::smc::{LENGTH_OF_NULL, SlotCounter};
+
+/// A delivered message. The payload is lent until the upcall returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Its place in the delivery order, the same at every member. Places of nulls are left out.
+    pub place: Place,
+    /// Who sent it: the rank in the sender list.
+    pub sender: SenderRank,
+    /// Who sent it: the rank in the view.
+    pub rank: Rank,
+    /// The bytes, as the sender built them. They may be none.
+    pub payload: &'a [u8],
+}
+
+/// All messages that became deliverable in one subgroup, in order.
+///
+/// A message counts as delivered when the upcall returns, taken or not.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    subgroup: SubgroupId,
+    delivery: Delivery,
+    order: Order,
+    senders: &'a mut [SenderState],
+    rows: &'a [Row<'a>],
+    window: u32,
+    /// The turn to look at next.
+    round: Round,
+    sender: SenderRank,
+    /// Places below this are stable.
+    stable: Frontier,
+    /// Messages that may still be handed over.
+    room: u64,
+    taken: u64,
+    /// A sender whose ring does not say any more what it said when it was received.
+    misbehaved: Option<Rank>,
+}
+
+/// Where a batch ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) round: Round,
+    pub(crate) sender: SenderRank,
+    pub(crate) taken: u64,
+    pub(crate) misbehaved: Option<Rank>,
+}
+
+/// What a turn turned out to be.
+enum Turn<'a> {
+    Message(Message<'a>),
+    Null,
+    End,
+}
+
+impl<'a> Batch<'a> {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        subgroup: SubgroupId,
+        delivery: Delivery,
+        order: Order,
+        senders: &'a mut [SenderState],
+        rows: &'a [Row<'a>],
+        window: u32,
+        turn: (Round, SenderRank),
+        stable: Frontier,
+        room: u64,
+    ) -> Self {
+        let (round, sender) = turn;
+        Self {
+            subgroup,
+            delivery,
+            order,
+            senders,
+            rows,
+            window,
+            round,
+            sender,
+            stable,
+            room,
+            taken: 0,
+            misbehaved: None,
+        }
+    }
+
+    /// The subgroup that the messages belong to.
+    #[must_use]
+    pub const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    /// Passes over nulls; true if a message follows. Bounded as `next` is.
+    pub(crate) fn advance_to_message(&mut self) -> bool {
+        match self.delivery {
+            Delivery::Ordered => self.skip_nulls(),
+            Delivery::Unordered => self.senders.iter().any(|sender| sender.hand != sender.take),
+        }
+    }
+
+    /// Hands over what the application left, and says where the batch ended.
+    pub(crate) fn finish(mut self) -> Ended {
+        while self.next().is_some() {}
+        Ended {
+            round: self.round,
+            sender: self.sender,
+            taken: self.taken,
+            misbehaved: self.misbehaved,
+        }
+    }
+
+    fn ring_of(&self, state: &SenderState) -> Option<Ring<'a>> {
+        self.rows.get(state.rank.index())?.ring(&state.shape).ok()
+    }
+
+    /// The round of a sender's next message that is here, if there is one.
+    fn next_round_of(&self, state: &SenderState) -> Option<Round> {
+        if state.hand == state.take {
+            return None;
+        }
+        match SlotCounter::decode(self.ring_of(state)?.counter(state.hand.slot).load()) {
+            SlotCounter::Message(round) => Some(round),
+            SlotCounter::UsedBelow(_) => None,
+        }
+    }
+
+    /// One turn on.
+    #[inline]
+    fn turn_over(&mut self) {
+        self.sender = self.sender.next();
+        if self.sender.index() >= self.senders.len() {
+            self.sender = SenderRank::ZERO;
+            self.round = self.round.next();
+        }
+    }
+
+    #[inline]
+    fn here(&self) -> Place {
+        self.order.place(self.round, self.sender)
+    }
+
+    /// Looks at the turn that is next, without passing it.
+    #[inline]
+    fn look(&mut self) -> Turn<'a> {
+        let place = self.here();
+        if place.0 >= self.stable.0 {
+            return Turn::End;
+        }
+        let Some(state) = self.senders.get(self.sender.index()) else { return Turn::End };
+        if state.hand == state.take {
+            return Turn::Null;
+        }
+        let Some(ring) = self.ring_of(state) else { return Turn::End };
+        match SlotCounter::decode(ring.counter(state.hand.slot).load()) {
+            SlotCounter::Message(round) if round == self.round => {
+                let length = ring.length(state.hand.slot);
+                if length == LENGTH_OF_NULL {
+                    return Turn::Null;
+                }
+                Turn::Message(Message {
+                    place,
+                    sender: self.sender,
+                    rank: state.rank,
+                    payload: ring.payload(state.hand.slot, length),
+                })
+            }
+            SlotCounter::Message(round) if round > self.round => Turn::Null,
+            // It was a message of this round or a later one when it was received.
+            SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
+                self.misbehaved = Some(state.rank);
+                Turn::End
+            }
+        }
+    }
+
+    /// Leaves the slot of the turn behind, if its message is of this round.
+    #[inline]
+    fn pass(&mut self) {
+        let round = self.round;
+        let window = self.window;
+        if let Some(state) = self.senders.get(self.sender.index()) {
+            if self.next_round_of(state) == Some(round) {
+                if let Some(state) = self.senders.get_mut(self.sender.index()) {
+                    state.hand = state.hand.next(window);
+                }
+            }
+        }
+        self.turn_over();
+    }
+
+    /// Passes over nulls; true if a message follows.
+    ///
+    /// After a whole round without a message it jumps to the next one that is here, so the turns looked at
+    /// are at most twice the senders for each slot passed.
+    fn skip_nulls(&mut self) -> bool {
+        let mut idle_turns = 0_usize;
+        loop {
+            match self.look() {
+                Turn::Message(_) => return true,
+                Turn::End => return false,
+                Turn::Null => {
+                    self.pass();
+                    idle_turns = idle_turns.saturating_add(1);
+                    if idle_turns >= self.senders.len() {
+                        self.jump();
+                        idle_turns = 0;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes to the first turn that has a slot, or to the end of what is stable.
+    fn jump(&mut self) {
+        let mut target = Place(self.stable.0);
+        let mut sender = SenderRank::ZERO;
+        for state in self.senders.iter() {
+            if let Some(round) = self.next_round_of(state) {
+                target = target.min(self.order.place(round, sender));
+            }
+            sender = sender.next();
+        }
+        if target > self.here() {
+            let (round, sender) = self.order.turn(target);
+            self.round = round;
+            self.sender = sender;
+        }
+    }
+
+    fn next_ordered(&mut self) -> Option<Message<'a>> {
+        if self.taken >= self.room {
+            return None;
+        }
+        if let Turn::Message(message) = self.look() {
+            return Some(self.hand_over(message));
+        }
+        if !self.skip_nulls() {
+            return None;
+        }
+        match self.look() {
+            Turn::Message(message) => Some(self.hand_over(message)),
+            Turn::Null | Turn::End => None,
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self, message: Message<'a>) -> Message<'a> {
+        let window = self.window;
+        if let Some(state) = self.senders.get_mut(self.sender.index()) {
+            state.hand = state.hand.next(window);
+        }
+        self.turn_over();
+        self.taken = self.taken.saturating_add(1);
+        message
+    }
+
+    /// Each sender's messages in turn, as far as they are here.
+    fn next_unordered(&mut self) -> Option<Message<'a>> {
+        if self.taken >= self.room {
+            return None;
+        }
+        let window = self.window;
+        while let Some(state) = self.senders.get(self.sender.index()) {
+            if state.hand == state.take {
+                self.sender = self.sender.next();
+                continue;
+            }
+            let ring = self.ring_of(state)?;
+            let (slot, rank) = (state.hand.slot, state.rank);
+            let round = Round(state.hand.position.0);
+            if let Some(state) = self.senders.get_mut(self.sender.index()) {
+                state.hand = state.hand.next(window);
+            }
+            let length = ring.length(slot);
+            if length == LENGTH_OF_NULL {
+                continue;
+            }
+            self.taken = self.taken.saturating_add(1);
+            return Some(Message {
+                place: self.order.place(round, self.sender),
+                sender: self.sender,
+                rank,
+                payload: ring.payload(slot, length),
+            });
+        }
+        None
+    }
+}
+
+impl<'a> Iterator for Batch<'a> {
+    type Item = Message<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Message<'a>> {
+        match self.delivery {
+            Delivery::Ordered => self.next_ordered(),
+            Delivery::Unordered => self.next_unordered(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let most: u64 = self.senders.iter().map(|state| state.take.since(state.hand)).sum();
+        (0, usize::try_from(most.min(u64_from_index(usize::MAX))).ok())
+    }
+}
+
+/// An application that is called once a message (DEL-1).
+///
+/// ```
+/// use tramontane_core::multicast::{EachMessage, Message};
+/// let mut bytes = 0;
+/// let application = EachMessage(|message: Message<'_>| bytes += message.payload.len());
+/// # drop(application);
+/// ```
+#[derive(Debug)]
+pub struct EachMessage<F>(pub F);
+
+impl<F: FnMut(Message<'_>)> super::Application for EachMessage<F> {
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        for message in batch {
+            (self.0)(message);
+        }
+    }
+}

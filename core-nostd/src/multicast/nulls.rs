@@ -1,0 +1,114 @@
+//! Null rounds: a sender that lags uses up the rounds that the others wait for (Spindle III-B; NUL-1 to
+//! NUL-5).
+//!
+//! Rounds used without a message are one number in one write: a marker in the sender's next slot (SMC-5).
+//! Under declared silence they ride in the control block beside the frontiers, so that they cost no write
+//! of their own, and oblige no one. Readers look at that cell before they drain the ring: it speaks for
+//! every message published before it. It is a guard, so it needs order between writes; on a fabric
+//! without it silence falls back to markers.
+//!
+//! Silence never covers a place before its owner itself has used the round. To let others count declared
+//! rounds in advance would save a hop, but then a received frontier could claim the place of a message
+//! that its owner has not got, and after a crash the survivors' trim (VIE-6) would not hold.
+
+use super::Switches;
+use super::state::Work;
+use crate::fabric::Promises;
+use crate::ids::{Round, SenderRank, u16_from_index};
+use crate::layout::ControlCell;
+use crate::memory::OutOfRow;
+use crate::smc::SlotCounter;
+
+/// The rounds that a sender must have used, given what obliges it (NUL-1).
+///
+/// `others` yields each other sender's rank and the count of its rounds that oblige. A message of round
+/// `k` from sender `j` obliges everyone whose turn in round `k` comes before `j`'s to use round `k`, and
+/// everyone else to use all rounds below.
+pub(crate) fn rounds_owed(own: SenderRank, others: impl Iterator<Item = (SenderRank, Round)>) -> Round {
+    let mut owed = Round::ZERO;
+    for (sender, obliging) in others {
+        let rounds = if own < sender { obliging } else { Round(obliging.0.saturating_sub(1)) };
+        owed = owed.max(rounds);
+    }
+    owed
+}
+
+impl Work<'_, '_> {
+    /// Uses up the rounds that are owed, as nulls; returns how many.
+    pub(crate) fn publish_nulls(&mut self) -> Result<u64, OutOfRow> {
+        if !self.switches.contains(Switches::NULLS) {
+            return Ok(0);
+        }
+        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else { return Ok(0) };
+        let others = self.senders.iter().enumerate().filter_map(|(index, sender)| {
+            let rank = SenderRank(u16_from_index(index)?);
+            if rank == own.rank { None } else { Some((rank, sender.obliging)) }
+        });
+        let owed = rounds_owed(own.rank, others).min(self.order.round_limit());
+        let Some(state) = self.senders.get_mut(own.rank.index()) else { return Err(OutOfRow) };
+        let before = state.taken;
+        if owed <= before {
+            return Ok(0);
+        }
+
+        let ordered = self.capabilities.promises.contains(Promises::WRITE_ORDER);
+        let silent = if ordered { owed.min(own.silent_below) } else { Round::ZERO };
+        if silent > state.taken {
+            self.control.cell(ControlCell::Silent)?.publish(silent.0);
+            state.taken = silent;
+        }
+
+        // With no free slot the rest waits. That cannot stall the group: if the smallest missing place is
+        // ours, all that we sent was delivered, and a slot is free (NUL-2).
+        let free = state.take.since(own.freed) < u64::from(self.subgroup.window);
+        if owed > state.taken && free {
+            if let Some(marker) = SlotCounter::UsedBelow(owed).encode() {
+                outbox.ring().counter(state.take.slot).publish(marker);
+                own.marker = marker;
+                state.taken = owed;
+            }
+        }
+
+        let nulls = state.taken.0.saturating_sub(before.0);
+        if nulls > 0 {
+            self.subgroup.version = self.subgroup.version.saturating_add(1);
+        }
+        Ok(nulls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The paper's rule, message by message: on receipt of the message of round `k` from `j`, a null goes
+    /// out for every own round whose turn comes before it.
+    fn naive(own: u16, others: &[(u16, u64)]) -> u64 {
+        let mut used = 0;
+        for &(sender, rounds) in others {
+            for round in 0..rounds {
+                while (used, own) < (round, sender) {
+                    used += 1;
+                }
+            }
+        }
+        used
+    }
+
+    proptest! {
+        #[test]
+        fn owed_rounds_are_those_of_the_rule_taken_message_by_message(
+            own in 0_u16..6,
+            rounds in prop::collection::vec(0_u64..12, 6),
+        ) {
+            let others: Vec<(u16, u64)> =
+                (0..6).zip(rounds).filter(|(sender, _)| *sender != own).collect();
+            let fast = rounds_owed(
+                SenderRank(own),
+                others.iter().map(|&(sender, rounds)| (SenderRank(sender), Round(rounds))),
+            );
+            prop_assert_eq!(fast.0, naive(own, &others));
+        }
+    }
+}

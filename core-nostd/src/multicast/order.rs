@@ -1,0 +1,112 @@
+//! Rounds, places and frontiers (ORD-1; Spindle II-B, III-B).
+
+use core::num::NonZeroU64;
+
+use crate::ids::{Frontier, Place, Round, SenderRank, u64_from_index};
+
+/// The order arithmetic of a subgroup with so many senders.
+///
+/// ```
+/// use tramontane_core::ids::{Place, Round, SenderRank};
+/// use tramontane_core::multicast::Order;
+/// let order = Order::new(3).unwrap();
+/// assert_eq!(order.place(Round(2), SenderRank(1)), Place(7));
+/// assert_eq!(order.turn(Place(7)), (Round(2), SenderRank(1)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    senders: NonZeroU64,
+}
+
+impl Order {
+    /// The order among `senders` senders; none where nobody sends.
+    #[must_use]
+    pub const fn new(senders: usize) -> Option<Self> {
+        match NonZeroU64::new(u64_from_index(senders)) {
+            Some(senders) => Some(Self { senders }),
+            None => None,
+        }
+    }
+
+    /// How many senders.
+    #[must_use]
+    pub const fn senders(self) -> u64 {
+        self.senders.get()
+    }
+
+    /// The first round that has no places: no sender may use it. Places below it fit 63 bits, and so do
+    /// slot counters.
+    #[must_use]
+    pub fn round_limit(self) -> Round {
+        Round((u64::MAX >> 2) / self.senders)
+    }
+
+    /// The place of a sender's turn in a round: `round * senders + sender`. Saturates past the limit.
+    #[inline]
+    #[must_use]
+    pub const fn place(self, round: Round, sender: SenderRank) -> Place {
+        let start = round.0.saturating_mul(self.senders.get());
+        Place(start.saturating_add(u64_from_index(sender.index())))
+    }
+
+    /// Whose turn a place is, and in which round.
+    #[must_use]
+    pub fn turn(self, place: Place) -> (Round, SenderRank) {
+        let sender = u16::try_from(place.0 % self.senders).unwrap_or(0);
+        (Round(place.0 / self.senders), SenderRank(sender))
+    }
+
+    /// The received frontier: places below it are here, if of each sender the given count of rounds is.
+    #[inline]
+    #[must_use]
+    pub fn frontier(self, rounds: impl Iterator<Item = Round>) -> Frontier {
+        let mut frontier = u64::MAX;
+        let mut sender = 0_u64;
+        for taken in rounds {
+            let missing = taken.0.saturating_mul(self.senders.get()).saturating_add(sender);
+            frontier = frontier.min(missing);
+            sender = sender.saturating_add(1);
+        }
+        Frontier(frontier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nobody_sending_has_no_order() {
+        assert_eq!(Order::new(0), None);
+    }
+
+    proptest! {
+        #[test]
+        fn turns_and_places_are_inverse(senders in 1_usize..1024, place in 0_u64..(1 << 50)) {
+            let order = Order::new(senders).expect("at least one");
+            let (round, sender) = order.turn(Place(place));
+            prop_assert_eq!(order.place(round, sender), Place(place));
+        }
+
+        /// The naive reading of ORD-1: count places from zero until one is missing.
+        #[test]
+        fn the_frontier_is_the_first_missing_place(rounds in prop::collection::vec(0_u64..20, 1..8)) {
+            let order = Order::new(rounds.len()).expect("at least one");
+            let mut naive = 0;
+            while rounds[(naive as usize) % rounds.len()] > naive / rounds.len() as u64 {
+                naive += 1;
+            }
+            prop_assert_eq!(order.frontier(rounds.iter().copied().map(Round)), Frontier(naive));
+        }
+
+        #[test]
+        fn below_the_limit_nothing_saturates(senders in 1_usize..1024) {
+            let order = Order::new(senders).expect("at least one");
+            let last = Round(order.round_limit().0 - 1);
+            let sender = SenderRank(u16::try_from(senders - 1).expect("small"));
+            prop_assert!(order.place(last, sender).0 < 1 << 63);
+            prop_assert!(crate::smc::SlotCounter::Message(last).encode().is_some());
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! What each peer still lacks, as lists of writes (BAT-3; Spindle III-C).
+//!
+//! Links are sorted by peer, so that what several subgroups changed goes to a peer in one list. A list
+//! that the fabric does not take now leaves its links where they were: the next step tries again, and only
+//! that peer waits.
+//!
+//! How a message and its counter travel depends on what the fabric promises (SMC-6):
+//!
+//! | promises | message | counter |
+//! |---|---|---|
+//! | address order and write order | a run of slots, counters included, in one write | in it |
+//! | write order | its payload, a write of its own | a guard right behind |
+//! | completions, with or without address order | as above, one list in flight a link | in it, or in the next list |
+//!
+//! Without order between writes a link has one list in flight, so that no cell is ever written twice at
+//! once and shrinks.
+
+use super::Switches;
+use super::state::{Link, Posted, SubgroupState};
+use crate::fabric::{Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList};
+use crate::ids::{Rank, ViewId, index_from_u32, u64_from_index};
+use crate::layout::{Delivery, SLOT_HEADER};
+use crate::multicast::state::SenderState;
+use crate::smc::RingCursor;
+
+/// What the post stage did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PostReport {
+    /// Lists that the fabric took.
+    pub(crate) lists: u32,
+    /// Writes in them.
+    pub(crate) writes: u32,
+    /// At least one peer could not be served now.
+    pub(crate) held_back: bool,
+    /// A peer that the fabric refuses to write to.
+    pub(crate) refused: Option<(Rank, ErrorKind)>,
+}
+
+/// What of one subgroup peers should see.
+#[derive(Clone, Copy)]
+struct Shown {
+    /// The own ring, if this node sends here: its offset, and the next slot.
+    ring: Option<(usize, RingCursor)>,
+    marker: u64,
+    stride: usize,
+    window: u32,
+    control: usize,
+    control_bytes: usize,
+    control_kind: Kind,
+    version: u64,
+}
+
+impl Shown {
+    fn of(subgroup: &SubgroupState, senders: &[SenderState]) -> Self {
+        let own = subgroup.own.as_ref();
+        let state = own.and_then(|own| {
+            senders.get(subgroup.senders.start.saturating_add(own.rank.index()))
+        });
+        Self {
+            ring: state.map(|state| (state.shape.offset, state.take)),
+            marker: own.map_or(0, |own| own.marker),
+            stride: subgroup.stride,
+            window: subgroup.window,
+            control: subgroup.control,
+            control_bytes: subgroup.control_bytes,
+            // Rounds used in silence guard the ring. Consumed counts guard nothing, and there are many.
+            control_kind: match subgroup.delivery {
+                Delivery::Ordered => Kind::Guard,
+                Delivery::Unordered => Kind::Content,
+            },
+            version: subgroup.version,
+        }
+    }
+
+    fn slot_offset(&self, ring: usize, slot: u32) -> usize {
+        ring.saturating_add(self.stride.saturating_mul(index_from_u32(slot)))
+    }
+}
+
+/// Posts for one node, for the time of a step.
+pub(crate) struct Poster<'p, F: Fabric> {
+    pub(crate) view: ViewId,
+    pub(crate) fabric: &'p mut F,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) report: PostReport,
+}
+
+impl<F: Fabric> Poster<'_, F> {
+    /// Brings every link up to date, as far as the fabric takes it. With `only`, one subgroup's.
+    pub(crate) fn post(
+        &mut self,
+        links: &mut [Link],
+        subgroups: &[SubgroupState],
+        senders: &[SenderState],
+        only: Option<usize>,
+    ) {
+        let mut list = WriteList::new();
+        let mut first = 0_usize;
+        let mut index = 0_usize;
+        while index < links.len() {
+            let Some(link) = links.get_mut(index) else { break };
+            let peer = link.peer;
+            if let Some(subgroup) = subgroups.get(link.subgroup) {
+                let wanted = only.is_none_or(|only| only == link.subgroup);
+                if wanted && !link.lost && link.posted.version != subgroup.version {
+                    let shown = Shown::of(subgroup, senders);
+                    if list.is_empty() {
+                        first = index;
+                    }
+                    self.serve(links, &mut list, first, index, &shown);
+                }
+            }
+            index = index.saturating_add(1);
+            let same_peer = links.get(index).is_some_and(|next| next.peer == peer);
+            if !list.is_empty() && (!same_peer || self.serial()) {
+                self.flush(links, &mut list, first, index);
+            }
+        }
+    }
+
+    /// Whether a link must wait for each list to complete.
+    fn serial(&self) -> bool {
+        !self.capabilities.promises.contains(Promises::WRITE_ORDER)
+    }
+
+    fn room(&self, list: &WriteList) -> usize {
+        let most = self.capabilities.writes_max.min(list.capacity());
+        most.saturating_sub(list.len())
+    }
+
+    /// Adds what one link lacks, sending full lists on the way. A window needs at most two writes a slot,
+    /// which bounds the lists.
+    fn serve(
+        &mut self,
+        links: &mut [Link],
+        list: &mut WriteList,
+        first: usize,
+        index: usize,
+        shown: &Shown,
+    ) {
+        let Some(link) = links.get_mut(index) else { return };
+        if self.serial() && link.in_flight {
+            self.report.held_back = true;
+            return;
+        }
+        link.pending = link.posted;
+        let mut first = first;
+        let mut rounds = 0_u32;
+        let bound = shown.window.saturating_mul(2).saturating_add(2);
+        while rounds < bound {
+            let room = self.room(list);
+            let Some(link) = links.get_mut(index) else { return };
+            let complete = self.fill(&mut link.pending, list, shown, room);
+            if complete {
+                return;
+            }
+            // The list is full: on a serial link that is all for now.
+            if self.serial() || !self.flush(links, list, first, index.saturating_add(1)) {
+                return;
+            }
+            first = index;
+            rounds = rounds.saturating_add(1);
+        }
+    }
+
+    /// Adds at most `room` writes; true if the link then lacks nothing.
+    fn fill(&self, posted: &mut Posted, list: &mut WriteList, shown: &Shown, room: usize) -> bool {
+        let mut room = room;
+        let promises = self.capabilities.promises;
+        if let Some((ring, published)) = shown.ring {
+            let done = if promises.contains(Promises::ADDRESS_ORDER) {
+                self.fill_runs(posted, list, shown, (ring, published), &mut room)
+            } else if promises.contains(Promises::WRITE_ORDER) {
+                self.fill_pairs(posted, list, shown, (ring, published), &mut room)
+            } else {
+                self.fill_in_turn(posted, list, shown, (ring, published), &mut room)
+            };
+            if !done {
+                return false;
+            }
+            if shown.marker > posted.marker {
+                let end = self.counter_offset(shown, ring, published);
+                if !add(list, &mut room, Write::of_row(end, 8, Kind::Guard)) {
+                    return false;
+                }
+                posted.marker = shown.marker;
+            }
+        }
+        if posted.control_version != shown.version {
+            let write = Write::of_row(shown.control, shown.control_bytes, shown.control_kind);
+            if !add(list, &mut room, write) {
+                return false;
+            }
+            posted.control_version = shown.version;
+        }
+        posted.version = shown.version;
+        true
+    }
+
+    fn counter_offset(&self, shown: &Shown, ring: usize, at: RingCursor) -> usize {
+        shown.slot_offset(ring, at.slot.0).saturating_add(shown.stride).saturating_sub(8)
+    }
+
+    /// Contiguous slots in one write each: one run, or two where the ring wraps.
+    fn fill_runs(
+        &self,
+        posted: &mut Posted,
+        list: &mut WriteList,
+        shown: &Shown,
+        (ring, published): (usize, RingCursor),
+        room: &mut usize,
+    ) -> bool {
+        let slots_max = u64_from_index(self.capabilities.write_bytes_max)
+            .checked_div(u64_from_index(shown.stride))
+            .unwrap_or(1)
+            .max(1);
+        let mut runs = 0_u32;
+        while posted.content != published && runs <= shown.window {
+            let to_end = u64::from(shown.window.saturating_sub(posted.content.slot.0));
+            let slots = published.since(posted.content).min(to_end).min(slots_max);
+            let count = u32::try_from(slots).unwrap_or(1);
+            let offset = shown.slot_offset(ring, posted.content.slot.0);
+            let length = shown.stride.saturating_mul(index_from_u32(count));
+            if !add(list, room, Write::of_row(offset, length, Kind::Content)) {
+                return false;
+            }
+            let mut passed = 0_u32;
+            while passed < count {
+                posted.content = posted.content.next(shown.window);
+                passed = passed.saturating_add(1);
+            }
+            posted.counters = posted.content;
+            runs = runs.saturating_add(1);
+        }
+        true
+    }
+
+    /// Payload, then its counter as a guard.
+    fn fill_pairs(
+        &self,
+        posted: &mut Posted,
+        list: &mut WriteList,
+        shown: &Shown,
+        (ring, published): (usize, RingCursor),
+        room: &mut usize,
+    ) -> bool {
+        while posted.content != published {
+            if *room < 2 {
+                return false;
+            }
+            let at = posted.content;
+            add(list, room, self.content_of(shown, ring, at));
+            add(list, room, Write::of_row(self.counter_offset(shown, ring, at), 8, Kind::Guard));
+            posted.content = at.next(shown.window);
+            posted.counters = posted.content;
+        }
+        true
+    }
+
+    /// Counters of what was completed, then the content of what is new; its counters come with the next
+    /// list, once this one is complete.
+    fn fill_in_turn(
+        &self,
+        posted: &mut Posted,
+        list: &mut WriteList,
+        shown: &Shown,
+        (ring, published): (usize, RingCursor),
+        room: &mut usize,
+    ) -> bool {
+        let completed = posted.content;
+        while posted.counters != completed {
+            let at = posted.counters;
+            if !add(list, room, Write::of_row(self.counter_offset(shown, ring, at), 8, Kind::Guard)) {
+                return false;
+            }
+            posted.counters = at.next(shown.window);
+        }
+        while posted.content != published {
+            if !add(list, room, self.content_of(shown, ring, posted.content)) {
+                return false;
+            }
+            posted.content = posted.content.next(shown.window);
+        }
+        posted.counters == published
+    }
+
+    /// A slot without its counter.
+    fn content_of(&self, shown: &Shown, ring: usize, at: RingCursor) -> Write {
+        // The length lies right before the counter, and goes with the payload.
+        const COUNTER: usize = 8;
+        const _: () = assert!(COUNTER < SLOT_HEADER);
+        let length = shown.stride.saturating_sub(COUNTER);
+        Write::of_row(shown.slot_offset(ring, at.slot.0), length, Kind::Content)
+    }
+
+    /// Posts the list for links `first..end`, which are one peer's. False if the fabric does not take it.
+    fn flush(&mut self, links: &mut [Link], list: &mut WriteList, first: usize, end: usize) -> bool {
+        let Some(part) = links.get_mut(first..end) else { return false };
+        let Some(peer) = part.first().map(|link| link.peer) else { return false };
+        let serial = self.serial();
+        let token = if serial { Some(Token(u64_from_index(first))) } else { None };
+        let writes = u32::try_from(list.len()).unwrap_or(0);
+        let result = self.fabric.post(self.view, peer, list, token);
+        list.clear();
+        match result {
+            Ok(()) => {
+                for link in part {
+                    link.posted = link.pending;
+                    link.in_flight = serial;
+                }
+                self.report.lists = self.report.lists.saturating_add(1);
+                self.report.writes = self.report.writes.saturating_add(writes);
+                true
+            }
+            Err(error) => {
+                self.report.held_back = true;
+                let kind = error.kind();
+                if kind != ErrorKind::QueueFull {
+                    self.report.refused = Some((peer, kind));
+                }
+                for link in part {
+                    link.pending = link.posted;
+                }
+                false
+            }
+        }
+    }
+}
+
+/// Adds a write if there is room for it.
+fn add(list: &mut WriteList, room: &mut usize, write: Write) -> bool {
+    if *room == 0 {
+        return false;
+    }
+    if list.push(write).is_err() {
+        return false;
+    }
+    *room = room.saturating_sub(1);
+    true
+}
+
+impl Switches {
+    /// Whether stages post for themselves.
+    pub(crate) const fn posts_early(self) -> bool {
+        !self.contains(Self::LATE_POSTING)
+    }
+}

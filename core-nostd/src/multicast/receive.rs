@@ -1,0 +1,145 @@
+//! The receive stage: for each sender all new messages, up to the first empty slot (BAT-1).
+
+use super::state::{Work, peer_cell};
+use super::{Misbehaved, Switches};
+use crate::ids::Round;
+use crate::layout::ControlCell;
+use crate::memory::OutOfRow;
+use crate::smc::{LENGTH_OF_NULL, SlotCounter};
+
+/// What the receive stage did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Received {
+    /// Slots taken.
+    pub(crate) slots: u32,
+    /// Something of a peer's rounds changed: slots, or rounds used without a message.
+    pub(crate) changed: bool,
+}
+
+/// Why the receive stage ended early.
+pub(crate) enum ReceiveError {
+    OutOfRow,
+    Misbehaved(Misbehaved),
+}
+
+impl From<OutOfRow> for ReceiveError {
+    fn from(_: OutOfRow) -> Self {
+        Self::OutOfRow
+    }
+}
+
+impl Work<'_, '_> {
+    /// Takes what peers published: of each at most one window; without batching one slot in all.
+    pub(crate) fn receive(&mut self) -> Result<Received, ReceiveError> {
+        let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
+        let mut received = Received::default();
+        let count = self.senders.len();
+        let mut looked = 0_usize;
+        let mut index = if batching { 0 } else { self.subgroup.look_first };
+        while looked < count {
+            if index >= count {
+                index = 0;
+            }
+            let before = received.slots;
+            self.receive_from(index, batching, &mut received)?;
+            index = index.saturating_add(1);
+            if !batching && received.slots > before {
+                break;
+            }
+            looked = looked.saturating_add(1);
+        }
+        self.subgroup.look_first = index;
+        Ok(received)
+    }
+
+    fn receive_from(
+        &mut self,
+        index: usize,
+        batching: bool,
+        received: &mut Received,
+    ) -> Result<(), ReceiveError> {
+        let Some(sender) = self.senders.get_mut(index) else { return Ok(()) };
+        if sender.lost || sender.rank == self.own_rank {
+            return Ok(());
+        }
+        let misbehaved = ReceiveError::Misbehaved(Misbehaved(sender.rank));
+        let row = self.rows.get(sender.rank.index()).ok_or(OutOfRow)?;
+        let ring = row.ring(&sender.shape)?;
+        let round_limit = self.order.round_limit();
+        let window = self.subgroup.window;
+
+        // Before the ring: rounds used in silence speak for all messages published before them.
+        let silent = match self.subgroup.delivery {
+            crate::layout::Delivery::Ordered => {
+                let cell = ControlCell::Silent;
+                Round(peer_cell(self.rows, sender.rank, sender.control, cell)?.load())
+            }
+            crate::layout::Delivery::Unordered => Round::ZERO,
+        };
+
+        // A correct sender never runs more than a window ahead of what was handed over here.
+        let ahead = u32::try_from(sender.take.since(sender.hand)).unwrap_or(window);
+        let room = window.saturating_sub(ahead);
+        let most = if batching { room } else { room.min(1) };
+        let mut taken = 0_u32;
+        let mut drained = false;
+        while taken < most {
+            match SlotCounter::decode(ring.counter(sender.take.slot).load()) {
+                SlotCounter::Message(round) if round >= sender.taken => {
+                    let length = ring.length(sender.take.slot);
+                    if round >= round_limit {
+                        return Err(misbehaved);
+                    }
+                    if length > ring.capacity() && length != LENGTH_OF_NULL {
+                        return Err(misbehaved);
+                    }
+                    sender.taken = round.next();
+                    sender.obliging = sender.taken;
+                    sender.take = sender.take.next(window);
+                    taken = taken.saturating_add(1);
+                }
+                SlotCounter::UsedBelow(round) if round > sender.taken => {
+                    if round > round_limit {
+                        return Err(misbehaved);
+                    }
+                    sender.taken = round;
+                    sender.obliging = round;
+                    received.changed = true;
+                    drained = true;
+                    break;
+                }
+                // The previous lap: nothing new.
+                SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
+                    drained = true;
+                    break;
+                }
+            }
+        }
+        // Only with the ring drained does it hold that what is left below `silent` are nulls.
+        if drained && silent > sender.taken {
+            if silent > round_limit {
+                return Err(misbehaved);
+            }
+            sender.taken = silent;
+            received.changed = true;
+        }
+        if taken > 0 {
+            received.changed = true;
+        }
+        received.slots = received.slots.saturating_add(taken);
+        Ok(())
+    }
+
+    /// Publishes how far everything is here, if that moved. One frontier covers any number of messages
+    /// (BAT-2).
+    pub(crate) fn publish_received(&mut self) -> Result<bool, OutOfRow> {
+        let frontier = self.order.frontier(self.senders.iter().map(|sender| sender.taken));
+        if frontier <= self.subgroup.received {
+            return Ok(false);
+        }
+        self.subgroup.received = frontier;
+        self.control.cell(ControlCell::Received)?.publish(frontier.0);
+        self.subgroup.version = self.subgroup.version.saturating_add(1);
+        Ok(true)
+    }
+}

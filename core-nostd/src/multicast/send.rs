@@ -1,0 +1,66 @@
+//! The send stage: takes ready slots in ring order, gives each its round, and publishes it.
+//!
+//! A round is bound here and not at reservation, so that a slow builder never holds back its own nulls
+//! (NUL-6).
+
+use super::state::Work;
+use crate::ids::{Round, Time};
+use crate::memory::OutOfRow;
+use crate::smc::SlotCounter;
+
+/// What the send stage did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// Slots published: messages, and reservations that were dropped.
+    pub(crate) slots: u32,
+    /// The next slot has been reserved but not ready for longer than the caller allows.
+    pub(crate) overdue: bool,
+}
+
+impl Work<'_, '_> {
+    /// Publishes what is ready: at most one window, or one slot without batching.
+    pub(crate) fn send(&mut self, now: Time, reservation_timeout_ns: u64) -> Result<Sent, OutOfRow> {
+        let mut sent = Sent::default();
+        let Some(outbox) = self.outbox else { return Ok(sent) };
+        let Some(own) = self.subgroup.own.as_mut() else { return Ok(sent) };
+        let Some(state) = self.senders.get_mut(own.rank.index()) else { return Err(OutOfRow) };
+        let (handoff, ring) = (outbox.handoff(), outbox.ring());
+
+        let silence = handoff.take_silence();
+        if silence > 0 {
+            own.silent_below = Round(state.taken.0.saturating_add(silence));
+        }
+
+        let window = self.subgroup.window;
+        let most = if self.switches.contains(super::Switches::SEND_BATCHING) { window } else { 1 };
+        let round_limit = self.order.round_limit();
+        while sent.slots < most {
+            if handoff.outcome(state.take.position, state.take.slot).is_none() {
+                break;
+            }
+            if state.taken >= round_limit {
+                break;
+            }
+            let Some(counter) = SlotCounter::Message(state.taken).encode() else { break };
+            ring.counter(state.take.slot).publish(counter);
+            state.taken = state.taken.next();
+            state.take = state.take.next(window);
+            sent.slots = sent.slots.saturating_add(1);
+        }
+
+        if sent.slots > 0 {
+            own.silent_below = Round::ZERO;
+            own.marker = 0;
+            own.held_since = None;
+            self.subgroup.version = self.subgroup.version.saturating_add(1);
+            return Ok(sent);
+        }
+        if handoff.reserved() <= state.take.position {
+            own.held_since = None;
+            return Ok(sent);
+        }
+        let since = *own.held_since.get_or_insert(now);
+        sent.overdue = now.since(since) > reservation_timeout_ns;
+        Ok(sent)
+    }
+}

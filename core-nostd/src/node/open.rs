@@ -1,0 +1,285 @@
+//! Opening a node: lent memory is checked against the layout once, so that steps can rely on it.
+
+use super::Node;
+use crate::fabric::Capabilities;
+use crate::ids::{Position, Rank, SubgroupId, ViewId, u16_from_index};
+use crate::layout::{Delivery, Layout, Subgroup};
+use crate::memory::{OutOfRow, Row, RowWriter};
+use crate::multicast::{
+    Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches,
+};
+use crate::smc::{Outbox, RingCursor};
+
+/// A node's private state: slices as long as [`Layout::state_sizes`] says. What they hold does not matter.
+#[derive(Debug)]
+pub struct State<'m> {
+    /// One a subgroup of the node.
+    pub subgroups: &'m mut [SubgroupState],
+    /// One a sender of each of them.
+    pub senders: &'m mut [SenderState],
+    /// One a member of each of them.
+    pub members: &'m mut [MemberState],
+    /// One a member other than the node of each of them.
+    pub links: &'m mut [Link],
+}
+
+/// Everything that is lent to a node.
+#[derive(Debug)]
+pub struct Loan<'m> {
+    /// All rows in rank order, the own one included. Rows are fresh: all zero (VIE-11).
+    pub rows: &'m [Row<'m>],
+    /// The own row, to be written.
+    pub row: RowWriter<'m>,
+    /// One a subgroup that the node sends in, in the order of the subgroups.
+    pub outboxes: &'m [Outbox<'m>],
+    /// Private state.
+    pub state: State<'m>,
+}
+
+/// How a node behaves. All members may differ in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which of Spindle's techniques are on.
+    pub switches: Switches,
+    /// After so long a reservation that holds back others is reported in [`Progress`](super::Progress).
+    pub reservation_timeout_ns: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { switches: Switches::all(), reservation_timeout_ns: 1_000_000_000 }
+    }
+}
+
+/// Why a node cannot be opened. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum OpenError {
+    /// The rank is not in the group.
+    NotAMember = 1,
+    /// A row is missing, or has another size than the layout says.
+    WrongRows = 2,
+    /// A slice of state, or the list of outboxes, has another length than the layout says.
+    WrongState = 3,
+    /// The fabric keeps no guard behind its content: it promises neither order between writes nor
+    /// visibility upon completion.
+    NoGuard = 4,
+    /// The fabric's limits are too small: four writes a list, one slot or block of counts a write,
+    /// 24 bytes a guard.
+    FabricTooSmall = 5,
+}
+
+impl core::fmt::Display for OpenError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::NotAMember => "the own rank is not in the group",
+            Self::WrongRows => "the rows are not as the layout says",
+            Self::WrongState => "the lent state is not as long as the layout says",
+            Self::NoGuard => "the fabric promises no order that keeps a guard behind its content",
+            Self::FabricTooSmall => "the fabric takes too few writes a list, or too few bytes a write",
+        })
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+impl From<OutOfRow> for OpenError {
+    fn from(_: OutOfRow) -> Self {
+        Self::WrongRows
+    }
+}
+
+/// How far the lent slices are used.
+#[derive(Default)]
+struct Used {
+    subgroups: usize,
+    senders: usize,
+    members: usize,
+    links: usize,
+    outboxes: usize,
+}
+
+impl<'m> Node<'m> {
+    /// Opens a node of a fixed view on lent memory.
+    ///
+    /// The caller has compared [`Layout::digest`] with its peers' and holds back the first step until the
+    /// fabric says that every peer is ready.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    pub fn open(
+        view: ViewId,
+        layout: &Layout<'_>,
+        own: Rank,
+        loan: Loan<'m>,
+        options: Options,
+        capabilities: Capabilities,
+    ) -> Result<Self, OpenError> {
+        let Loan { rows, row, outboxes, state } = loan;
+        check_rows(layout, own, rows, row)?;
+        check_state(layout, own, &state, outboxes)?;
+        if !capabilities.can_guard() {
+            return Err(OpenError::NoGuard);
+        }
+        let State { subgroups, senders, members, links } = state;
+        let mut node = Self {
+            view,
+            rank: own,
+            rows,
+            row,
+            outboxes,
+            subgroups,
+            senders,
+            members,
+            links,
+            options,
+            capabilities,
+            lagging: false,
+            lost: false,
+        };
+        let mut used = Used::default();
+        let mut id = SubgroupId::ZERO;
+        while let Some(subgroup) = layout.subgroup(id) {
+            if subgroup.has_member(own) {
+                node.open_subgroup(layout, id, subgroup, &mut used)?;
+            }
+            id = id.next();
+        }
+        node.open_links(layout, &mut used);
+        Ok(node)
+    }
+
+    fn open_subgroup(
+        &mut self,
+        layout: &Layout<'_>,
+        id: SubgroupId,
+        subgroup: &Subgroup<'_>,
+        used: &mut Used,
+    ) -> Result<(), OpenError> {
+        let control = layout.control_offset(self.rank, id).ok_or(OpenError::WrongRows)?;
+        let senders = Span { start: used.senders, count: subgroup.senders.len() };
+        let members = Span { start: used.members, count: subgroup.members.len() };
+        let mut stride = 0;
+        for (state, rank) in
+            senders.of(self.senders).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.senders)
+        {
+            let shape = layout.ring(*rank, id).ok_or(OpenError::WrongRows)?;
+            let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
+            // Shown once here, so that a step's checks never fail.
+            self.rows.get(rank.index()).ok_or(OpenError::WrongRows)?.ring(&shape)?;
+            *state = SenderState { rank: *rank, shape, control, ..SenderState::VACANT };
+            stride = shape.stride;
+        }
+        for (state, rank) in
+            members.of(self.members).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.members)
+        {
+            let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
+            *state = MemberState { rank: *rank, control, ..MemberState::VACANT };
+        }
+        let control_bytes = match subgroup.delivery {
+            Delivery::Ordered => 24,
+            Delivery::Unordered => subgroup.senders.len().saturating_mul(8),
+        };
+        let capabilities = &self.capabilities;
+        if capabilities.writes_max < 4 || capabilities.guard_bytes_max < 24 {
+            return Err(OpenError::FabricTooSmall);
+        }
+        if capabilities.write_bytes_max < stride.max(control_bytes) {
+            return Err(OpenError::FabricTooSmall);
+        }
+        let own = match layout.sender_rank(self.rank, id) {
+            Some(rank) => {
+                let index = used.outboxes;
+                let outbox = self.outboxes.get(index).ok_or(OpenError::WrongState)?;
+                if outbox.handoff().window() != u64::from(subgroup.window) {
+                    return Err(OpenError::WrongState);
+                }
+                outbox.handoff().set_limit(Position(u64::from(subgroup.window)));
+                used.outboxes = index.saturating_add(1);
+                Some(OwnSender::new(rank, index))
+            }
+            None => None,
+        };
+        let state = self.subgroups.get_mut(used.subgroups).ok_or(OpenError::WrongState)?;
+        *state = SubgroupState {
+            id,
+            delivery: subgroup.delivery,
+            order: Order::new(subgroup.senders.len()),
+            senders,
+            members,
+            own,
+            control,
+            control_bytes,
+            window: subgroup.window,
+            stride,
+            ..SubgroupState::VACANT
+        };
+        used.subgroups = used.subgroups.saturating_add(1);
+        used.senders = used.senders.saturating_add(senders.count);
+        used.members = used.members.saturating_add(members.count);
+        Ok(())
+    }
+
+    /// Sorted by peer, so that a step can bring one list of writes to each.
+    fn open_links(&mut self, layout: &Layout<'_>, used: &mut Used) {
+        let mut peer = Rank::ZERO;
+        while peer.index() < layout.members() {
+            for (index, state) in self.subgroups.iter().enumerate() {
+                let together = layout.subgroup(state.id).is_some_and(|group| group.has_member(peer));
+                if peer == self.rank || !together {
+                    continue;
+                }
+                if let Some(link) = self.links.get_mut(used.links) {
+                    *link = Link { peer, subgroup: index, ..Link::VACANT };
+                    used.links = used.links.saturating_add(1);
+                }
+            }
+            peer = peer.next();
+        }
+    }
+}
+
+impl OwnSender {
+    const fn new(rank: crate::ids::SenderRank, outbox: usize) -> Self {
+        Self {
+            rank,
+            outbox,
+            freed: RingCursor::START,
+            marker: 0,
+            silent_below: crate::ids::Round::ZERO,
+            held_since: None,
+        }
+    }
+}
+
+fn check_rows(layout: &Layout<'_>, own: Rank, rows: &[Row<'_>], row: RowWriter<'_>) -> Result<(), OpenError> {
+    if own.index() >= layout.members() {
+        return Err(OpenError::NotAMember);
+    }
+    if rows.len() != layout.members() || row.bytes() != layout.row_bytes(own) {
+        return Err(OpenError::WrongRows);
+    }
+    for (index, row) in rows.iter().enumerate() {
+        let rank = Rank(u16_from_index(index).ok_or(OpenError::WrongRows)?);
+        if row.bytes() != layout.row_bytes(rank) {
+            return Err(OpenError::WrongRows);
+        }
+    }
+    Ok(())
+}
+
+fn check_state(
+    layout: &Layout<'_>,
+    own: Rank,
+    state: &State<'_>,
+    outboxes: &[Outbox<'_>],
+) -> Result<(), OpenError> {
+    let sizes = layout.state_sizes(own);
+    let right = state.subgroups.len() == sizes.subgroups
+        && state.senders.len() == sizes.senders
+        && state.members.len() == sizes.members
+        && state.links.len() == sizes.links
+        && outboxes.len() == sizes.outboxes;
+    if right { Ok(()) } else { Err(OpenError::WrongState) }
+}

@@ -1,0 +1,58 @@
+//! What a step did.
+
+use crate::fabric::LossCause;
+use crate::ids::{Rank, SubgroupId};
+
+/// What one step did. All zero and none: nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Progress {
+    /// Own slots published: messages, and reservations that were dropped.
+    pub sent: u32,
+    /// Peers' slots taken.
+    pub received: u32,
+    /// Own rounds used without a message.
+    pub nulls: u64,
+    /// Messages handed to the application.
+    pub delivered: u64,
+    /// Lists that the fabric took: doorbells, where a list costs one.
+    pub lists: u32,
+    /// Writes in those lists.
+    pub writes: u32,
+    /// A reservation of this subgroup has been held for longer than the options allow (SMC-3).
+    pub overdue: Option<SubgroupId>,
+    /// A peer was lost in this step, and why. If several were, the last.
+    pub lost: Option<(Rank, LossCause)>,
+}
+
+impl Progress {
+    /// Whether anything was sent, received, delivered, used up or posted.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.sent == 0
+            && self.received == 0
+            && self.nulls == 0
+            && self.delivered == 0
+            && self.writes == 0
+            && self.lost.is_none()
+    }
+}
+
+/// Why a step ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum StepError {
+    /// State and memory do not belong together: they changed after the node was opened.
+    OutOfRow = 1,
+}
+
+impl core::fmt::Display for StepError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::OutOfRow => out.write_str("the node's state and its memory do not belong together"),
+        }
+    }
+}
+
+impl core::error::Error for StepError {}

@@ -1,0 +1,200 @@
+//! From application threads to the step, without a lock (SMC-3).
+//!
+//! Three kinds of private cells. Application threads move `reserved` by compare-and-swap, never past
+//! `limit`; the step alone moves `limit`, when slots come free (SMC-2); and each slot has a ready flag that
+//! its reservation's holder sets, and the step reads.
+//!
+//! A ready flag is never cleared: it carries the position that it speaks for, so an old lap's flag is
+//! simply not the one that is looked for, and the step writes nothing that application threads read.
+//!
+//! Order: a flag is stored with release after the message was built and loaded with acquire before it is
+//! published; `limit` is stored with release after the peers' frontiers were seen and loaded with acquire
+//! before a slot is built in. `loom` searches the interleavings (`tests/loom_handoff.rs`).
+
+use core::num::NonZeroU64;
+
+use crate::ids::{Position, Slot, index_from_u32, u64_from_index};
+use crate::sync::{AtomicU64, Ordering};
+
+/// How often a reservation tries again after losing to another thread. Each loss is another's success,
+/// so it takes that many other senders at the same instant to be refused.
+const ATTEMPTS: u32 = 64;
+
+/// Keeps what different threads write on lines of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// The cells of one outbox that are not per slot.
+#[derive(Debug)]
+pub struct HandOffCells {
+    /// Positions below this are reserved.
+    reserved: Apart<AtomicU64>,
+    /// Positions below this may be reserved.
+    limit: Apart<AtomicU64>,
+    /// Rounds of silence asked for and not yet taken up by the step (NUL-5).
+    silence: AtomicU64,
+}
+
+impl HandOffCells {
+    /// Cells of an outbox that nobody may reserve from yet: a node opens it.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            reserved: Apart(AtomicU64::new(0)),
+            limit: Apart(AtomicU64::new(0)),
+            silence: AtomicU64::new(0),
+        }
+    }
+
+    /// Cells of an outbox that nobody may reserve from yet: a node opens it.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            reserved: Apart(AtomicU64::new(0)),
+            limit: Apart(AtomicU64::new(0)),
+            silence: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Default for HandOffCells {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What became of a reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Outcome {
+    /// A message was built; it goes out.
+    Message,
+    /// It was dropped; its slot goes out as a null.
+    Dropped,
+}
+
+/// Why there is no reservation to be had now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Refusal {
+    /// All slots are in use.
+    Full,
+    /// Too many other threads reserved at this very moment.
+    Contended,
+}
+
+/// The hand-off of one outbox. Copies share the cells.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOff<'m> {
+    cells: &'m HandOffCells,
+    ready: &'m [AtomicU64],
+    window: NonZeroU64,
+}
+
+static_assertions::assert_impl_all!(HandOff<'static>: Send, Sync, Copy);
+
+impl<'m> HandOff<'m> {
+    /// A hand-off over its cells; `ready` has one flag a slot. Nothing if it has none.
+    #[must_use]
+    pub fn new(cells: &'m HandOffCells, ready: &'m [AtomicU64]) -> Option<Self> {
+        let window = NonZeroU64::new(u64_from_index(ready.len()))?;
+        Some(Self { cells, ready, window })
+    }
+
+    /// Slots of the ring.
+    #[must_use]
+    pub const fn window(&self) -> u64 {
+        self.window.get()
+    }
+
+    /// Takes the next position. Lock-free, and bounded.
+    ///
+    /// # Errors
+    /// No slot is free, or too many threads at once.
+    #[inline]
+    pub fn reserve(&self) -> Result<Position, Refusal> {
+        let mut position = self.cells.reserved.0.load(Ordering::Relaxed);
+        let mut attempts = 0_u32;
+        while attempts < ATTEMPTS {
+            if position >= self.cells.limit.0.load(Ordering::Acquire) {
+                return Err(Refusal::Full);
+            }
+            match self.cells.reserved.0.compare_exchange_weak(
+                position,
+                position.saturating_add(1),
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Ok(Position(position)),
+                Err(current) => position = current,
+            }
+            attempts = attempts.saturating_add(1);
+        }
+        Err(Refusal::Contended)
+    }
+
+    /// The slot that a position falls on.
+    #[inline]
+    #[must_use]
+    pub fn slot_of(&self, position: Position) -> Slot {
+        let slot = position.0 % self.window;
+        Slot(u32::try_from(slot).unwrap_or(0))
+    }
+
+    /// Ends a reservation.
+    #[inline]
+    pub fn finish(&self, position: Position, slot: Slot, outcome: Outcome) {
+        if let Some(flag) = self.ready.get(index_from_u32(slot.0)) {
+            flag.store(stamp(position, outcome), Ordering::Release);
+        }
+    }
+
+    /// What became of a position's reservation, if it ended.
+    #[inline]
+    #[must_use]
+    pub fn outcome(&self, position: Position, slot: Slot) -> Option<Outcome> {
+        let flag = self.ready.get(index_from_u32(slot.0))?.load(Ordering::Acquire);
+        if flag == stamp(position, Outcome::Message) {
+            return Some(Outcome::Message);
+        }
+        if flag == stamp(position, Outcome::Dropped) { Some(Outcome::Dropped) } else { None }
+    }
+
+    /// Positions below this were reserved at some moment before the call.
+    #[inline]
+    #[must_use]
+    pub fn reserved(&self) -> Position {
+        Position(self.cells.reserved.0.load(Ordering::Relaxed))
+    }
+
+    /// Lets positions below `limit` be reserved. For the step alone.
+    #[inline]
+    pub fn set_limit(&self, limit: Position) {
+        self.cells.limit.0.store(limit.0, Ordering::Release);
+    }
+
+    /// Declares that this sender will be silent for `rounds` rounds, or until its next message (NUL-5).
+    pub fn declare_silence(&self, rounds: u64) {
+        self.cells.silence.store(rounds, Ordering::Relaxed);
+    }
+
+    /// The rounds of silence that were declared since the last look. For the step alone.
+    #[inline]
+    pub fn take_silence(&self) -> u64 {
+        let rounds = self.cells.silence.load(Ordering::Relaxed);
+        if rounds == 0 { 0 } else { self.cells.silence.swap(0, Ordering::Relaxed) }
+    }
+}
+
+/// What a ready flag holds for a position: never zero, and different for each position and outcome.
+#[inline]
+const fn stamp(position: Position, outcome: Outcome) -> u64 {
+    let twice = position.0.wrapping_mul(2);
+    match outcome {
+        Outcome::Message => twice.wrapping_add(1),
+        Outcome::Dropped => twice.wrapping_add(2),
+    }
+}
