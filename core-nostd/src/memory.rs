@@ -145,7 +145,13 @@ impl<'m> Row<'m> {
         }
         // SAFETY: `check` holds the start, and the end, inside the row.
         let base = unsafe { self.base.add(shape.offset) };
-        Ok(Ring { base, stride: shape.stride, slots: shape.slots, capacity: shape.capacity, lent: PhantomData })
+        Ok(Ring {
+            base,
+            stride: shape.stride,
+            slots: shape.slots,
+            capacity: shape.capacity,
+            lent: PhantomData,
+        })
     }
 
     /// Copies bytes out, as a fabric does that carries them elsewhere.

@@ -1,14 +1,21 @@
 //! Nodes that share one memory, stepped in turn: the smallest group there is.
 
-use std::sync::atomic::AtomicU64;
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::integer_division,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write};
-use tramontane_core::ids::{NodeId, Rank, Time, ViewId};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, Node, Options, State};
-use tramontane_core::smc::{HandOffCells, Outbox, ReserveError};
+use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
 
 /// A fabric with nothing to do: the peers' rows are the rows.
 struct OneMemory;
@@ -49,8 +56,8 @@ impl Fabric for OneMemory {
 
 /// What one member needs beside the rows.
 struct Private {
-    cells: HandOffCells,
-    ready: Vec<AtomicU64>,
+    cells: Vec<HandOffCells>,
+    ready: Vec<ReadyFlag>,
     subgroups: Vec<SubgroupState>,
     senders: Vec<SenderState>,
     members: Vec<MemberState>,
@@ -78,8 +85,8 @@ fn with_group(
         .map(|rank| {
             let sizes = layout.state_sizes(*rank);
             Private {
-                cells: HandOffCells::new(),
-                ready: (0..sizes.ready).map(|_| AtomicU64::new(0)).collect(),
+                cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
+                ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
                 subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
                 senders: vec![SenderState::VACANT; sizes.senders],
                 members: vec![MemberState::VACANT; sizes.members],
@@ -87,28 +94,21 @@ fn with_group(
             }
         })
         .collect();
-    let mut outboxes = Vec::new();
-    let mut states = Vec::new();
+    let mut nodes: Vec<Node<'_>> = Vec::new();
     for (rank, private) in ranks.iter().zip(&mut private) {
         let Private { cells, ready, subgroups, senders, members, links } = private;
-        let writer = RowWriter::from_lines(&memory[rank.index()]);
-        let outbox = layout
-            .ring(*rank, tramontane_core::ids::SubgroupId(0))
-            .map(|shape| Outbox::new(writer, &shape, cells, ready).expect("it fits"));
-        outboxes.push(outbox);
-        states.push((writer, State { subgroups, senders, members, links }));
+        let loan = Loan {
+            rows: &rows,
+            row: RowWriter::from_lines(&memory[rank.index()]),
+            cells,
+            ready,
+            state: State { subgroups, senders, members, links },
+        };
+        let capabilities = OneMemory.capabilities();
+        let node = Node::open(ViewId(1), &layout, *rank, loan, Options::default(), capabilities);
+        nodes.push(node.expect("it opens"));
     }
-    let lent: Vec<Vec<Outbox<'_>>> = outboxes.iter().map(|outbox| outbox.iter().copied().collect()).collect();
-    let mut nodes: Vec<Node<'_>> = ranks
-        .iter()
-        .zip(states)
-        .zip(&lent)
-        .map(|((rank, (row, state)), outboxes)| {
-            let loan = Loan { rows: &rows, row, outboxes, state };
-            Node::open(ViewId(1), &layout, *rank, loan, Options::default(), OneMemory.capabilities())
-                .expect("it opens")
-        })
-        .collect();
+    let outboxes: Vec<_> = nodes.iter().map(|node| node.outbox(SubgroupId(0))).collect();
     body(&mut nodes, &outboxes);
 }
 

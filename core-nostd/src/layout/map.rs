@@ -58,9 +58,9 @@ pub struct StateSizes {
     pub members: usize,
     /// Other members of all those subgroups, added up.
     pub links: usize,
-    /// Subgroups that the node sends in; each needs an outbox of `window` ready flags.
-    pub outboxes: usize,
-    /// Ready flags of all those outboxes, added up.
+    /// Subgroups that the node sends in; each has a hand-off with one ready flag a slot.
+    pub handoffs: usize,
+    /// Ready flags of all those hand-offs, added up.
     pub ready: usize,
 }
 
@@ -225,8 +225,7 @@ impl<'c> Layout<'c> {
     /// How much private state a member needs.
     #[must_use]
     pub const fn state_sizes(&self, owner: Rank) -> StateSizes {
-        let mut sizes =
-            StateSizes { subgroups: 0, senders: 0, members: 0, links: 0, outboxes: 0, ready: 0 };
+        let mut sizes = StateSizes { subgroups: 0, senders: 0, members: 0, links: 0, handoffs: 0, ready: 0 };
         each!(subgroup in self.group.subgroups, {
             if subgroup.has_member(owner) {
                 sizes.subgroups = sizes.subgroups.saturating_add(1);
@@ -236,7 +235,7 @@ impl<'c> Layout<'c> {
                     sizes.links.saturating_add(subgroup.members.len().saturating_sub(1));
             }
             if subgroup.has_sender(owner) {
-                sizes.outboxes = sizes.outboxes.saturating_add(1);
+                sizes.handoffs = sizes.handoffs.saturating_add(1);
                 sizes.ready = sizes.ready.saturating_add(index_from_u32(subgroup.window));
             }
         });

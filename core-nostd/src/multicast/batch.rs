@@ -106,12 +106,7 @@ impl<'a> Batch<'a> {
     /// Hands over what the application left, and says where the batch ended.
     pub(crate) fn finish(mut self) -> Ended {
         while self.next().is_some() {}
-        Ended {
-            round: self.round,
-            sender: self.sender,
-            taken: self.taken,
-            misbehaved: self.misbehaved,
-        }
+        Ended { round: self.round, sender: self.sender, taken: self.taken, misbehaved: self.misbehaved }
     }
 
     fn ring_of(&self, state: &SenderState) -> Option<Ring<'a>> {
@@ -181,16 +176,21 @@ impl<'a> Batch<'a> {
     /// Leaves the slot of the turn behind, if its message is of this round.
     #[inline]
     fn pass(&mut self) {
-        let round = self.round;
-        let window = self.window;
-        if let Some(state) = self.senders.get(self.sender.index()) {
-            if self.next_round_of(state) == Some(round) {
-                if let Some(state) = self.senders.get_mut(self.sender.index()) {
-                    state.hand = state.hand.next(window);
-                }
-            }
+        let slot_ends = match self.senders.get(self.sender.index()) {
+            Some(state) => self.next_round_of(state) == Some(self.round),
+            None => false,
+        };
+        if slot_ends {
+            self.leave_slot();
         }
         self.turn_over();
+    }
+
+    #[inline]
+    fn leave_slot(&mut self) {
+        if let Some(state) = self.senders.get_mut(self.sender.index()) {
+            state.hand = state.hand.next(self.window);
+        }
     }
 
     /// Passes over nulls; true if a message follows.
@@ -250,10 +250,7 @@ impl<'a> Batch<'a> {
 
     #[inline]
     fn hand_over(&mut self, message: Message<'a>) -> Message<'a> {
-        let window = self.window;
-        if let Some(state) = self.senders.get_mut(self.sender.index()) {
-            state.hand = state.hand.next(window);
-        }
+        self.leave_slot();
         self.turn_over();
         self.taken = self.taken.saturating_add(1);
         message
@@ -264,7 +261,6 @@ impl<'a> Batch<'a> {
         if self.taken >= self.room {
             return None;
         }
-        let window = self.window;
         while let Some(state) = self.senders.get(self.sender.index()) {
             if state.hand == state.take {
                 self.sender = self.sender.next();
@@ -273,9 +269,7 @@ impl<'a> Batch<'a> {
             let ring = self.ring_of(state)?;
             let (slot, rank) = (state.hand.slot, state.rank);
             let round = Round(state.hand.position.0);
-            if let Some(state) = self.senders.get_mut(self.sender.index()) {
-                state.hand = state.hand.next(window);
-            }
+            self.leave_slot();
             let length = ring.length(slot);
             if length == LENGTH_OF_NULL {
                 continue;

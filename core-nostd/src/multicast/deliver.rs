@@ -48,11 +48,8 @@ impl Work<'_, '_> {
             application.deliver(&mut batch);
         }
         let ended = batch.finish();
-        let mut delivered = Delivered {
-            messages: ended.taken,
-            changed: false,
-            misbehaved: ended.misbehaved.map(Misbehaved),
-        };
+        let mut delivered =
+            Delivered { messages: ended.taken, changed: false, misbehaved: ended.misbehaved.map(Misbehaved) };
         match subgroup.delivery {
             Delivery::Ordered => {
                 if turn != (ended.round, ended.sender) {

@@ -28,7 +28,7 @@ pub use batch::{Batch, EachMessage, Message};
 pub use order::Order;
 pub use state::{Link, MemberState, SenderState, SubgroupState};
 
-pub(crate) use post::Poster;
+pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
 pub(crate) use state::{Control, OwnSender, Span, Work};
 

@@ -61,12 +61,11 @@ impl Work<'_, '_> {
         // With no free slot the rest waits. That cannot stall the group: if the smallest missing place is
         // ours, all that we sent was delivered, and a slot is free (NUL-2).
         let free = state.take.since(own.freed) < u64::from(self.subgroup.window);
-        if owed > state.taken && free {
-            if let Some(marker) = SlotCounter::UsedBelow(owed).encode() {
-                outbox.ring().counter(state.take.slot).publish(marker);
-                own.marker = marker;
-                state.taken = owed;
-            }
+        let marker = SlotCounter::UsedBelow(owed).encode();
+        if let (true, true, Some(marker)) = (owed > state.taken, free, marker) {
+            outbox.ring().counter(state.take.slot).publish(marker);
+            own.marker = marker;
+            state.taken = owed;
         }
 
         let nulls = state.taken.0.saturating_sub(before.0);
@@ -78,6 +77,7 @@ impl Work<'_, '_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -36,6 +36,7 @@ impl Order {
 
     /// The first round that has no places: no sender may use it. Places below it fit 63 bits, and so do
     /// slot counters.
+    #[allow(clippy::integer_division)] // The remainder is not needed.
     #[must_use]
     pub fn round_limit(self) -> Round {
         Round((u64::MAX >> 2) / self.senders)
@@ -50,6 +51,7 @@ impl Order {
     }
 
     /// Whose turn a place is, and in which round.
+    #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
     #[must_use]
     pub fn turn(self, place: Place) -> (Round, SenderRank) {
         let sender = u16::try_from(place.0 % self.senders).unwrap_or(0);
@@ -72,6 +74,7 @@ impl Order {
 }
 
 #[cfg(test)]
+#[allow(clippy::arithmetic_side_effects, clippy::integer_division, clippy::as_conversions)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -16,11 +16,10 @@
 //! once and shrinks.
 
 use super::Switches;
-use super::state::{Link, Posted, SubgroupState};
+use super::state::{Link, Posted, SenderState, SubgroupState};
 use crate::fabric::{Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList};
 use crate::ids::{Rank, ViewId, index_from_u32, u64_from_index};
 use crate::layout::{Delivery, SLOT_HEADER};
-use crate::multicast::state::SenderState;
 use crate::smc::RingCursor;
 
 /// What the post stage did.
@@ -38,7 +37,7 @@ pub(crate) struct PostReport {
 
 /// What of one subgroup peers should see.
 #[derive(Clone, Copy)]
-struct Shown {
+pub(crate) struct Shown {
     /// The own ring, if this node sends here: its offset, and the next slot.
     ring: Option<(usize, RingCursor)>,
     marker: u64,
@@ -51,11 +50,10 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(subgroup: &SubgroupState, senders: &[SenderState]) -> Self {
+    /// Of a subgroup and its senders.
+    pub(crate) fn of(subgroup: &SubgroupState, senders: &[SenderState]) -> Self {
         let own = subgroup.own.as_ref();
-        let state = own.and_then(|own| {
-            senders.get(subgroup.senders.start.saturating_add(own.rank.index()))
-        });
+        let state = own.and_then(|own| senders.get(own.rank.index()));
         Self {
             ring: state.map(|state| (state.shape.offset, state.take)),
             marker: own.map_or(0, |own| own.marker),
@@ -79,36 +77,35 @@ impl Shown {
 
 /// Posts for one node, for the time of a step.
 pub(crate) struct Poster<'p, F: Fabric> {
-    pub(crate) view: ViewId,
+    view: ViewId,
     pub(crate) fabric: &'p mut F,
-    pub(crate) capabilities: Capabilities,
+    capabilities: Capabilities,
     pub(crate) report: PostReport,
 }
 
-impl<F: Fabric> Poster<'_, F> {
-    /// Brings every link up to date, as far as the fabric takes it. With `only`, one subgroup's.
-    pub(crate) fn post(
-        &mut self,
-        links: &mut [Link],
-        subgroups: &[SubgroupState],
-        senders: &[SenderState],
-        only: Option<usize>,
-    ) {
+impl<'p, F: Fabric> Poster<'p, F> {
+    /// Has posted nothing yet.
+    pub(crate) fn new(view: ViewId, fabric: &'p mut F, capabilities: Capabilities) -> Self {
+        Self { view, fabric, capabilities, report: PostReport::default() }
+    }
+
+    /// Brings links up to date, as far as the fabric takes it: those of each subgroup for which `shown`
+    /// says what peers should see.
+    pub(crate) fn post(&mut self, links: &mut [Link], shown: impl Fn(usize) -> Option<Shown>) {
         let mut list = WriteList::new();
         let mut first = 0_usize;
         let mut index = 0_usize;
-        while index < links.len() {
-            let Some(link) = links.get_mut(index) else { break };
+        while let Some(link) = links.get(index) {
             let peer = link.peer;
-            if let Some(subgroup) = subgroups.get(link.subgroup) {
-                let wanted = only.is_none_or(|only| only == link.subgroup);
-                if wanted && !link.lost && link.posted.version != subgroup.version {
-                    let shown = Shown::of(subgroup, senders);
+            let lacking = !link.lost;
+            match shown(link.subgroup) {
+                Some(shown) if lacking && link.posted.version != shown.version => {
                     if list.is_empty() {
                         first = index;
                     }
-                    self.serve(links, &mut list, first, index, &shown);
+                    first = self.serve(links, &mut list, first, index, &shown);
                 }
+                Some(_) | None => {}
             }
             index = index.saturating_add(1);
             let same_peer = links.get(index).is_some_and(|next| next.peer == peer);
@@ -129,7 +126,7 @@ impl<F: Fabric> Poster<'_, F> {
     }
 
     /// Adds what one link lacks, sending full lists on the way. A window needs at most two writes a slot,
-    /// which bounds the lists.
+    /// which bounds the lists. Returns the first link of the list that is under construction then.
     fn serve(
         &mut self,
         links: &mut [Link],
@@ -137,11 +134,11 @@ impl<F: Fabric> Poster<'_, F> {
         first: usize,
         index: usize,
         shown: &Shown,
-    ) {
-        let Some(link) = links.get_mut(index) else { return };
+    ) -> usize {
+        let Some(link) = links.get_mut(index) else { return first };
         if self.serial() && link.in_flight {
             self.report.held_back = true;
-            return;
+            return first;
         }
         link.pending = link.posted;
         let mut first = first;
@@ -149,18 +146,23 @@ impl<F: Fabric> Poster<'_, F> {
         let bound = shown.window.saturating_mul(2).saturating_add(2);
         while rounds < bound {
             let room = self.room(list);
-            let Some(link) = links.get_mut(index) else { return };
+            let Some(link) = links.get_mut(index) else { return first };
             let complete = self.fill(&mut link.pending, list, shown, room);
             if complete {
-                return;
+                return first;
             }
             // The list is full: on a serial link that is all for now.
-            if self.serial() || !self.flush(links, list, first, index.saturating_add(1)) {
-                return;
+            if self.serial() {
+                self.report.held_back = true;
+                return first;
+            }
+            if !self.flush(links, list, first, index.saturating_add(1)) {
+                return index;
             }
             first = index;
             rounds = rounds.saturating_add(1);
         }
+        first
     }
 
     /// Adds at most `room` writes; true if the link then lacks nothing.

@@ -3,7 +3,7 @@
 use super::state::{Work, peer_cell};
 use super::{Misbehaved, Switches};
 use crate::ids::Round;
-use crate::layout::ControlCell;
+use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;
 use crate::smc::{LENGTH_OF_NULL, SlotCounter};
 
@@ -70,11 +70,11 @@ impl Work<'_, '_> {
 
         // Before the ring: rounds used in silence speak for all messages published before them.
         let silent = match self.subgroup.delivery {
-            crate::layout::Delivery::Ordered => {
+            Delivery::Ordered => {
                 let cell = ControlCell::Silent;
                 Round(peer_cell(self.rows, sender.rank, sender.control, cell)?.load())
             }
-            crate::layout::Delivery::Unordered => Round::ZERO,
+            Delivery::Unordered => Round::ZERO,
         };
 
         // A correct sender never runs more than a window ahead of what was handed over here.
@@ -130,16 +130,29 @@ impl Work<'_, '_> {
         Ok(())
     }
 
+    /// Uses up the rounds that are owed, and acknowledges what is here if `changed` or any were. Returns
+    /// how many rounds went as nulls. An unordered subgroup has neither (DEL-3).
+    pub(crate) fn acknowledge(&mut self, changed: bool) -> Result<u64, OutOfRow> {
+        if self.subgroup.delivery == Delivery::Unordered {
+            return Ok(0);
+        }
+        let nulls = self.publish_nulls()?;
+        if changed || nulls > 0 {
+            self.publish_received()?;
+        }
+        Ok(nulls)
+    }
+
     /// Publishes how far everything is here, if that moved. One frontier covers any number of messages
     /// (BAT-2).
-    pub(crate) fn publish_received(&mut self) -> Result<bool, OutOfRow> {
+    fn publish_received(&mut self) -> Result<(), OutOfRow> {
         let frontier = self.order.frontier(self.senders.iter().map(|sender| sender.taken));
         if frontier <= self.subgroup.received {
-            return Ok(false);
+            return Ok(());
         }
         self.subgroup.received = frontier;
         self.control.cell(ControlCell::Received)?.publish(frontier.0);
         self.subgroup.version = self.subgroup.version.saturating_add(1);
-        Ok(true)
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use crate::ids::{Frontier, Rank, Round, SenderRank, SubgroupId, Time};
 use crate::layout::{ControlCell, Delivery, RingShape};
 use crate::memory::{Cell, OutOfRow, OwnCell, Row, RowWriter};
 use crate::multicast::order::Order;
-use crate::multicast::Switches;
+use crate::multicast::{Shown, Switches};
 use crate::smc::{Outbox, RingCursor};
 
 /// A run of entries in one of the lent slices.
@@ -19,7 +19,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    pub(crate) fn of<T>(self, slice: &mut [T]) -> Option<&mut [T]> {
+    pub(crate) fn of<T>(self, slice: &[T]) -> Option<&[T]> {
+        slice.get(self.start..self.start.checked_add(self.count)?)
+    }
+
+    pub(crate) fn of_mut<T>(self, slice: &mut [T]) -> Option<&mut [T]> {
         slice.get_mut(self.start..self.start.checked_add(self.count)?)
     }
 }
@@ -58,8 +62,10 @@ pub struct SubgroupState {
 pub(crate) struct OwnSender {
     /// The own place in the sender list.
     pub(crate) rank: SenderRank,
-    /// Which of the node's outboxes.
-    pub(crate) outbox: usize,
+    /// Which of the node's hand-offs.
+    pub(crate) handoff: usize,
+    /// Its ready flags.
+    pub(crate) ready: Span,
     /// Slots before this are free again.
     pub(crate) freed: RingCursor,
     /// The counter that marks used rounds in the next slot, if one was published since the last message.
@@ -220,6 +226,13 @@ pub(crate) struct Work<'w, 'm> {
     pub(crate) own_rank: Rank,
     pub(crate) switches: Switches,
     pub(crate) capabilities: Capabilities,
+}
+
+impl Work<'_, '_> {
+    /// What peers should see, if it is `wanted`.
+    pub(crate) fn shown(&self, wanted: bool) -> Option<Shown> {
+        if wanted { Some(Shown::of(self.subgroup, self.senders)) } else { None }
+    }
 }
 
 /// The own control block, to be published in.

@@ -22,9 +22,10 @@ use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Rank, SubgroupId, Time, ViewId};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
-    Application, Control, Link, MemberState, Misbehaved, Order, Poster, SenderState, SubgroupState, Work,
+    Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError, SenderState,
+    Shown, SubgroupState, Work,
 };
-use crate::smc::Outbox;
+use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
 /// Events taken from the fabric in one step; what is left waits for the next.
 const EVENTS_PER_STEP: u32 = 64;
@@ -36,7 +37,8 @@ pub struct Node<'m> {
     rank: Rank,
     rows: &'m [Row<'m>],
     row: RowWriter<'m>,
-    outboxes: &'m [Outbox<'m>],
+    cells: &'m [HandOffCells],
+    ready: &'m [ReadyFlag],
     subgroups: &'m mut [SubgroupState],
     senders: &'m mut [SenderState],
     members: &'m mut [MemberState],
@@ -74,13 +76,34 @@ impl<'m> Node<'m> {
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
         while index < self.subgroups.len() {
-            self.step_subgroup(index, now, fabric, application, &mut progress)?;
+            let misbehaved = self.step_subgroup(index, now, fabric, application, &mut progress)?;
+            if let Some(Misbehaved(peer)) = misbehaved {
+                fabric.cut(self.view, peer);
+                self.lose(peer, LossCause::Misbehaved, &mut progress);
+            }
             index = index.saturating_add(1);
         }
         if self.lagging {
-            self.post(fabric, None, &mut progress);
+            let (subgroups, senders) = (&*self.subgroups, &*self.senders);
+            let mut poster = Poster::new(self.view, fabric, self.capabilities);
+            poster.post(self.links, |index| {
+                let subgroup = subgroups.get(index)?;
+                Some(Shown::of(subgroup, subgroup.senders.of(senders)?))
+            });
+            let report = poster.report;
+            self.lagging = report.held_back;
+            self.account(report, &mut progress);
         }
         Ok(progress)
+    }
+
+    /// The sending end of a subgroup, if this node sends there. Any thread may use a copy.
+    #[must_use]
+    pub fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'m>> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let own = state.own.as_ref()?;
+        let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
+        Outbox::new(self.row, &sender.shape, self.cells.get(own.handoff)?, own.ready.of(self.ready)?).ok()
     }
 
     /// The own frontiers in a subgroup, if this node belongs to it.
@@ -105,10 +128,8 @@ impl<'m> Node<'m> {
     /// Whether all that was reserved in a subgroup was sent, and delivered everywhere.
     fn is_sent(&self, subgroup: &SubgroupState) -> bool {
         let Some(own) = subgroup.own.as_ref() else { return true };
-        let at = subgroup.senders.start.saturating_add(own.rank.index());
-        let (Some(state), Some(outbox)) = (self.senders.get(at), self.outboxes.get(own.outbox)) else {
-            return false;
-        };
+        let state = subgroup.senders.of(self.senders).and_then(|senders| senders.get(own.rank.index()));
+        let (Some(state), Some(outbox)) = (state, self.outbox(subgroup.id)) else { return false };
         state.take == own.freed && outbox.handoff().reserved() == state.take.position
     }
 
@@ -167,6 +188,8 @@ impl<'m> Node<'m> {
         progress.lost = Some((peer, cause));
     }
 
+    /// The three stages of one subgroup. What they changed is posted by the caller, or here after each
+    /// where late posting is off.
     fn step_subgroup<F: Fabric, A: Application>(
         &mut self,
         index: usize,
@@ -174,113 +197,25 @@ impl<'m> Node<'m> {
         fabric: &mut F,
         application: &mut A,
         progress: &mut Progress,
-    ) -> Result<(), StepError> {
-        let Some(order) = self.subgroups.get(index).and_then(|subgroup| subgroup.order) else {
-            return Ok(());
-        };
-        let before = self.subgroups.get(index).map_or(0, |subgroup| subgroup.version);
-        let early = self.options.switches.posts_early();
-
-        let timeout_ns = self.options.reservation_timeout_ns;
-        let sent = self.work(index, order)?.send(now, timeout_ns)?;
-        progress.sent = progress.sent.saturating_add(sent.slots);
-        if sent.overdue {
-            progress.overdue = self.subgroups.get(index).map(|subgroup| subgroup.id);
-        }
-        if early {
-            self.post(fabric, Some(index), progress);
-        }
-
-        match self.receive(index, order, sent.slots > 0, progress)? {
-            Ok(received) => {
-                if received {
-                    fabric.observe_barrier();
-                }
-            }
-            Err(misbehaved) => self.expel(misbehaved, fabric, progress),
-        }
-        if early {
-            self.post(fabric, Some(index), progress);
-        }
-
-        let mut work = self.work(index, order)?;
-        let delivered = work.deliver(application)?;
-        work.free_slots()?;
-        progress.delivered = progress.delivered.saturating_add(delivered.messages);
-        if let Some(misbehaved) = delivered.misbehaved {
-            self.expel(misbehaved, fabric, progress);
-        }
-        let after = self.subgroups.get(index).map_or(0, |subgroup| subgroup.version);
-        self.lagging |= after != before;
-        if early {
-            self.post(fabric, Some(index), progress);
-        }
-        Ok(())
-    }
-
-    /// The receive stage, nulls and acknowledgement with it. True if something new was seen.
-    fn receive(
-        &mut self,
-        index: usize,
-        order: Order,
-        sent: bool,
-        progress: &mut Progress,
-    ) -> Result<Result<bool, Misbehaved>, StepError> {
-        let mut work = self.work(index, order)?;
-        let received = match work.receive() {
-            Ok(received) => received,
-            Err(crate::multicast::ReceiveError::Misbehaved(misbehaved)) => return Ok(Err(misbehaved)),
-            Err(crate::multicast::ReceiveError::OutOfRow) => return Err(StepError::OutOfRow),
-        };
-        progress.received = progress.received.saturating_add(received.slots);
-        if work.subgroup.delivery == crate::layout::Delivery::Unordered {
-            return Ok(Ok(received.changed));
-        }
-        let nulls = work.publish_nulls()?;
-        progress.nulls = progress.nulls.saturating_add(nulls);
-        if received.changed || sent || nulls > 0 {
-            work.publish_received()?;
-        }
-        Ok(Ok(received.changed))
-    }
-
-    fn expel<F: Fabric>(&mut self, misbehaved: Misbehaved, fabric: &mut F, progress: &mut Progress) {
-        fabric.cut(self.view, misbehaved.0);
-        self.lose(misbehaved.0, LossCause::Misbehaved, progress);
-    }
-
-    fn post<F: Fabric>(&mut self, fabric: &mut F, only: Option<usize>, progress: &mut Progress) {
-        let mut poster = Poster {
-            view: self.view,
-            fabric,
-            capabilities: self.capabilities,
-            report: Default::default(),
-        };
-        poster.post(self.links, self.subgroups, self.senders, only);
-        let report = poster.report;
-        progress.lists = progress.lists.saturating_add(report.lists);
-        progress.writes = progress.writes.saturating_add(report.writes);
-        self.lagging = report.held_back;
-        if let Some((peer, kind)) = report.refused {
-            let cause = match kind {
-                ErrorKind::Revoked => LossCause::Denied,
-                ErrorKind::QueueFull
-                | ErrorKind::PeerLost
-                | ErrorKind::OutOfRange
-                | ErrorKind::Other => LossCause::Unreachable,
-            };
-            self.lose(peer, cause, progress);
-        }
-    }
-
-    /// One subgroup and everything that belongs to it.
-    fn work(&mut self, index: usize, order: Order) -> Result<Work<'_, 'm>, StepError> {
+    ) -> Result<Option<Misbehaved>, StepError> {
+        let options = self.options;
+        let early = options.switches.posts_early();
         let subgroup = self.subgroups.get_mut(index).ok_or(StepError::OutOfRow)?;
-        let senders = subgroup.senders.of(self.senders).ok_or(StepError::OutOfRow)?;
-        let members = subgroup.members.of(self.members).ok_or(StepError::OutOfRow)?;
-        let outbox = subgroup.own.as_ref().and_then(|own| self.outboxes.get(own.outbox)).copied();
+        let Some(order) = subgroup.order else { return Ok(None) };
+        let version = subgroup.version;
+        let senders = subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?;
+        let members = subgroup.members.of_mut(self.members).ok_or(StepError::OutOfRow)?;
+        let outbox = match subgroup.own.as_ref() {
+            Some(own) => {
+                let shape = senders.get(own.rank.index()).ok_or(StepError::OutOfRow)?.shape;
+                let cells = self.cells.get(own.handoff).ok_or(StepError::OutOfRow)?;
+                let ready = own.ready.of(self.ready).ok_or(StepError::OutOfRow)?;
+                Some(Outbox::new(self.row, &shape, cells, ready)?)
+            }
+            None => None,
+        };
         let control = Control::new(self.row, subgroup.control);
-        Ok(Work {
+        let mut work = Work {
             subgroup,
             order,
             senders,
@@ -289,9 +224,63 @@ impl<'m> Node<'m> {
             outbox,
             control,
             own_rank: self.rank,
-            switches: self.options.switches,
+            switches: options.switches,
             capabilities: self.capabilities,
-        })
+        };
+        let mut poster = Poster::new(self.view, fabric, self.capabilities);
+        let mut misbehaved = None;
+
+        let sent = work.send(now, options.reservation_timeout_ns)?;
+        progress.sent = progress.sent.saturating_add(sent.slots);
+        if sent.overdue {
+            progress.overdue = Some(work.subgroup.id);
+        }
+        if early {
+            poster.post(self.links, |candidate| work.shown(candidate == index));
+        }
+
+        match work.receive() {
+            Ok(received) => {
+                progress.received = progress.received.saturating_add(received.slots);
+                if received.changed {
+                    poster.fabric.observe_barrier();
+                }
+                let nulls = work.acknowledge(received.changed || sent.slots > 0)?;
+                progress.nulls = progress.nulls.saturating_add(nulls);
+            }
+            Err(ReceiveError::Misbehaved(peer)) => misbehaved = Some(peer),
+            Err(ReceiveError::OutOfRow) => return Err(StepError::OutOfRow),
+        }
+        if early {
+            poster.post(self.links, |candidate| work.shown(candidate == index));
+        }
+
+        let delivered = work.deliver(application)?;
+        work.free_slots()?;
+        progress.delivered = progress.delivered.saturating_add(delivered.messages);
+        if early {
+            poster.post(self.links, |candidate| work.shown(candidate == index));
+        }
+
+        self.lagging |= work.subgroup.version != version;
+        let report = poster.report;
+        self.account(report, progress);
+        Ok(misbehaved.or(delivered.misbehaved))
+    }
+
+    /// Takes a post stage's report into the step's.
+    fn account(&mut self, report: PostReport, progress: &mut Progress) {
+        progress.lists = progress.lists.saturating_add(report.lists);
+        progress.writes = progress.writes.saturating_add(report.writes);
+        if let Some((peer, kind)) = report.refused {
+            let cause = match kind {
+                ErrorKind::Revoked => LossCause::Denied,
+                ErrorKind::QueueFull | ErrorKind::PeerLost | ErrorKind::OutOfRange | ErrorKind::Other => {
+                    LossCause::Unreachable
+                }
+            };
+            self.lose(peer, cause, progress);
+        }
     }
 }
 

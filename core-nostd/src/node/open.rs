@@ -2,13 +2,11 @@
 
 use super::Node;
 use crate::fabric::Capabilities;
-use crate::ids::{Position, Rank, SubgroupId, ViewId, u16_from_index};
+use crate::ids::{Position, Rank, Round, SenderRank, SubgroupId, ViewId, index_from_u32, u16_from_index};
 use crate::layout::{Delivery, Layout, Subgroup};
 use crate::memory::{OutOfRow, Row, RowWriter};
-use crate::multicast::{
-    Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches,
-};
-use crate::smc::{Outbox, RingCursor};
+use crate::multicast::{Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches};
+use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
 /// A node's private state: slices as long as [`Layout::state_sizes`] says. What they hold does not matter.
 #[derive(Debug)]
@@ -30,8 +28,10 @@ pub struct Loan<'m> {
     pub rows: &'m [Row<'m>],
     /// The own row, to be written.
     pub row: RowWriter<'m>,
-    /// One a subgroup that the node sends in, in the order of the subgroups.
-    pub outboxes: &'m [Outbox<'m>],
+    /// The hand-offs to application threads: one a subgroup that the node sends in. Fresh.
+    pub cells: &'m [HandOffCells],
+    /// Their ready flags, one a slot of each. Fresh.
+    pub ready: &'m [ReadyFlag],
     /// Private state.
     pub state: State<'m>,
 }
@@ -60,7 +60,7 @@ pub enum OpenError {
     NotAMember = 1,
     /// A row is missing, or has another size than the layout says.
     WrongRows = 2,
-    /// A slice of state, or the list of outboxes, has another length than the layout says.
+    /// A slice of state, cells or flags has another length than the layout says.
     WrongState = 3,
     /// The fabric keeps no guard behind its content: it promises neither order between writes nor
     /// visibility upon completion.
@@ -97,7 +97,8 @@ struct Used {
     senders: usize,
     members: usize,
     links: usize,
-    outboxes: usize,
+    handoffs: usize,
+    ready: usize,
 }
 
 impl<'m> Node<'m> {
@@ -116,9 +117,9 @@ impl<'m> Node<'m> {
         options: Options,
         capabilities: Capabilities,
     ) -> Result<Self, OpenError> {
-        let Loan { rows, row, outboxes, state } = loan;
+        let Loan { rows, row, cells, ready, state } = loan;
         check_rows(layout, own, rows, row)?;
-        check_state(layout, own, &state, outboxes)?;
+        check_state(layout, own, &state, cells, ready)?;
         if !capabilities.can_guard() {
             return Err(OpenError::NoGuard);
         }
@@ -128,7 +129,8 @@ impl<'m> Node<'m> {
             rank: own,
             rows,
             row,
-            outboxes,
+            cells,
+            ready,
             subgroups,
             senders,
             members,
@@ -162,7 +164,7 @@ impl<'m> Node<'m> {
         let members = Span { start: used.members, count: subgroup.members.len() };
         let mut stride = 0;
         for (state, rank) in
-            senders.of(self.senders).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.senders)
+            senders.of_mut(self.senders).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.senders)
         {
             let shape = layout.ring(*rank, id).ok_or(OpenError::WrongRows)?;
             let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
@@ -172,7 +174,7 @@ impl<'m> Node<'m> {
             stride = shape.stride;
         }
         for (state, rank) in
-            members.of(self.members).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.members)
+            members.of_mut(self.members).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.members)
         {
             let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
             *state = MemberState { rank: *rank, control, ..MemberState::VACANT };
@@ -190,14 +192,15 @@ impl<'m> Node<'m> {
         }
         let own = match layout.sender_rank(self.rank, id) {
             Some(rank) => {
-                let index = used.outboxes;
-                let outbox = self.outboxes.get(index).ok_or(OpenError::WrongState)?;
-                if outbox.handoff().window() != u64::from(subgroup.window) {
-                    return Err(OpenError::WrongState);
-                }
-                outbox.handoff().set_limit(Position(u64::from(subgroup.window)));
-                used.outboxes = index.saturating_add(1);
-                Some(OwnSender::new(rank, index))
+                let ready = Span { start: used.ready, count: index_from_u32(subgroup.window) };
+                let flags = ready.of(self.ready).ok_or(OpenError::WrongState)?;
+                let cells = self.cells.get(used.handoffs).ok_or(OpenError::WrongState)?;
+                let handoff = HandOff::new(cells, flags).ok_or(OpenError::WrongState)?;
+                handoff.set_limit(Position(u64::from(subgroup.window)));
+                let own = OwnSender::new(rank, used.handoffs, ready);
+                used.handoffs = used.handoffs.saturating_add(1);
+                used.ready = used.ready.saturating_add(ready.count);
+                Some(own)
             }
             None => None,
         };
@@ -241,13 +244,14 @@ impl<'m> Node<'m> {
 }
 
 impl OwnSender {
-    const fn new(rank: crate::ids::SenderRank, outbox: usize) -> Self {
+    const fn new(rank: SenderRank, handoff: usize, ready: Span) -> Self {
         Self {
             rank,
-            outbox,
+            handoff,
+            ready,
             freed: RingCursor::START,
             marker: 0,
-            silent_below: crate::ids::Round::ZERO,
+            silent_below: Round::ZERO,
             held_since: None,
         }
     }
@@ -273,13 +277,15 @@ fn check_state(
     layout: &Layout<'_>,
     own: Rank,
     state: &State<'_>,
-    outboxes: &[Outbox<'_>],
+    cells: &[HandOffCells],
+    ready: &[ReadyFlag],
 ) -> Result<(), OpenError> {
     let sizes = layout.state_sizes(own);
     let right = state.subgroups.len() == sizes.subgroups
         && state.senders.len() == sizes.senders
         && state.members.len() == sizes.members
         && state.links.len() == sizes.links
-        && outboxes.len() == sizes.outboxes;
+        && cells.len() == sizes.handoffs
+        && ready.len() == sizes.ready;
     if right { Ok(()) } else { Err(OpenError::WrongState) }
 }

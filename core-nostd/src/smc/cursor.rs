@@ -20,10 +20,7 @@ impl RingCursor {
     #[must_use]
     pub const fn next(self, window: u32) -> Self {
         let slot = self.slot.next();
-        Self {
-            position: self.position.next(),
-            slot: if slot.0 >= window { Slot::ZERO } else { slot },
-        }
+        Self { position: self.position.next(), slot: if slot.0 >= window { Slot::ZERO } else { slot } }
     }
 
     /// Messages from `earlier` to here.

@@ -66,6 +66,33 @@ impl Default for HandOffCells {
     }
 }
 
+/// The private flag of a slot: which position's reservation ended, and how.
+#[derive(Debug)]
+#[repr(transparent)]
+pub struct ReadyFlag(AtomicU64);
+
+impl ReadyFlag {
+    /// No reservation ended yet.
+    #[cfg(not(loom))]
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
+    /// No reservation ended yet.
+    #[cfg(loom)]
+    #[must_use]
+    pub fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+}
+
+impl Default for ReadyFlag {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// What became of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -90,7 +117,7 @@ pub enum Refusal {
 #[derive(Clone, Copy, Debug)]
 pub struct HandOff<'m> {
     cells: &'m HandOffCells,
-    ready: &'m [AtomicU64],
+    ready: &'m [ReadyFlag],
     window: NonZeroU64,
 }
 
@@ -99,7 +126,7 @@ static_assertions::assert_impl_all!(HandOff<'static>: Send, Sync, Copy);
 impl<'m> HandOff<'m> {
     /// A hand-off over its cells; `ready` has one flag a slot. Nothing if it has none.
     #[must_use]
-    pub fn new(cells: &'m HandOffCells, ready: &'m [AtomicU64]) -> Option<Self> {
+    pub fn new(cells: &'m HandOffCells, ready: &'m [ReadyFlag]) -> Option<Self> {
         let window = NonZeroU64::new(u64_from_index(ready.len()))?;
         Some(Self { cells, ready, window })
     }
@@ -148,7 +175,7 @@ impl<'m> HandOff<'m> {
     #[inline]
     pub fn finish(&self, position: Position, slot: Slot, outcome: Outcome) {
         if let Some(flag) = self.ready.get(index_from_u32(slot.0)) {
-            flag.store(stamp(position, outcome), Ordering::Release);
+            flag.0.store(stamp(position, outcome), Ordering::Release);
         }
     }
 
@@ -156,7 +183,7 @@ impl<'m> HandOff<'m> {
     #[inline]
     #[must_use]
     pub fn outcome(&self, position: Position, slot: Slot) -> Option<Outcome> {
-        let flag = self.ready.get(index_from_u32(slot.0))?.load(Ordering::Acquire);
+        let flag = self.ready.get(index_from_u32(slot.0))?.0.load(Ordering::Acquire);
         if flag == stamp(position, Outcome::Message) {
             return Some(Outcome::Message);
         }

@@ -14,7 +14,7 @@ mod outbox;
 
 pub use counter::SlotCounter;
 pub use cursor::RingCursor;
-pub use handoff::{HandOff, HandOffCells, Outcome, Refusal};
+pub use handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 pub use outbox::{Outbox, Reservation, ReserveError};
 
 /// The length that marks a slot whose reservation was dropped: it holds a place, and no message.

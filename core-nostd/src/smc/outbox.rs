@@ -1,11 +1,10 @@
 //! Where a member's messages of one subgroup start: reserve a slot, build in it, commit.
 
-use super::handoff::{HandOff, HandOffCells, Outcome, Refusal};
 use super::LENGTH_OF_NULL;
+use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::RingShape;
 use crate::memory::{OutOfRow, OwnRing, RowWriter};
-use crate::sync::AtomicU64;
 
 /// Why there is no reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +55,7 @@ impl<'m> Outbox<'m> {
         row: RowWriter<'m>,
         shape: &RingShape,
         cells: &'m HandOffCells,
-        ready: &'m [AtomicU64],
+        ready: &'m [ReadyFlag],
     ) -> Result<Self, OutOfRow> {
         if ready.len() != index_from_u32(shape.slots) {
             return Err(OutOfRow);
