@@ -28,7 +28,7 @@ pub enum Way {
 /// One member's end of the fabric.
 pub struct Local {
     way: Way,
-    tokens: heapless::Deque<Token, TOKENS>,
+    tokens: heapless::Vec<Token, TOKENS>,
     /// Lists that were posted.
     pub posts: u64,
 }
@@ -36,7 +36,7 @@ pub struct Local {
 impl Local {
     /// A fabric in which everything arrives at once.
     pub const fn new(way: Way) -> Self {
-        Self { way, tokens: heapless::Deque::new(), posts: 0 }
+        Self { way, tokens: heapless::Vec::new(), posts: 0 }
     }
 
     fn carry(&self, to: Rank, write: &Write) -> Option<()> {
@@ -52,10 +52,24 @@ impl Local {
         while done < write.length {
             let part = buffer.get_mut(..write.length.wrapping_sub(done).min(CHUNK))?;
             row.read(write.source.offset.checked_add(done)?, part).ok()?;
+            #[cfg(feature = "planted-fault")]
+            self.damage(part);
             copy.apply(write.target.offset.checked_add(done)?, part).ok()?;
             done = done.checked_add(part.len())?;
         }
         Some(())
+    }
+}
+
+#[cfg(feature = "planted-fault")]
+impl Local {
+    /// Changes one byte of one message's payload on its way.
+    fn damage(&self, bytes: &mut [u8]) {
+        if self.posts == 99 && bytes.len() > 64 {
+            if let Some(first) = bytes.first_mut() {
+                *first ^= 1;
+            }
+        }
     }
 }
 
@@ -97,7 +111,7 @@ impl Fabric for Local {
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
         if let Some(token) = token {
-            self.tokens.push_back(token).map_err(|_| ErrorKind::QueueFull)?;
+            self.tokens.push(token).map_err(|_| ErrorKind::QueueFull)?;
         }
         for write in writes {
             self.carry(to, write).ok_or(ErrorKind::OutOfRange)?;
@@ -107,7 +121,7 @@ impl Fabric for Local {
     }
 
     fn poll(&mut self) -> Option<Event> {
-        self.tokens.pop_front().map(Event::Completed)
+        self.tokens.pop().map(Event::Completed)
     }
 
     fn wake(&mut self, _: ViewId, _: Rank) {}

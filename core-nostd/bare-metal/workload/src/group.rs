@@ -1,0 +1,172 @@
+//! Three members in one memory, all of it static and laid out at compile time.
+
+use core::hint::black_box;
+
+use crate::fabric::{Local, Way};
+use crate::member::Member;
+use tramontane_core::fabric::{Fabric, ViewMemory};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
+use tramontane_core::layout::{CACHE_LINE, Delivery, Group, Layout, StateSizes, Subgroup};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{Loan, Node, Options, State};
+use tramontane_core::smc::{HandOffCells, ReadyFlag};
+
+/// Members of the group.
+pub const MEMBERS: usize = 3;
+/// The largest message, in bytes.
+pub const MESSAGE_MAX: u32 = 200;
+/// The group's only subgroup.
+pub const SUBGROUP: SubgroupId = SubgroupId(0);
+/// Its only view.
+pub const VIEW: ViewId = ViewId(0);
+
+const IDS: [NodeId; MEMBERS] = [NodeId(11), NodeId(22), NodeId(33)];
+const RANKS: [Rank; MEMBERS] = [Rank(0), Rank(1), Rank(2)];
+const LAYOUT: Layout<'static> = {
+    let group = Group {
+        members: &IDS,
+        subgroups: &[Subgroup {
+            members: &RANKS,
+            senders: &RANKS,
+            window: 8,
+            message_max: MESSAGE_MAX,
+            delivery: Delivery::Ordered,
+        }],
+    };
+    match Layout::new(group) {
+        Ok(layout) => layout,
+        Err(_) => panic!("the group is wrong: this is the compiler speaking"),
+    }
+};
+/// All members are alike, so that one number does for all.
+const ROW_LINES: usize = LAYOUT.row_bytes(Rank(0)) / CACHE_LINE;
+const SIZES: StateSizes = LAYOUT.state_sizes(Rank(0));
+
+type RowMemory = [Line; ROW_LINES];
+
+/// The rows of one run: each member's own, and each member's copies of all.
+struct Rows {
+    own: [RowMemory; MEMBERS],
+    copies: [[RowMemory; MEMBERS]; MEMBERS],
+}
+
+/// One set a run, since rows must be fresh.
+static SHARED: Rows = Rows::new();
+static COPIED: Rows = Rows::new();
+
+impl Rows {
+    const fn new() -> Self {
+        Self {
+            own: [const { [const { Line::new() }; ROW_LINES] }; MEMBERS],
+            copies: [const { [const { [const { Line::new() }; ROW_LINES] }; MEMBERS] }; MEMBERS],
+        }
+    }
+
+    /// All rows as a member reads them, in rank order.
+    fn seen_by(&'static self, reader: usize, copied: bool) -> Option<[Row<'static>; MEMBERS]> {
+        let mut rows = self.own.each_ref().map(|row| Row::from_lines(row));
+        if copied {
+            for (owner, copy) in self.copies.get(reader)?.iter().enumerate() {
+                if owner != reader {
+                    *rows.get_mut(owner)? = Row::from_lines(copy);
+                }
+            }
+        }
+        Some(rows)
+    }
+
+    /// How a member's writes reach its peers.
+    fn way_of(&'static self, writer: usize, copied: bool) -> Option<Way> {
+        if !copied {
+            return Some(Way::Shared);
+        }
+        let [first, second, third] = &self.copies;
+        let copies = [first.get(writer)?, second.get(writer)?, third.get(writer)?];
+        Some(Way::Copied {
+            row: Row::from_lines(self.own.get(writer)?),
+            copies: copies.map(|copy| RowWriter::from_lines(copy)),
+        })
+    }
+}
+
+/// What a member's application and its node share.
+struct Shared {
+    cells: [HandOffCells; SIZES.handoffs],
+    ready: [ReadyFlag; SIZES.ready],
+}
+
+/// What a member's node alone uses.
+struct Private {
+    subgroups: [SubgroupState; SIZES.subgroups],
+    senders: [SenderState; SIZES.senders],
+    members: [MemberState; SIZES.members],
+    links: [Link; SIZES.links],
+}
+
+/// What a run came to.
+pub struct Report {
+    /// Messages that every member delivered.
+    pub messages: u64,
+    /// Rounds that were used without a message.
+    pub nulls: u64,
+    /// Lists that the fabrics took.
+    pub posts: u64,
+    /// The most stack that a step took, about, with what the step calls.
+    pub stack_bytes: u64,
+}
+
+/// Runs the group; nothing if anything is not as it must be.
+pub fn run(copied: bool) -> Option<Report> {
+    let rows = black_box(if copied { &COPIED } else { &SHARED });
+    let layout = black_box(LAYOUT);
+    let shared = [const {
+        Shared {
+            cells: [const { HandOffCells::new() }; SIZES.handoffs],
+            ready: [const { ReadyFlag::new() }; SIZES.ready],
+        }
+    }; MEMBERS];
+    let mut private = [const {
+        Private {
+            subgroups: [SubgroupState::VACANT; SIZES.subgroups],
+            senders: [SenderState::VACANT; SIZES.senders],
+            members: [MemberState::VACANT; SIZES.members],
+            links: [Link::VACANT; SIZES.links],
+        }
+    }; MEMBERS];
+    let seen = [rows.seen_by(0, copied)?, rows.seen_by(1, copied)?, rows.seen_by(2, copied)?];
+    let [seen0, seen1, seen2] = &seen;
+    let [shared0, shared1, shared2] = &shared;
+    let [private0, private1, private2] = &mut private;
+    let mut members = [
+        open(&layout, rows, copied, Rank(0), seen0, shared0, private0)?,
+        open(&layout, rows, copied, Rank(1), seen1, shared1, private1)?,
+        open(&layout, rows, copied, Rank(2), seen2, shared2, private2)?,
+    ];
+    crate::member::exchange(&mut members)
+}
+
+fn open<'m>(
+    layout: &Layout<'_>,
+    memory: &'static Rows,
+    copied: bool,
+    own: Rank,
+    rows: &'m [Row<'m>; MEMBERS],
+    shared: &'m Shared,
+    private: &'m mut Private,
+) -> Option<Member<'m>> {
+    let row = RowWriter::from_lines(memory.own.get(own.index())?);
+    let mut fabric = Local::new(memory.way_of(own.index(), copied)?);
+    fabric.open(VIEW, &ViewMemory { own, members: &IDS, row, rows }).ok()?;
+    let state = State {
+        subgroups: &mut private.subgroups,
+        senders: &mut private.senders,
+        members: &mut private.members,
+        links: &mut private.links,
+    };
+    let loan = Loan { rows, row, cells: &shared.cells, ready: &shared.ready, state };
+    let (options, capabilities) = black_box((Options::default(), fabric.capabilities()));
+    let node = Node::open(VIEW, layout, own, loan, options, capabilities).ok()?;
+    let outbox = node.outbox(SUBGROUP)?;
+    Some(Member::new(own, node, fabric, outbox))
+}

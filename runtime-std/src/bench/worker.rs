@@ -1,0 +1,285 @@
+//! One process of an experiment over shared memory: a member, or one end of a probe.
+//!
+//! The bench starts it with a [`Task`] as JSON, and it answers with an [`Outcome`] as one line of JSON.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::{Rank, SubgroupId};
+use tramontane_core::multicast::{Batch, Switches};
+use tramontane_core::node::Options;
+
+use super::{BenchError, probe, touch};
+use crate::configuration::GroupConfiguration;
+use crate::join::{JoinOptions, join};
+use crate::member::{Idle, Member, Settings};
+use crate::shared_memory::{GroupName, Mappings, Rendezvous, Root, SharedMemory};
+
+/// What one process is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Task {
+    /// The group to meet in; unique for the run.
+    pub name: String,
+    /// The own node id.
+    pub node: u32,
+    /// All of it.
+    pub group: GroupConfiguration,
+    /// Bytes of each message.
+    pub bytes: usize,
+    /// Messages of each sender; rounds of a hand-off.
+    pub messages: u64,
+    /// A processor to stay on.
+    pub processor: Option<usize>,
+    /// Which of the paper's techniques are on, as the core's bits.
+    pub switches: u8,
+    /// Wait after each send, in nanoseconds.
+    pub delay_ns: u64,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// The kinds of experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// One cache line back and forth.
+    HandOff,
+    /// A ring each way without a protocol.
+    BareRing,
+    /// Multicast, each process driving its member in its own loop.
+    Caller,
+    /// Multicast, with a polling thread beside the sending one.
+    Polled,
+    /// Multicast at a low rate: one sender, and the time from commit to delivery.
+    Latency,
+}
+
+/// What one process saw.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Messages a second at this process, own and peers' together; for a hand-off, nanoseconds one way.
+    pub rate: f64,
+    /// Messages delivered here.
+    pub delivered: u64,
+    /// Rounds used without a message.
+    pub nulls: u64,
+    /// Writes posted.
+    pub writes: u64,
+    /// Sum of the bytes read: keeps them read.
+    pub sum: u64,
+    /// From commit to delivery here, for each message, in nanoseconds.
+    pub latency_ns: Vec<u32>,
+}
+
+/// Runs a task.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn run(task: &Task) -> Result<Outcome, BenchError> {
+    if let Some(processor) = task.processor {
+        stay_on(processor)?;
+    }
+    match task.kind {
+        Kind::HandOff => {
+            let mappings = meet(task)?;
+            let ns = probe::hand_off(&mappings, task.messages)?;
+            mappings.leave();
+            Ok(Outcome { rate: ns, ..Outcome::default() })
+        }
+        Kind::BareRing => {
+            let mappings = meet(task)?;
+            let shape = |rank| task.group.with_layout(|layout| layout.ring(Rank(rank), SubgroupId(0)));
+            let shapes = match (shape(0)?, shape(1)?) {
+                (Some(first), Some(second)) => [first, second],
+                _ => return Err(BenchError::Setup("a bare ring needs two senders".into())),
+            };
+            let (rate, sum) = probe::bare_ring(&mappings, shapes, task.bytes, task.messages)?;
+            mappings.leave();
+            Ok(Outcome { rate, sum, ..Outcome::default() })
+        }
+        Kind::Caller => caller_driven(task),
+        Kind::Polled => polled(task),
+        Kind::Latency => latency(task),
+    }
+}
+
+fn stay_on(processor: usize) -> Result<(), BenchError> {
+    let mut set = rustix::thread::CpuSet::new();
+    set.set(processor);
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|error| BenchError::Setup(format!("cannot stay on processor {processor}: {error}")))
+}
+
+fn meet(task: &Task) -> Result<Mappings, BenchError> {
+    let root = Root::from_env();
+    let name = GroupName::new(&task.name)?;
+    let rank = task.group.rank_of(task.node).ok_or_else(|| BenchError::Setup("unknown node".into()))?;
+    let mappings = task.group.with_layout(|layout| {
+        Rendezvous::new(&root, &name, layout, rank)?.join(JOIN_LIMIT, &AtomicBool::new(false))
+    })??;
+    Ok(mappings)
+}
+
+const JOIN_LIMIT: Duration = Duration::from_secs(20);
+
+fn member(task: &Task) -> Result<Member<SharedMemory>, BenchError> {
+    let cancel = AtomicBool::new(false);
+    let options = Options { switches: Switches::from_bits_truncate(task.switches), ..Options::default() };
+    let join_options = JoinOptions {
+        root: Root::from_env(),
+        name: GroupName::new(&task.name)?,
+        time_limit: JOIN_LIMIT,
+        cancel: &cancel,
+        settings: Settings { options, ..Settings::default() },
+    };
+    Ok(join(&task.group, task.node, &join_options)?)
+}
+
+fn totals(task: &Task) -> u64 {
+    task.messages * task.group.subgroups[0].senders.len() as u64
+}
+
+/// Waits without giving the processor away: a delay of the experiment, not a rest.
+fn delay(nanoseconds: u64) {
+    if nanoseconds > 0 {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_nanos(nanoseconds) {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// The paper's continuous sending, in one loop: send while slots are free, then step.
+fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
+    let mut member = member(task)?;
+    let sender = member.sender(SubgroupId(0));
+    let own = if sender.is_some() { task.messages } else { 0 };
+    let total = totals(task);
+    let mut outcome = Outcome::default();
+    let mut idle = Idle::new(Duration::MAX);
+    let mut sent = 0;
+    let start = Instant::now();
+    while outcome.delivered < total {
+        if let Some(sender) = &sender {
+            while sent < own {
+                let Ok(mut slot) = sender.try_reserve(task.bytes) else { break };
+                touch::write(slot.payload(), sent);
+                slot.commit();
+                sent += 1;
+                if task.delay_ns > 0 {
+                    delay(task.delay_ns);
+                    break;
+                }
+            }
+        }
+        let sum = &mut outcome.sum;
+        let mut read = |batch: &mut Batch<'_>| {
+            for message in batch {
+                *sum = sum.wrapping_add(touch::read(message.payload));
+            }
+        };
+        let progress = member.step(&mut read)?;
+        outcome.delivered += progress.delivered;
+        outcome.nulls += progress.nulls;
+        outcome.writes += u64::from(progress.writes);
+        if progress.is_idle() {
+            idle.pause();
+        } else {
+            idle.reset();
+        }
+    }
+    outcome.rate = total as f64 / start.elapsed().as_secs_f64();
+    linger(member)?;
+    Ok(outcome)
+}
+
+/// Stays until the others have it all too: a member that leaves is lost to them.
+fn linger(mut member: Member<SharedMemory>) -> Result<(), BenchError> {
+    let mut idle = Idle::new(Duration::from_millis(300));
+    loop {
+        match member.step(&mut |_: &mut Batch<'_>| {}) {
+            Ok(progress) if progress.is_idle() => {
+                if idle.pause() {
+                    break;
+                }
+            }
+            Ok(_) => idle.reset(),
+            // The others are through as well.
+            Err(_) => break,
+        }
+    }
+    member.leave();
+    Ok(())
+}
+
+fn polled(task: &Task) -> Result<Outcome, BenchError> {
+    let member = member(task)?;
+    let total = totals(task);
+    let (done, finished) = std::sync::mpsc::sync_channel(1);
+    let (mut delivered, mut sum) = (0_u64, 0_u64);
+    let start = Instant::now();
+    let application = move |batch: &mut Batch<'_>| {
+        for message in batch {
+            sum = sum.wrapping_add(touch::read(message.payload));
+            delivered += 1;
+        }
+        if delivered == total {
+            let _ = done.try_send((start.elapsed(), sum));
+        }
+    };
+    let polled = member.spawn(application).map_err(|error| BenchError::Setup(error.to_string()))?;
+    if let Some(sender) = polled.sender(SubgroupId(0)) {
+        for number in 0..task.messages {
+            let mut slot = sender.reserve(task.bytes, JOIN_LIMIT)?;
+            touch::write(slot.payload(), number);
+            slot.commit();
+            delay(task.delay_ns);
+        }
+    }
+    let (elapsed, sum) = finished
+        .recv_timeout(Duration::from_secs(60))
+        .map_err(|_| BenchError::Setup("the last message did not arrive within 60 s".into()))?;
+    std::thread::sleep(Duration::from_millis(300));
+    // The others may be through, and gone, before us: that is no failure of this run.
+    let _ = polled.close();
+    Ok(Outcome { rate: total as f64 / elapsed.as_secs_f64(), delivered: total, sum, ..Outcome::default() })
+}
+
+/// One sender at a low rate; all members note when each message comes.
+fn latency(task: &Task) -> Result<Outcome, BenchError> {
+    let clock = quanta::Clock::new();
+    let mut member = member(task)?;
+    let sender = if task.node == 0 { member.sender(SubgroupId(0)) } else { None };
+    let mut outcome = Outcome::default();
+    outcome.latency_ns.reserve_exact(task.messages as usize);
+    let mut next = clock.raw();
+    let mut sent = 0;
+    while (outcome.latency_ns.len() as u64) < task.messages {
+        if let Some(sender) = &sender
+            && sent < task.messages
+            && outcome.latency_ns.len() as u64 == sent
+            && clock.delta_as_nanos(next, clock.raw()) > task.delay_ns
+            && let Ok(mut slot) = sender.try_reserve(task.bytes.max(8))
+        {
+            touch::write(slot.payload(), sent);
+            next = clock.raw();
+            slot.payload()[..8].copy_from_slice(&next.to_ne_bytes());
+            slot.commit();
+            sent += 1;
+        }
+        let latencies = &mut outcome.latency_ns;
+        let mut note = |batch: &mut Batch<'_>| {
+            for message in batch {
+                let now = clock.raw();
+                let committed = message.payload.first_chunk().map_or(now, |raw| u64::from_ne_bytes(*raw));
+                latencies.push(clock.delta_as_nanos(committed, now).try_into().unwrap_or(u32::MAX));
+            }
+        };
+        let progress = member.step(&mut note)?;
+        outcome.nulls += progress.nulls;
+    }
+    outcome.delivered = outcome.latency_ns.len() as u64;
+    linger(member)?;
+    Ok(outcome)
+}

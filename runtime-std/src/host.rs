@@ -1,0 +1,31 @@
+//! What the runtime needs of a fabric beside the seam: sleep, and word of peers that are gone.
+
+use std::time::Duration;
+
+use tramontane_core::fabric::Fabric;
+
+/// Wakes the member that sleeps in this process, if it does. Cheap enough for every commit.
+pub trait LocalBell: Clone + Send + Sync + 'static {
+    /// Rings if the member sleeps or is about to; what was stored before is seen when it wakes.
+    fn ring_if_asleep(&self);
+}
+
+/// A fabric that a host can sleep on.
+pub trait HostFabric: Fabric {
+    /// The bell that application threads of this process ring.
+    type Bell: LocalBell;
+
+    /// A bell for another thread.
+    fn local_bell(&self) -> Self::Bell;
+
+    /// Sleeps until somebody rings, at most so long. Only after [`Fabric::arm`] said yes and one more look
+    /// for work found none. True if somebody rang.
+    fn sleep(&mut self, timeout: Duration) -> bool;
+
+    /// Looks whether peers are still there. A system call a peer: for a timer, not for a loop. What it
+    /// finds comes out of [`Fabric::poll`].
+    fn check_peers(&mut self);
+
+    /// Tells the peers that this member leaves on purpose. Without it, going counts as a failure.
+    fn leave(&self);
+}

@@ -1,0 +1,187 @@
+//! Everything that a node borrows, and the node beside it.
+//!
+//! The core borrows all its memory; here that memory has an owner. `self_cell` holds owner and borrower
+//! together without unsafe code of ours.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use self_cell::{MutBorrow, self_cell};
+use tramontane_core::fabric::Capabilities;
+use tramontane_core::ids::{NodeId, Rank, SubgroupId};
+use tramontane_core::layout::{Layout, RingShape};
+use tramontane_core::memory::{Row, RowWriter};
+use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{Loan, Node, OpenError, Options, State};
+use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
+
+use super::stop::Stopped;
+use crate::join::FIXED_VIEW;
+
+/// How a member behaves; the runtime's one set of options.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// The core's.
+    pub options: Options,
+    /// A polling thread sleeps after so long without work. 1 ms, as in Spindle II-D.
+    pub idle_time: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { options: Options::default(), idle_time: Duration::from_millis(1) }
+    }
+}
+
+/// The rows of a view, with what keeps them alive.
+pub struct Memory {
+    rows: Vec<Row<'static>>,
+    row: RowWriter<'static>,
+    keeper: Arc<dyn Any + Send + Sync>,
+}
+
+impl Memory {
+    /// Rows whose memory lives as long as `keeper`.
+    ///
+    /// # Safety
+    /// While `keeper` is alive, so is the memory of every row, at the same address.
+    pub unsafe fn new(
+        rows: Vec<Row<'static>>,
+        row: RowWriter<'static>,
+        keeper: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self { rows, row, keeper }
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Memory").field("rows", &self.rows.len()).finish_non_exhaustive()
+    }
+}
+
+/// Where the outbox of one subgroup lies.
+#[derive(Debug)]
+struct OutboxPlace {
+    subgroup: SubgroupId,
+    shape: RingShape,
+    ready: Range<usize>,
+}
+
+/// What a node and its senders share: the hand-off, and why it ended.
+pub(super) struct Shared {
+    rows: Vec<Row<'static>>,
+    row: RowWriter<'static>,
+    cells: Vec<HandOffCells>,
+    ready: Vec<ReadyFlag>,
+    outboxes: Vec<OutboxPlace>,
+    members: Vec<NodeId>,
+    stopped: OnceLock<Stopped>,
+    // Dropped last: the rows above point into it.
+    _keeper: Arc<dyn Any + Send + Sync>,
+}
+
+impl Shared {
+    pub(super) fn new(layout: &Layout<'_>, own: Rank, memory: Memory) -> Result<Self, OpenError> {
+        let sizes = layout.state_sizes(own);
+        let mut outboxes = Vec::with_capacity(sizes.handoffs);
+        let mut next = 0;
+        let mut subgroup = SubgroupId::ZERO;
+        while layout.subgroup(subgroup).is_some() {
+            if let Some(shape) = layout.ring(own, subgroup) {
+                let end = next + usize::try_from(shape.slots).map_err(|_| OpenError::WrongState)?;
+                outboxes.push(OutboxPlace { subgroup, shape, ready: next..end });
+                next = end;
+            }
+            subgroup = subgroup.next();
+        }
+        Ok(Self {
+            rows: memory.rows,
+            row: memory.row,
+            cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
+            ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
+            outboxes,
+            members: layout.group().members.to_vec(),
+            stopped: OnceLock::new(),
+            _keeper: memory.keeper,
+        })
+    }
+
+    pub(super) fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'_>> {
+        let index = self.outboxes.iter().position(|place| place.subgroup == subgroup)?;
+        let place = self.outboxes.get(index)?;
+        let ready = self.ready.get(place.ready.clone())?;
+        Outbox::new(self.row, &place.shape, self.cells.get(index)?, ready).ok()
+    }
+
+    /// Ends the member for the first of the reasons given, and returns that one.
+    pub(super) fn stop(&self, why: Stopped) -> Stopped {
+        self.stopped.get_or_init(|| why).clone()
+    }
+
+    pub(super) fn stopped(&self) -> Option<Stopped> {
+        self.stopped.get().cloned()
+    }
+
+    pub(super) fn node_at(&self, rank: Rank) -> Option<NodeId> {
+        self.members.get(rank.index()).copied()
+    }
+}
+
+/// What only the node uses.
+pub(super) struct Lent {
+    shared: Arc<Shared>,
+    subgroups: Vec<SubgroupState>,
+    senders: Vec<SenderState>,
+    members: Vec<MemberState>,
+    links: Vec<Link>,
+}
+
+self_cell!(
+    /// A node with what it borrows.
+    pub(super) struct NodeCell {
+        owner: MutBorrow<Lent>,
+        #[not_covariant]
+        dependent: Node,
+    }
+);
+
+self_cell!(
+    /// An outbox with what it borrows.
+    pub(super) struct OutboxCell {
+        owner: Arc<Shared>,
+        #[covariant]
+        dependent: Outbox,
+    }
+);
+
+/// Opens a node on fresh private state.
+pub(super) fn open(
+    layout: &Layout<'_>,
+    own: Rank,
+    shared: &Arc<Shared>,
+    options: Options,
+    capabilities: Capabilities,
+) -> Result<NodeCell, OpenError> {
+    let sizes = layout.state_sizes(own);
+    let lent = Lent {
+        shared: Arc::clone(shared),
+        subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
+        senders: vec![SenderState::VACANT; sizes.senders],
+        members: vec![MemberState::VACANT; sizes.members],
+        links: vec![Link::VACANT; sizes.links],
+    };
+    NodeCell::try_new(MutBorrow::new(lent), |lent| {
+        let Lent { shared, subgroups, senders, members, links } = lent.borrow_mut();
+        let loan = Loan {
+            rows: &shared.rows,
+            row: shared.row,
+            cells: &shared.cells,
+            ready: &shared.ready,
+            state: State { subgroups, senders, members, links },
+        };
+        Node::open(FIXED_VIEW, layout, own, loan, options, capabilities)
+    })
+}

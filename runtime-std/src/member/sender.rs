@@ -1,0 +1,169 @@
+//! The sending end: reserve, build in place, commit; or a blocking send with a timeout.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::smc::{Reservation, ReserveError};
+
+use super::idle::Idle;
+use super::lent::{OutboxCell, Shared};
+use super::stop::Stopped;
+
+/// Tries between two looks at the clock.
+const TRIES_PER_CLOCK: u32 = 64;
+
+/// Steps a node, or rings for it, on behalf of a sender.
+pub(super) trait Drive: Send + Sync {
+    /// Steps once, if it is nobody's turn. True if this call did something.
+    fn drive(&self) -> bool;
+
+    /// Wakes the polling thread if it sleeps.
+    fn ring(&self);
+}
+
+/// Why a message was not sent. A message that was refused leaves no trace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// It is larger than a slot takes.
+    #[error("a message of {length} bytes does not fit the limit of {limit}: send less, or raise message_max")]
+    TooLarge {
+        /// Its length in bytes.
+        length: usize,
+        /// The most that a slot takes, in bytes.
+        limit: u32,
+    },
+    /// No slot came free within the timeout.
+    #[error("no slot came free within {0:?}: a member is slow or stuck")]
+    TimedOut(Duration),
+    /// The member is stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// Sends in one subgroup. Clone one for each thread; each thread's messages keep their order.
+pub struct Sender {
+    outbox: OutboxCell,
+    subgroup: SubgroupId,
+    driver: Option<Arc<dyn Drive>>,
+}
+
+/// A slot that is being built in: commit it, or drop it to send nothing.
+pub struct Slot<'s> {
+    reservation: Reservation<'s>,
+    driver: Option<&'s dyn Drive>,
+}
+
+impl Slot<'_> {
+    /// The message, to be built; it holds whatever lay there before.
+    #[inline]
+    #[must_use]
+    pub fn payload(&mut self) -> &mut [u8] {
+        self.reservation.payload()
+    }
+
+    /// Makes the message shorter.
+    pub fn truncate(&mut self, length: usize) {
+        self.reservation.truncate(length);
+    }
+
+    /// Hands the message over. It goes out with the next step.
+    #[inline]
+    pub fn commit(self) {
+        self.reservation.commit();
+        if let Some(driver) = self.driver {
+            driver.ring();
+        }
+    }
+}
+
+impl Sender {
+    pub(super) fn new(
+        shared: &Arc<Shared>,
+        subgroup: SubgroupId,
+        driver: Option<Arc<dyn Drive>>,
+    ) -> Option<Self> {
+        let outbox =
+            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(())).ok()?;
+        Some(Self { outbox, subgroup, driver })
+    }
+
+    /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock.
+    ///
+    /// # Errors
+    /// [`ReserveError`]: full, contended, or too large.
+    #[inline]
+    pub fn try_reserve(&self, length: usize) -> Result<Slot<'_>, ReserveError> {
+        let reservation = self.outbox.borrow_dependent().reserve(length)?;
+        Ok(Slot { reservation, driver: self.driver.as_deref() })
+    }
+
+    /// Takes a slot, waiting for one at most `timeout`.
+    ///
+    /// With a polling thread, a sender that finds no free slot drives the node itself while it waits.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve(&self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
+        match self.try_reserve(length) {
+            Ok(slot) => Ok(slot),
+            Err(ReserveError::TooLarge { length, limit }) => Err(SendError::TooLarge { length, limit }),
+            Err(ReserveError::Full | ReserveError::Contended) => self.wait_for_slot(length, timeout),
+        }
+    }
+
+    /// Sends a copy of `message`, waiting for a slot at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn send(&self, message: &[u8], timeout: Duration) -> Result<(), SendError> {
+        let mut slot = self.reserve(message.len(), timeout)?;
+        slot.payload().copy_from_slice(message);
+        slot.commit();
+        Ok(())
+    }
+
+    /// Declares that nothing will be sent here for up to `rounds` rounds, or until the next message (NUL-5).
+    pub fn declare_silence(&self, rounds: u64) {
+        self.outbox.borrow_dependent().declare_silence(rounds);
+    }
+
+    fn wait_for_slot(&self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
+        let start = Instant::now();
+        let mut idle = Idle::new(timeout);
+        let mut tries = 0_u32;
+        loop {
+            tries = tries.wrapping_add(1);
+            let drove = self.driver.as_ref().is_some_and(|driver| driver.drive());
+            if let Ok(slot) = self.try_reserve(length) {
+                return Ok(slot);
+            }
+            if let Some(stopped) = self.outbox.borrow_owner().stopped() {
+                return Err(stopped.into());
+            }
+            if drove {
+                idle.reset();
+            } else if idle.pause() {
+                return Err(SendError::TimedOut(timeout));
+            }
+            if tries.is_multiple_of(TRIES_PER_CLOCK) && start.elapsed() >= timeout {
+                return Err(SendError::TimedOut(timeout));
+            }
+        }
+    }
+}
+
+impl Clone for Sender {
+    fn clone(&self) -> Self {
+        let shared = self.outbox.borrow_owner();
+        Self::new(shared, self.subgroup, self.driver.clone()).expect("the outbox that this one has")
+    }
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sender").field("subgroup", &self.subgroup).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,47 @@
+//! Why a member is no longer part of its group.
+
+use std::any::Any;
+
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::node::StepError;
+
+/// Why a member stopped. It is final: membership is fixed, and who stopped cannot come back to this run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// It was closed here.
+    #[error("this member was closed")]
+    Closed,
+    /// A peer is gone; without it nothing more becomes stable.
+    #[error("member {} is lost: {cause}", node_or_rank(node, rank))]
+    PeerLost {
+        /// Its rank.
+        rank: Rank,
+        /// Its id.
+        node: Option<NodeId>,
+        /// Why.
+        cause: LossCause,
+    },
+    /// The application's upcall panicked; the order of what it has seen is intact.
+    #[error("the application panicked in an upcall: {0}")]
+    Panicked(String),
+    /// The node's state is damaged.
+    #[error("the node is broken: {0}")]
+    Broken(StepError),
+}
+
+fn node_or_rank(node: &Option<NodeId>, rank: &Rank) -> String {
+    node.map_or_else(|| format!("of rank {rank}"), |node| node.to_string())
+}
+
+impl Stopped {
+    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
+        let text = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "no message".to_owned());
+        Self::Panicked(text)
+    }
+}
