@@ -119,6 +119,7 @@ impl<'m> Row<'m> {
     ///
     /// # Errors
     /// If it is not aligned, or not inside the row.
+    #[inline]
     pub fn cell(&self, offset: usize) -> Result<Cell<'m>, OutOfRow> {
         self.check(offset, 8)?;
         if !offset.is_multiple_of(8) {
@@ -133,25 +134,22 @@ impl<'m> Row<'m> {
     /// # Errors
     /// If it does not lie inside the row, or its slots do not hold what the shape says.
     pub fn ring(&self, shape: &RingShape) -> Result<Ring<'m>, OutOfRow> {
-        let needed = index_from_u32(shape.capacity).checked_add(SLOT_HEADER).ok_or(OutOfRow)?;
-        let slots = index_from_u32(shape.slots);
-        let bytes = shape.stride.checked_mul(slots).ok_or(OutOfRow)?;
-        self.check(shape.offset, bytes)?;
-        if slots == 0 || shape.stride < needed {
+        self.ring_at(&RingPlace::new(shape)?)
+    }
+
+    /// The ring at a place that was checked before: one comparison is left.
+    ///
+    /// # Errors
+    /// If it does not lie inside the row.
+    #[inline]
+    pub fn ring_at(&self, place: &RingPlace) -> Result<Ring<'m>, OutOfRow> {
+        if place.end > self.bytes {
             return Err(OutOfRow);
         }
-        if !shape.offset.is_multiple_of(8) || !shape.stride.is_multiple_of(8) {
-            return Err(OutOfRow);
-        }
-        // SAFETY: `check` holds the start, and the end, inside the row.
-        let base = unsafe { self.base.add(shape.offset) };
-        Ok(Ring {
-            base,
-            stride: shape.stride,
-            slots: shape.slots,
-            capacity: shape.capacity,
-            lent: PhantomData,
-        })
+        let RingPlace { offset, stride, slots, capacity, end: _ } = *place;
+        // SAFETY: a place's end is not before its offset, and it is inside the row.
+        let base = unsafe { self.base.add(offset) };
+        Ok(Ring { base, stride, slots, capacity, lent: PhantomData })
     }
 
     /// Copies bytes out, as a fabric does that carries them elsewhere.
@@ -215,7 +213,16 @@ impl<'m> RowWriter<'m> {
     /// # Errors
     /// As [`Row::ring`].
     pub fn ring(&self, shape: &RingShape) -> Result<OwnRing<'m>, OutOfRow> {
-        Ok(OwnRing { ring: self.row.ring(shape)? })
+        self.ring_at(&RingPlace::new(shape)?)
+    }
+
+    /// The ring at a place that was checked before.
+    ///
+    /// # Errors
+    /// As [`Row::ring_at`].
+    #[inline]
+    pub fn ring_at(&self, place: &RingPlace) -> Result<OwnRing<'m>, OutOfRow> {
+        Ok(OwnRing { ring: self.row.ring_at(place)? })
     }
 
     /// Stores bytes as a peer's write does: in address order, each aligned group of 8 at once and with
@@ -279,6 +286,46 @@ impl OwnCell<'_> {
     }
 }
 
+/// Where a ring lies in a row, checked once: its slots hold what they should, are aligned, and end where it
+/// says. What is left to compare is the end with the row's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingPlace {
+    offset: usize,
+    stride: usize,
+    slots: u32,
+    capacity: u32,
+    end: usize,
+}
+
+impl RingPlace {
+    /// A place to be filled later: a ring without slots, at which every payload is empty.
+    pub const VACANT: Self = Self { offset: 0, stride: 0, slots: 0, capacity: 0, end: usize::MAX };
+
+    /// The place of a ring of that shape.
+    ///
+    /// # Errors
+    /// If the slots do not hold what the shape says, are not aligned, or cannot be addressed.
+    pub fn new(shape: &RingShape) -> Result<Self, OutOfRow> {
+        let RingShape { offset, stride, slots, capacity } = *shape;
+        let needed = index_from_u32(capacity).checked_add(SLOT_HEADER).ok_or(OutOfRow)?;
+        let bytes = stride.checked_mul(index_from_u32(slots)).ok_or(OutOfRow)?;
+        let end = offset.checked_add(bytes).ok_or(OutOfRow)?;
+        if slots == 0 || stride < needed {
+            return Err(OutOfRow);
+        }
+        if !offset.is_multiple_of(8) || !stride.is_multiple_of(8) {
+            return Err(OutOfRow);
+        }
+        Ok(Self { offset, stride, slots, capacity, end })
+    }
+
+    /// Bytes from the start of the row.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
 /// A sender's ring, to be read.
 ///
 /// A slot is payload, padding, a length of 4 bytes, and the counter of 8 at its very end (SMC-6).
@@ -292,6 +339,12 @@ pub struct Ring<'m> {
 }
 
 impl<'m> Ring<'m> {
+    /// How many slots.
+    #[must_use]
+    pub const fn slots(&self) -> u32 {
+        self.slots
+    }
+
     /// The largest payload, in bytes.
     #[must_use]
     pub const fn capacity(&self) -> u32 {
@@ -303,7 +356,7 @@ impl<'m> Ring<'m> {
     #[must_use]
     pub fn counter(&self, slot: Slot) -> Cell<'m> {
         let offset = self.slot_end(slot).wrapping_sub(8);
-        // SAFETY: a slot's last 8 bytes; `Row::ring` holds the whole ring in the row and its strides and
+        // SAFETY: a slot's last 8 bytes; `RingPlace` and `Row::ring_at` hold the whole ring in the row and its strides and
         // start on multiples of 8; rule 1.
         Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() })
     }
@@ -338,8 +391,8 @@ impl<'m> Ring<'m> {
 
     /// Bytes from the ring's start to the end of a slot; a slot out of range counts as the first.
     ///
-    /// Cannot wrap: `Row::ring` showed `stride * slots` to lie in the row.
-    #[inline]
+    /// Cannot wrap: `RingPlace` showed `stride * slots` to lie in the row.
+    #[inline(always)]
     fn slot_end(&self, slot: Slot) -> usize {
         let slot = if slot.0 < self.slots { slot.0 } else { 0 };
         self.stride.wrapping_mul(index_from_u32(slot)).wrapping_add(self.stride)

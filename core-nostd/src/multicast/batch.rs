@@ -31,9 +31,10 @@ pub struct Batch<'a> {
     senders: &'a mut [SenderState],
     rows: &'a [Row<'a>],
     window: u32,
-    /// The turn to look at next.
+    /// The turn to look at next, as round and sender and as its place.
     round: Round,
     sender: SenderRank,
+    place: Place,
     /// Places below this are stable.
     stable: Frontier,
     /// Messages that may still be handed over.
@@ -82,6 +83,7 @@ impl<'a> Batch<'a> {
             window,
             round,
             sender,
+            place: order.place(round, sender),
             stable,
             room,
             taken: 0,
@@ -109,8 +111,9 @@ impl<'a> Batch<'a> {
         Ended { round: self.round, sender: self.sender, taken: self.taken, misbehaved: self.misbehaved }
     }
 
+    #[inline]
     fn ring_of(&self, state: &SenderState) -> Option<Ring<'a>> {
-        self.rows.get(state.rank.index())?.ring(&state.shape).ok()
+        self.rows.get(state.rank.index())?.ring_at(&state.ring).ok()
     }
 
     /// The round of a sender's next message that is here, if there is one.
@@ -127,6 +130,7 @@ impl<'a> Batch<'a> {
     /// One turn on.
     #[inline]
     fn turn_over(&mut self) {
+        self.place = self.place.next();
         self.sender = self.sender.next();
         if self.sender.index() >= self.senders.len() {
             self.sender = SenderRank::ZERO;
@@ -134,15 +138,10 @@ impl<'a> Batch<'a> {
         }
     }
 
-    #[inline]
-    fn here(&self) -> Place {
-        self.order.place(self.round, self.sender)
-    }
-
     /// Looks at the turn that is next, without passing it.
     #[inline]
     fn look(&mut self) -> Turn<'a> {
-        let place = self.here();
+        let place = self.place;
         if place.0 >= self.stable.0 {
             return Turn::End;
         }
@@ -225,13 +224,15 @@ impl<'a> Batch<'a> {
             }
             sender = sender.next();
         }
-        if target > self.here() {
+        if target > self.place {
             let (round, sender) = self.order.turn(target);
             self.round = round;
             self.sender = sender;
+            self.place = target;
         }
     }
 
+    #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
         if self.taken >= self.room {
             return None;
@@ -239,6 +240,11 @@ impl<'a> Batch<'a> {
         if let Turn::Message(message) = self.look() {
             return Some(self.hand_over(message));
         }
+        self.next_past_nulls()
+    }
+
+    #[cold]
+    fn next_past_nulls(&mut self) -> Option<Message<'a>> {
         if !self.skip_nulls() {
             return None;
         }

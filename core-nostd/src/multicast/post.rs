@@ -55,7 +55,7 @@ impl Shown {
         let own = subgroup.own.as_ref();
         let state = own.and_then(|own| senders.get(own.rank.index()));
         Self {
-            ring: state.map(|state| (state.shape.offset, state.take)),
+            ring: state.map(|state| (state.ring.offset(), state.take)),
             marker: own.map_or(0, |own| own.marker),
             stride: subgroup.stride,
             window: subgroup.window,

@@ -64,7 +64,7 @@ impl Work<'_, '_> {
         }
         let misbehaved = ReceiveError::Misbehaved(Misbehaved(sender.rank));
         let row = self.rows.get(sender.rank.index()).ok_or(OutOfRow)?;
-        let ring = row.ring(&sender.shape)?;
+        let ring = row.ring_at(&sender.ring)?;
         let round_limit = self.order.round_limit();
         let window = self.subgroup.window;
 

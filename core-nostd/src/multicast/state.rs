@@ -5,8 +5,8 @@
 
 use crate::fabric::Capabilities;
 use crate::ids::{Frontier, Rank, Round, SenderRank, SubgroupId, Time};
-use crate::layout::{ControlCell, Delivery, RingShape};
-use crate::memory::{Cell, OutOfRow, OwnCell, Row, RowWriter};
+use crate::layout::{ControlCell, Delivery};
+use crate::memory::{Cell, OutOfRow, OwnCell, RingPlace, Row, RowWriter};
 use crate::multicast::order::Order;
 use crate::multicast::{Shown, Switches};
 use crate::smc::{Outbox, RingCursor};
@@ -77,10 +77,10 @@ pub(crate) struct OwnSender {
 }
 
 /// What a node remembers of one sender of a subgroup, itself included.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct SenderState {
     pub(crate) rank: Rank,
-    pub(crate) shape: RingShape,
+    pub(crate) ring: RingPlace,
     /// Where its control block lies in its row.
     pub(crate) control: usize,
     /// The next slot to look at; for the own ring, to publish.
@@ -171,7 +171,7 @@ impl SenderState {
     /// A place to be filled by [`Node::open`](crate::node::Node::open).
     pub const VACANT: Self = Self {
         rank: Rank::ZERO,
-        shape: RingShape { offset: 0, stride: 0, slots: 0, capacity: 0 },
+        ring: RingPlace::VACANT,
         control: 0,
         take: RingCursor::START,
         taken: Round::ZERO,
@@ -247,12 +247,14 @@ impl<'m> Control<'m> {
         Self { row, offset }
     }
 
+    #[inline]
     pub(crate) fn cell(&self, cell: ControlCell) -> Result<OwnCell<'m>, OutOfRow> {
         self.row.cell(self.offset.saturating_add(cell.offset()))
     }
 }
 
 /// A cell of a peer's control block.
+#[inline]
 pub(crate) fn peer_cell<'m>(
     rows: &[Row<'m>],
     rank: Rank,

@@ -103,7 +103,7 @@ impl<'m> Node<'m> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
         let own = state.own.as_ref()?;
         let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
-        Outbox::new(self.row, &sender.shape, self.cells.get(own.handoff)?, own.ready.of(self.ready)?).ok()
+        Outbox::at(self.row, &sender.ring, self.cells.get(own.handoff)?, own.ready.of(self.ready)?).ok()
     }
 
     /// The own frontiers in a subgroup, if this node belongs to it.
@@ -207,10 +207,10 @@ impl<'m> Node<'m> {
         let members = subgroup.members.of_mut(self.members).ok_or(StepError::OutOfRow)?;
         let outbox = match subgroup.own.as_ref() {
             Some(own) => {
-                let shape = senders.get(own.rank.index()).ok_or(StepError::OutOfRow)?.shape;
+                let place = senders.get(own.rank.index()).ok_or(StepError::OutOfRow)?.ring;
                 let cells = self.cells.get(own.handoff).ok_or(StepError::OutOfRow)?;
                 let ready = own.ready.of(self.ready).ok_or(StepError::OutOfRow)?;
-                Some(Outbox::new(self.row, &shape, cells, ready)?)
+                Some(Outbox::at(self.row, &place, cells, ready)?)
             }
             None => None,
         };

@@ -4,7 +4,7 @@ use super::Node;
 use crate::fabric::Capabilities;
 use crate::ids::{Position, Rank, Round, SenderRank, SubgroupId, ViewId, index_from_u32, u16_from_index};
 use crate::layout::{Delivery, Layout, Subgroup};
-use crate::memory::{OutOfRow, Row, RowWriter};
+use crate::memory::{OutOfRow, RingPlace, Row, RowWriter};
 use crate::multicast::{Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches};
 use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
@@ -169,8 +169,9 @@ impl<'m> Node<'m> {
             let shape = layout.ring(*rank, id).ok_or(OpenError::WrongRows)?;
             let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
             // Shown once here, so that a step's checks never fail.
-            self.rows.get(rank.index()).ok_or(OpenError::WrongRows)?.ring(&shape)?;
-            *state = SenderState { rank: *rank, shape, control, ..SenderState::VACANT };
+            let ring = RingPlace::new(&shape)?;
+            self.rows.get(rank.index()).ok_or(OpenError::WrongRows)?.ring_at(&ring)?;
+            *state = SenderState { rank: *rank, ring, control, ..SenderState::VACANT };
             stride = shape.stride;
         }
         for (state, rank) in

@@ -4,7 +4,7 @@ use super::LENGTH_OF_NULL;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::RingShape;
-use crate::memory::{OutOfRow, OwnRing, RowWriter};
+use crate::memory::{OutOfRow, OwnRing, RingPlace, RowWriter};
 
 /// Why there is no reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,11 +57,26 @@ impl<'m> Outbox<'m> {
         cells: &'m HandOffCells,
         ready: &'m [ReadyFlag],
     ) -> Result<Self, OutOfRow> {
-        if ready.len() != index_from_u32(shape.slots) {
+        Self::at(row, &RingPlace::new(shape)?, cells, ready)
+    }
+
+    /// As [`Outbox::new`], at a place that was checked before.
+    ///
+    /// # Errors
+    /// As [`Outbox::new`].
+    #[inline]
+    pub fn at(
+        row: RowWriter<'m>,
+        place: &RingPlace,
+        cells: &'m HandOffCells,
+        ready: &'m [ReadyFlag],
+    ) -> Result<Self, OutOfRow> {
+        let ring = row.ring_at(place)?;
+        if ready.len() != index_from_u32(ring.reader().slots()) {
             return Err(OutOfRow);
         }
         let handoff = HandOff::new(cells, ready).ok_or(OutOfRow)?;
-        Ok(Self { handoff, ring: row.ring(shape)? })
+        Ok(Self { handoff, ring })
     }
 
     /// Takes a slot for a message of `length` bytes. Lock-free, and bounded.
