@@ -37,9 +37,9 @@ pub struct Batch<'a> {
     place: Place,
     /// Places below this are stable.
     stable: Frontier,
-    /// Messages that may still be handed over.
+    /// Messages that may still be handed over, and how many could be at first.
     room: u64,
-    taken: u64,
+    room_at_first: u64,
     /// A sender whose ring does not say any more what it said when it was received.
     misbehaved: Option<Rank>,
 }
@@ -86,7 +86,7 @@ impl<'a> Batch<'a> {
             place: order.place(round, sender),
             stable,
             room,
-            taken: 0,
+            room_at_first: room,
             misbehaved: None,
         }
     }
@@ -108,7 +108,12 @@ impl<'a> Batch<'a> {
     /// Hands over what the application left, and says where the batch ended.
     pub(crate) fn finish(mut self) -> Ended {
         while self.next().is_some() {}
-        Ended { round: self.round, sender: self.sender, taken: self.taken, misbehaved: self.misbehaved }
+        Ended {
+            round: self.round,
+            sender: self.sender,
+            taken: self.room_at_first.saturating_sub(self.room),
+            misbehaved: self.misbehaved,
+        }
     }
 
     #[inline]
@@ -232,15 +237,34 @@ impl<'a> Batch<'a> {
         }
     }
 
+    /// The usual case in one piece: the turn that is next has its message here. This is where the time of
+    /// small messages goes, so it looks at nothing twice; anything unusual is left to `next_past_nulls`.
     #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
-        if self.taken >= self.room {
+        if self.room == 0 || self.place.0 >= self.stable.0 {
             return None;
         }
-        if let Turn::Message(message) = self.look() {
-            return Some(self.hand_over(message));
+        let state = self.senders.get_mut(self.sender.index())?;
+        if state.hand == state.take {
+            return self.next_past_nulls();
         }
-        self.next_past_nulls()
+        let ring = self.rows.get(state.rank.index())?.ring_at(&state.ring).ok()?;
+        let slot = state.hand.slot;
+        let here = SlotCounter::decode(ring.counter(slot).load()) == SlotCounter::Message(self.round);
+        let length = ring.length(slot);
+        if !here || length > ring.capacity() {
+            return self.next_past_nulls();
+        }
+        let message = Message {
+            place: self.place,
+            sender: self.sender,
+            rank: state.rank,
+            payload: ring.payload(slot, length),
+        };
+        state.hand = state.hand.next(self.window);
+        self.turn_over();
+        self.room = self.room.wrapping_sub(1);
+        Some(message)
     }
 
     #[cold]
@@ -249,22 +273,19 @@ impl<'a> Batch<'a> {
             return None;
         }
         match self.look() {
-            Turn::Message(message) => Some(self.hand_over(message)),
+            Turn::Message(message) => {
+                self.leave_slot();
+                self.turn_over();
+                self.room = self.room.saturating_sub(1);
+                Some(message)
+            }
             Turn::Null | Turn::End => None,
         }
     }
 
-    #[inline]
-    fn hand_over(&mut self, message: Message<'a>) -> Message<'a> {
-        self.leave_slot();
-        self.turn_over();
-        self.taken = self.taken.saturating_add(1);
-        message
-    }
-
     /// Each sender's messages in turn, as far as they are here.
     fn next_unordered(&mut self) -> Option<Message<'a>> {
-        if self.taken >= self.room {
+        if self.room == 0 {
             return None;
         }
         while let Some(state) = self.senders.get(self.sender.index()) {
@@ -280,7 +301,7 @@ impl<'a> Batch<'a> {
             if length == LENGTH_OF_NULL {
                 continue;
             }
-            self.taken = self.taken.saturating_add(1);
+            self.room = self.room.saturating_sub(1);
             return Some(Message {
                 place: self.order.place(round, self.sender),
                 sender: self.sender,
@@ -304,7 +325,8 @@ impl<'a> Iterator for Batch<'a> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let most: u64 = self.senders.iter().map(|state| state.take.since(state.hand)).sum();
+        let here = self.senders.iter().map(|state| state.take.since(state.hand));
+        let most = here.fold(0, u64::saturating_add);
         (0, usize::try_from(most.min(u64_from_index(usize::MAX))).ok())
     }
 }

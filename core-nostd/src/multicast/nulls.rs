@@ -14,7 +14,7 @@
 use super::Switches;
 use super::state::Work;
 use crate::fabric::Promises;
-use crate::ids::{Round, SenderRank, u16_from_index};
+use crate::ids::{Round, SenderRank};
 use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 use crate::smc::SlotCounter;
@@ -40,8 +40,10 @@ impl Work<'_, '_> {
             return Ok(0);
         }
         let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else { return Ok(0) };
-        let others = self.senders.iter().enumerate().filter_map(|(index, sender)| {
-            let rank = SenderRank(u16_from_index(index)?);
+        let mut next = SenderRank::ZERO;
+        let others = self.senders.iter().filter_map(|sender| {
+            let rank = next;
+            next = next.next();
             if rank == own.rank { None } else { Some((rank, sender.obliging)) }
         });
         let owed = rounds_owed(own.rank, others).min(self.order.round_limit());

@@ -85,7 +85,14 @@ fn rows() {
         ring.counter(slot).publish(black_box(1));
         black_box((ring.reader().capacity(), ring.reader().length(slot)));
         black_box(ring.reader().counter(slot).load());
+        black_box(ring.reader().slots());
         debug((ring, ring.reader().counter(slot)));
+    }
+    if let Ok(place) = RingPlace::new(&shape) {
+        let place = black_box(place);
+        let _ = black_box((writer.ring_at(&place), writer.reader().ring_at(&place)));
+        black_box(place.offset());
+        debug(place);
     }
     let row = black_box(writer.reader());
     debug((row, writer, black_box(OutOfRow)));
@@ -101,12 +108,8 @@ fn fabric() {
     let promises = black_box(Promises::SHARED);
     black_box((promises.bits(), promises.contains(Promises::WRITE_ORDER), promises.is_empty()));
     black_box((Promises::from_bits(black_box(3)), Promises::from_bits_truncate(black_box(99))));
-    let capabilities = black_box(Capabilities {
-        promises,
-        writes_max: 4,
-        write_bytes_max: 64,
-        guard_bytes_max: 24,
-    });
+    let capabilities =
+        black_box(Capabilities { promises, writes_max: 4, write_bytes_max: 64, guard_bytes_max: 24 });
     black_box(capabilities.can_guard());
     debug(capabilities);
     let write = black_box(Write::of_row(black_box(8), black_box(9), black_box(Kind::Guard)));

@@ -7,7 +7,7 @@ use crate::fabric::Local;
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::*;
 use tramontane_core::layout::RingShape;
-use tramontane_core::memory::{Line, RowWriter};
+use tramontane_core::memory::{Line, RingPlace, RowWriter};
 use tramontane_core::multicast::*;
 use tramontane_core::node::*;
 use tramontane_core::smc::*;
@@ -53,7 +53,9 @@ fn outbox() {
     let shape = black_box(RingShape { offset: 0, stride: 64, slots: 4, capacity: 50 });
     let cells = HandOffCells::new();
     let flags = [const { ReadyFlag::new() }; 4];
-    let Ok(outbox) = Outbox::new(row, &shape, black_box(&cells), black_box(&flags[..])) else { return };
+    let (cells, flags) = (black_box(&cells), black_box(&flags[..]));
+    let _ = black_box(RingPlace::new(&shape).map(|place| Outbox::at(row, &place, cells, flags)));
+    let Ok(outbox) = Outbox::new(row, &shape, cells, flags) else { return };
     outbox.declare_silence(black_box(3));
     debug(outbox);
     for length in black_box([9_usize, 50]) {
@@ -84,8 +86,7 @@ fn multicast() {
         debug(order);
     }
     debug(black_box(Misbehaved(Rank(1))));
-    black_box((SubgroupState::default(), SenderState::default(), Link::default()));
-    debug(black_box(MemberState::default()));
+    black_box((SubgroupState::VACANT, SenderState::VACANT, Link::VACANT, MemberState::VACANT));
 }
 
 fn errors() {

@@ -1,0 +1,56 @@
+//! What a message costs in steps alone: two members in one memory and one thread, so that no cache line
+//! travels. Run with `cargo bench -p tramontane-core`, or count instructions with
+//! `valgrind --tool=callgrind` on the binary that it builds, given `--profile-time 1`.
+
+#![allow(missing_docs, clippy::expect_used)]
+
+#[path = "../tests/common/mod.rs"]
+mod common;
+
+use common::{OneMemory, with_group};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use tramontane_core::ids::Time;
+use tramontane_core::layout::Delivery;
+use tramontane_core::multicast::Batch;
+
+/// Messages of each member between steps.
+const BURST: u64 = 25;
+
+fn all_send(criterion: &mut Criterion) {
+    let mut bench = criterion.benchmark_group("two members, one thread, 1 byte");
+    bench.throughput(Throughput::Elements(BURST.saturating_mul(4)));
+    bench.bench_function("25 messages each, delivered at both", |bencher| {
+        with_group(2, &[0, 1], (100, 1), Delivery::Ordered, |nodes, outboxes| {
+            let mut sum = 0_u64;
+            bencher.iter(|| {
+                for (node, outbox) in nodes.iter_mut().zip(outboxes.iter().flatten()) {
+                    for _ in 0..BURST {
+                        let mut slot = outbox.reserve(1).expect("a slot is free");
+                        slot.payload().fill(7);
+                        slot.commit();
+                    }
+                    let mut read = |batch: &mut Batch<'_>| {
+                        for message in batch {
+                            sum = sum.wrapping_add(message.payload.first().copied().map_or(0, u64::from));
+                        }
+                    };
+                    node.step(Time(0), &mut OneMemory, &mut read).expect("it steps");
+                }
+            });
+            assert!(sum > 0, "something was delivered");
+        });
+    });
+    bench.finish();
+}
+
+fn idle(criterion: &mut Criterion) {
+    criterion.bench_function("an idle step of a member of two", |bencher| {
+        with_group(2, &[0, 1], (100, 1), Delivery::Ordered, |nodes, _| {
+            let node = nodes.first_mut().expect("two of them");
+            bencher.iter(|| node.step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}));
+        });
+    });
+}
+
+criterion_group!(benches, all_send, idle);
+criterion_main!(benches);

@@ -1,0 +1,139 @@
+//! A group whose members share one memory, stepped in turn: the smallest group there is.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic,
+    dead_code
+)]
+
+use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{Loan, Node, Options, State};
+use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
+
+/// A fabric with nothing to do: the peers' rows are the rows.
+pub struct OneMemory;
+
+impl Fabric for OneMemory {
+    type Error = ErrorKind;
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::all(),
+            writes_max: 16,
+            write_bytes_max: usize::MAX,
+            guard_bytes_max: 64,
+        }
+    }
+    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+    fn ready(&self, _: ViewId, _: Rank) -> bool {
+        true
+    }
+    fn cut(&mut self, _: ViewId, _: Rank) {}
+    fn retire(&mut self, _: ViewId) -> bool {
+        true
+    }
+    fn post(&mut self, _: ViewId, _: Rank, _: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+    fn poll(&mut self) -> Option<Event> {
+        None
+    }
+    fn wake(&mut self, _: ViewId, _: Rank) {}
+    fn arm(&mut self) -> bool {
+        true
+    }
+    fn disarm(&mut self) {}
+    fn observe_barrier(&self) {}
+}
+
+/// What one member needs beside the rows.
+struct Private {
+    cells: Vec<HandOffCells>,
+    ready: Vec<ReadyFlag>,
+    subgroups: Vec<SubgroupState>,
+    senders: Vec<SenderState>,
+    members: Vec<MemberState>,
+    links: Vec<Link>,
+}
+
+/// Opens every member of a group with one subgroup, and runs `body` on nodes and outboxes.
+pub fn with_group(
+    members: u16,
+    senders: &[u16],
+    (window, message_max): (u32, u32),
+    delivery: Delivery,
+    body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>]),
+) {
+    let ids: Vec<NodeId> = (0..members).map(|id| NodeId(u32::from(id))).collect();
+    let ranks: Vec<Rank> = (0..members).map(Rank).collect();
+    let senders: Vec<Rank> = senders.iter().copied().map(Rank).collect();
+    let subgroups = [Subgroup { members: &ranks, senders: &senders, window, message_max, delivery }];
+    let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
+    let memory: Vec<Vec<Line>> =
+        ranks.iter().map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect()).collect();
+    let rows: Vec<Row<'_>> = memory.iter().map(|lines| Row::from_lines(lines)).collect();
+    let mut private: Vec<Private> = ranks
+        .iter()
+        .map(|rank| {
+            let sizes = layout.state_sizes(*rank);
+            Private {
+                cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
+                ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
+                subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
+                senders: vec![SenderState::VACANT; sizes.senders],
+                members: vec![MemberState::VACANT; sizes.members],
+                links: vec![Link::VACANT; sizes.links],
+            }
+        })
+        .collect();
+    let mut nodes: Vec<Node<'_>> = Vec::new();
+    for (rank, private) in ranks.iter().zip(&mut private) {
+        let Private { cells, ready, subgroups, senders, members, links } = private;
+        let loan = Loan {
+            rows: &rows,
+            row: RowWriter::from_lines(&memory[rank.index()]),
+            cells,
+            ready,
+            state: State { subgroups, senders, members, links },
+        };
+        let capabilities = OneMemory.capabilities();
+        let node = Node::open(ViewId(1), &layout, *rank, loan, Options::default(), capabilities);
+        nodes.push(node.expect("it opens"));
+    }
+    let outboxes: Vec<_> = nodes.iter().map(|node| node.outbox(SubgroupId(0))).collect();
+    body(&mut nodes, &outboxes);
+}
+
+/// Sends a copy of `payload`.
+pub fn send(outbox: &Outbox<'_>, payload: &[u8]) -> Result<(), ReserveError> {
+    let mut reservation = outbox.reserve(payload.len())?;
+    reservation.payload().copy_from_slice(payload);
+    reservation.commit();
+    Ok(())
+}
+
+/// Steps every node in turn, until a whole turn does nothing; returns what each delivered.
+pub fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Vec<u8>>]) {
+    for _ in 0..10_000 {
+        let mut idle = true;
+        for (node, delivered) in nodes.iter_mut().zip(delivered.iter_mut()) {
+            let progress = node
+                .step(Time(0), &mut OneMemory, &mut |batch: &mut Batch<'_>| {
+                    delivered.extend(batch.map(|message| message.payload.to_vec()));
+                })
+                .expect("it steps");
+            idle &= progress.is_idle();
+        }
+        if idle {
+            return;
+        }
+    }
+    panic!("the group does not come to rest");
+}
