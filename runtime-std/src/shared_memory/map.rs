@@ -1,0 +1,80 @@
+//! One mapping of one file, unmapped when dropped.
+
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// A shared mapping from the start of a file.
+///
+/// Its file was allocated to at least that length before it was mapped, and no file here is ever truncated:
+/// so every byte of it can be touched for as long as it lives, whatever becomes of the file's name.
+#[derive(Debug)]
+pub(super) struct Map {
+    base: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the struct only names memory; all access through it is atomic, or by the rules of core's `memory`.
+unsafe impl Send for Map {}
+// SAFETY: as above.
+unsafe impl Sync for Map {}
+
+/// Whether a mapping may be written through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    /// A store is a fault.
+    Read,
+    /// The owner's row, and doorbells.
+    Write,
+}
+
+impl Map {
+    /// Maps the first `bytes` bytes of a file, with its pages in place: a fault on a message's path costs
+    /// more than the message.
+    pub(super) fn new(file: BorrowedFd<'_>, bytes: usize, access: Access) -> rustix::io::Result<Self> {
+        let protection = match access {
+            Access::Read => ProtFlags::READ,
+            Access::Write => ProtFlags::READ | ProtFlags::WRITE,
+        };
+        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
+        let base = unsafe { mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0)? };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Self { base, bytes })
+    }
+
+    /// The first byte.
+    pub(super) const fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// How many bytes.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The cell of 8 bytes at an offset. Of a read-only mapping, to be loaded only.
+    pub(super) fn cell(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset + 8 <= self.bytes, "a cell inside the mapping");
+        // SAFETY: in range and aligned by the assertion (a mapping starts on a page); mapped while `self`
+        // lives; touched by atomic operations only, in every process.
+        unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }
+    }
+
+    /// The first four bytes, as the word that a futex waits on.
+    pub(super) fn word(&self) -> &AtomicU32 {
+        // SAFETY: no mapping is empty, and it starts on a page; otherwise as in `cell`.
+        unsafe { self.base.cast::<AtomicU32>().as_ref() }
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: exactly what `new` mapped; whatever borrowed from it borrowed `self`, which ends here.
+        if let Err(error) = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) } {
+            tracing::warn!(%error, "a mapping could not be undone");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Nothing is allocated after start: a program of its own, since an allocator is the whole program's.
+#![cfg(not(loom))]
+
+#[path = "shared_memory_support/mod.rs"]
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::Duration;
+
+use support::{Place, VIEW, join_all, open, small};
+use tramontane_core::fabric::{Event, Fabric as _, Kind, Token, Write};
+use tramontane_core::ids::Rank;
+
+thread_local! {
+    /// Allocations of this thread: the test harness has threads of its own.
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+// SAFETY: everything is the system's; counting touches no memory of the allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+#[test]
+fn nothing_is_allocated_after_start() {
+    let place = Place::new();
+    let members = join_all(&place.root(), "allocation", &small(2));
+    let (mut one, mut two) = (open(&members[0]), open(&members[1]));
+    let bell = one.bell();
+    let write = [Write::of_row(0, 8, Kind::Guard)];
+    let before = ALLOCATIONS.get();
+    assert!(before > 0, "the counter counts");
+    for turn in 0..5000 {
+        one.post(VIEW, Rank(1), &write, Some(Token(turn))).expect("posted");
+        assert_eq!(one.poll(), Some(Event::Completed(Token(turn))));
+        two.post(VIEW, Rank(0), &write, None).expect("posted");
+        bell.ring_if_asleep();
+        assert_eq!(one.poll(), None);
+    }
+    // The queue of completions filled to its end, and a sleep, a ring, and a look at the peers.
+    while one.post(VIEW, Rank(1), &write, Some(Token(0))).is_ok() {}
+    while one.poll().is_some() {}
+    assert!(one.arm());
+    two.wake(VIEW, Rank(0));
+    one.sleep(Duration::from_secs(1));
+    one.disarm();
+    assert_eq!(one.poll(), Some(Event::Woken));
+    assert!(!one.check_peers());
+    assert_eq!(ALLOCATIONS.get(), before, "while all is well");
+    // Leaving lists a folder, which is not on any message's path.
+    members[1].leave();
+    let before = ALLOCATIONS.get();
+    assert!(one.check_peers());
+    assert!(matches!(one.poll(), Some(Event::PeerLost { .. })));
+    assert_eq!(ALLOCATIONS.get(), before, "when a peer is lost");
+}
