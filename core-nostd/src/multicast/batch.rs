@@ -237,34 +237,42 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The usual case in one piece: the turn that is next has its message here. This is where the time of
-    /// small messages goes, so it looks at nothing twice; anything unusual is left to `next_past_nulls`.
+    /// The usual case in one piece: among the next turns, one of each sender, there is a message. This is
+    /// where the time of small messages goes, so it looks at nothing twice; anything unusual is left to
+    /// `next_past_nulls`.
     #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
-        if self.room == 0 || self.place.0 >= self.stable.0 {
-            return None;
+        let mut turns = self.senders.len();
+        while self.room > 0 && self.place.0 < self.stable.0 {
+            let state = self.senders.get_mut(self.sender.index())?;
+            if state.hand != state.take {
+                let ring = self.rows.get(state.rank.index())?.ring_at(&state.ring).ok()?;
+                let slot = state.hand.slot;
+                let counter = SlotCounter::decode(ring.counter(slot).load());
+                if counter == SlotCounter::Message(self.round) {
+                    let length = ring.length(slot);
+                    if length > ring.capacity() {
+                        return self.next_past_nulls();
+                    }
+                    let payload = ring.payload(slot, length);
+                    let (place, sender, rank) = (self.place, self.sender, state.rank);
+                    state.hand = state.hand.next(self.window);
+                    self.turn_over();
+                    self.room = self.room.wrapping_sub(1);
+                    return Some(Message { place, sender, rank, payload });
+                }
+                if !matches!(counter, SlotCounter::Message(round) if round > self.round) {
+                    return self.next_past_nulls();
+                }
+            }
+            // A null: this sender's next message is of a later round, or not here.
+            self.turn_over();
+            turns = turns.saturating_sub(1);
+            if turns == 0 {
+                return self.next_past_nulls();
+            }
         }
-        let state = self.senders.get_mut(self.sender.index())?;
-        if state.hand == state.take {
-            return self.next_past_nulls();
-        }
-        let ring = self.rows.get(state.rank.index())?.ring_at(&state.ring).ok()?;
-        let slot = state.hand.slot;
-        let here = SlotCounter::decode(ring.counter(slot).load()) == SlotCounter::Message(self.round);
-        let length = ring.length(slot);
-        if !here || length > ring.capacity() {
-            return self.next_past_nulls();
-        }
-        let message = Message {
-            place: self.place,
-            sender: self.sender,
-            rank: state.rank,
-            payload: ring.payload(slot, length),
-        };
-        state.hand = state.hand.next(self.window);
-        self.turn_over();
-        self.room = self.room.wrapping_sub(1);
-        Some(message)
+        None
     }
 
     #[cold]

@@ -226,11 +226,7 @@ impl<'p, F: Fabric> Poster<'p, F> {
             if !add(list, room, Write::of_row(offset, length, Kind::Content)) {
                 return false;
             }
-            let mut passed = 0_u32;
-            while passed < count {
-                posted.content = posted.content.next(shown.window);
-                passed = passed.saturating_add(1);
-            }
+            posted.content = posted.content.advanced(count, shown.window);
             posted.counters = posted.content;
             runs = runs.saturating_add(1);
         }

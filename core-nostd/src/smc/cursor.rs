@@ -23,10 +23,44 @@ impl RingCursor {
         Self { position: self.position.next(), slot: if slot.0 >= window { Slot::ZERO } else { slot } }
     }
 
+    /// `count` slots on, at most one window.
+    #[inline]
+    #[must_use]
+    pub const fn advanced(self, count: u32, window: u32) -> Self {
+        let slot = self.slot.0.saturating_add(count);
+        Self {
+            position: Position(self.position.0.wrapping_add(widen(count))),
+            slot: Slot(if slot >= window { slot.wrapping_sub(window) } else { slot }),
+        }
+    }
+
     /// Messages from `earlier` to here.
     #[inline]
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
         self.position.0.saturating_sub(earlier.position.0)
+    }
+}
+
+#[allow(clippy::as_conversions)]
+const fn widen(count: u32) -> u64 {
+    count as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_steps_are_one_advance() {
+        let mut stepped = RingCursor::START;
+        for start in 0..14_u32 {
+            let mut at = stepped;
+            for count in 0..=7 {
+                assert_eq!(stepped.advanced(count, 7), at, "{count} from {start}");
+                at = at.next(7);
+            }
+            stepped = stepped.next(7);
+        }
     }
 }

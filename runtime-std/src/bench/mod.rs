@@ -1,10 +1,23 @@
 //! Experiments: the paper's continuous sending, over shared memory or in the simulator, and probes of the
 //! machine's limit to compare with.
 
+pub mod command;
+pub mod low_rate;
+pub mod paper;
+pub mod plot;
 pub mod probe;
+pub mod processes;
+pub mod report;
+mod shared;
+mod simulated;
 pub mod touch;
 pub mod worker;
 
+use std::io::Write;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
 use tramontane_core::layout::LayoutError;
 use tramontane_core::memory::OutOfRow;
 
@@ -34,6 +47,9 @@ pub enum BenchError {
     /// A send failed.
     #[error(transparent)]
     Send(#[from] SendError),
+    /// The report cannot be written.
+    #[error("cannot write the report: {0}")]
+    Output(std::io::Error),
     /// A probe's peer did not answer, or its memory is too small.
     #[error("the probe's peer did not answer within a minute")]
     Probe,
@@ -43,4 +59,72 @@ impl From<OutOfRow> for BenchError {
     fn from(_: OutOfRow) -> Self {
         Self::Probe
     }
+}
+
+/// Runs an experiment and prints what came of it to `out`.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn run(command: &command::Command, out: &mut impl Write) -> Result<(), BenchError> {
+    match command {
+        command::Command::Multicast(arguments) => multicast(arguments, out),
+        command::Command::Latency(arguments) => {
+            let report = low_rate::latency(arguments)?;
+            print(out, arguments.json, &report, || report.text())
+        }
+        command::Command::Idle(arguments) => {
+            let report = low_rate::idle(arguments)?;
+            print(out, arguments.json, &report, || report.text())
+        }
+        command::Command::Worker(arguments) => {
+            let task = serde_json::from_str(&arguments.task)
+                .map_err(|error| BenchError::Setup(format!("not a task: {error}")))?;
+            print(out, true, &worker::run(&task)?, String::new)
+        }
+    }
+}
+
+fn print(
+    out: &mut impl Write,
+    json: bool,
+    report: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), BenchError> {
+    let text = if json {
+        serde_json::to_string(report).map_err(|error| BenchError::Setup(error.to_string()))? + "\n"
+    } else {
+        text()
+    };
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(BenchError::Output)
+}
+
+fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(), BenchError> {
+    let sizes = match (arguments.bytes.is_empty(), arguments.fabric) {
+        (false, _) => arguments.bytes.clone(),
+        (true, command::FabricKind::Shm) => vec![1, 1_024, 10_240],
+        (true, command::FabricKind::Sim) => vec![10_240],
+    };
+    let runs: Vec<(u32, u16)> =
+        sizes.iter().flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes))).collect();
+    // Drawn on standard error, and only if that is a terminal.
+    let progress = ProgressBar::new(runs.len() as u64).with_style(
+        ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_bar()),
+    );
+    progress.enable_steady_tick(Duration::from_millis(200));
+    let mut rows = Vec::new();
+    for (bytes, nodes) in runs {
+        progress.set_message(format!("{nodes} members, {bytes} bytes"));
+        rows.push(match arguments.fabric {
+            command::FabricKind::Shm => shared::run(arguments, nodes, bytes)?,
+            command::FabricKind::Sim => simulated::run(arguments, nodes, bytes)?,
+        });
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    if let Some(path) = &arguments.plot {
+        plot::draw(&rows, path)?;
+    }
+    let report = report::Report { machine: report::machine(), rows: &rows };
+    print(out, arguments.json, &report, || format!("{}\n{}", report.machine, report::table(&rows)))
 }

@@ -33,8 +33,10 @@ pub struct Task {
     pub processor: Option<usize>,
     /// Which of the paper's techniques are on, as the core's bits.
     pub switches: u8,
-    /// Wait after each send, in nanoseconds.
+    /// Wait after each send, in nanoseconds, at the members of a rank below `delayed`.
     pub delay_ns: u64,
+    /// How many members wait.
+    pub delayed: u16,
     /// What it is.
     pub kind: Kind,
 }
@@ -53,6 +55,8 @@ pub enum Kind {
     Polled,
     /// Multicast at a low rate: one sender, and the time from commit to delivery.
     Latency,
+    /// A group that has nothing to do, and sleeps.
+    Idle,
 }
 
 /// What one process saw.
@@ -66,6 +70,8 @@ pub struct Outcome {
     pub nulls: u64,
     /// Writes posted.
     pub writes: u64,
+    /// Share of one processor's time, in percent, while idle.
+    pub processor_percent: f64,
     /// Sum of the bytes read: keeps them read.
     pub sum: u64,
     /// From commit to delivery here, for each message, in nanoseconds.
@@ -101,6 +107,7 @@ pub fn run(task: &Task) -> Result<Outcome, BenchError> {
         Kind::Caller => caller_driven(task),
         Kind::Polled => polled(task),
         Kind::Latency => latency(task),
+        Kind::Idle => idle(task),
     }
 }
 
@@ -150,6 +157,10 @@ fn delay(nanoseconds: u64) {
     }
 }
 
+/// Bursts in which a window is sent: stepping between them lets the peers work on one while the next is
+/// built.
+const BURSTS_PER_WINDOW: u64 = 4;
+
 /// The paper's continuous sending, in one loop: send while slots are free, then step.
 fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
     let mut member = member(task)?;
@@ -159,16 +170,19 @@ fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
     let mut outcome = Outcome::default();
     let mut idle = Idle::new(Duration::MAX);
     let mut sent = 0;
+    let delay_ns = if task.node < u32::from(task.delayed) { task.delay_ns } else { 0 };
+    let burst = (u64::from(task.group.subgroups[0].window) / BURSTS_PER_WINDOW).max(1);
     let start = Instant::now();
     while outcome.delivered < total {
         if let Some(sender) = &sender {
-            while sent < own {
+            let burst_end = own.min(sent + burst);
+            while sent < burst_end {
                 let Ok(mut slot) = sender.try_reserve(task.bytes) else { break };
                 touch::write(slot.payload(), sent);
                 slot.commit();
                 sent += 1;
-                if task.delay_ns > 0 {
-                    delay(task.delay_ns);
+                if delay_ns > 0 {
+                    delay(delay_ns);
                     break;
                 }
             }
@@ -234,7 +248,9 @@ fn polled(task: &Task) -> Result<Outcome, BenchError> {
             let mut slot = sender.reserve(task.bytes, JOIN_LIMIT)?;
             touch::write(slot.payload(), number);
             slot.commit();
-            delay(task.delay_ns);
+            if task.node < u32::from(task.delayed) {
+                delay(task.delay_ns);
+            }
         }
     }
     let (elapsed, sum) = finished
@@ -282,4 +298,37 @@ fn latency(task: &Task) -> Result<Outcome, BenchError> {
     outcome.delivered = outcome.latency_ns.len() as u64;
     linger(member)?;
     Ok(outcome)
+}
+
+/// A group that has nothing to do: what it costs, and what it posts, once it sleeps.
+fn idle(task: &Task) -> Result<Outcome, BenchError> {
+    let mut member = member(task)?;
+    let mut outcome = Outcome::default();
+    let mut nothing = |_: &mut Batch<'_>| {};
+    if let Some(sender) = member.sender(SubgroupId(0)) {
+        sender.send(&[0], JOIN_LIMIT)?;
+    }
+    let mut rest = Idle::new(Settings::default().idle_time);
+    while !rest.pause() || !member.is_settled() {
+        if !member.step(&mut nothing)?.is_idle() {
+            rest.reset();
+        }
+    }
+    let before = processor_time();
+    let start = Instant::now();
+    let length = Duration::from_nanos(task.delay_ns);
+    while start.elapsed() < length {
+        let slept = member.sleep(&mut nothing, length)?;
+        outcome.writes += u64::from(slept.progress.writes);
+    }
+    let used = processor_time() - before;
+    outcome.processor_percent = 100.0 * used.as_secs_f64() / start.elapsed().as_secs_f64();
+    linger(member)?;
+    Ok(outcome)
+}
+
+/// Processor time that this process has used.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs().try_into().unwrap_or(0))
 }

@@ -154,23 +154,29 @@ impl<F: HostFabric> Member<F> {
     }
 
     /// Sleeps until a peer or a local thread rings, at most `timeout`, unless there is work already; then
-    /// steps once. True if there was something to do or somebody rang, false if the time ran out.
+    /// steps once.
     ///
     /// # Errors
     /// As [`Member::step`].
-    pub fn sleep<A: Application>(&mut self, application: &mut A, timeout: Duration) -> Result<bool, Stopped> {
+    pub fn sleep<A: Application>(
+        &mut self,
+        application: &mut A,
+        timeout: Duration,
+    ) -> Result<Slept, Stopped> {
         let mut rung = true;
         if self.fabric.arm() {
             // What came before this look is found by it; what comes after it rings (IDL-1).
-            if !self.step(application)?.is_idle() {
+            let progress = self.step(application)?;
+            if !progress.is_idle() {
                 self.fabric.disarm();
-                return Ok(true);
+                return Ok(Slept { rung: false, progress });
             }
             rung = self.fabric.sleep(timeout.min(Duration::from_nanos(CHECK_PEERS_NS)));
         }
         self.fabric.disarm();
         self.until_clock = 0;
-        Ok(!self.step(application)?.is_idle() || rung)
+        let progress = self.step(application)?;
+        Ok(Slept { rung, progress })
     }
 
     /// Starts a thread that drives this member and hands messages to `application`.
@@ -193,6 +199,23 @@ impl<F: HostFabric> Member<F> {
 
     pub(crate) fn idle(&self) -> Idle {
         Idle::new(self.polled)
+    }
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Slept {
+    /// Somebody rang.
+    pub rung: bool,
+    /// What the step beside it did.
+    pub progress: Progress,
+}
+
+impl Slept {
+    /// Whether the time ran out with nothing to do.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        !self.rung && self.progress.is_idle()
     }
 }
 

@@ -51,6 +51,7 @@ pub struct Polled {
 trait Control: Send + Sync {
     fn shared(&self) -> &Arc<Shared>;
     fn close(&self);
+    fn leave(&self);
     fn is_settled(&self) -> bool;
 }
 
@@ -118,6 +119,7 @@ impl Polled {
         if let Some(thread) = self.thread.take() {
             // The thread catches what the application throws; it has nothing else to panic with.
             let _ = thread.join();
+            self.common.leave();
         }
     }
 }
@@ -168,12 +170,6 @@ impl<F: HostFabric, A: Application> Common<F, A> {
                 idle.reset();
             }
         }
-        // The loop ends without a turn held.
-        if self.shared.stopped() == Some(Stopped::Closed)
-            && let Some(engine) = self.engine.take()
-        {
-            engine.member.fabric.leave();
-        }
     }
 }
 
@@ -182,7 +178,7 @@ impl<F: HostFabric, A: Application> Common<F, A> {
     /// finds nothing is no reason to poll for a while again.
     fn sleep(&self, member: &mut Member<F>, application: &mut A) -> Result<(), Stopped> {
         while !self.closing.load(Ordering::Relaxed) {
-            if member.sleep(application, SLEEP_MAX)? {
+            if !member.sleep(application, SLEEP_MAX)?.is_idle() {
                 return Ok(());
             }
         }
@@ -223,6 +219,19 @@ where
         self.closing.store(true, Ordering::Relaxed);
         self.shared.stop(Stopped::Closed);
         self.bell.ring_if_asleep();
+    }
+
+    /// Removes this member's files, whatever it stopped for: senders that live on keep its memory mapped, and
+    /// what is mapped is not cleared away.
+    fn leave(&self) {
+        loop {
+            if let Some(engine) = self.engine.take() {
+                engine.member.fabric.leave();
+                return;
+            }
+            // A sender that drives gives the turn back after its step.
+            std::thread::yield_now();
+        }
     }
 
     fn is_settled(&self) -> bool {

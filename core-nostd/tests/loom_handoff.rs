@@ -1,0 +1,306 @@
+//! Every interleaving of the hand-off from application threads to the step, under loom (SMC-2, SMC-3).
+//!
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p tramontane-core --release --test loom_handoff`.
+//!
+//! A slot's payload is one of loom's cells, which reports any two accesses that nothing orders: a message
+//! that is seen before it is built, or a slot that its second owner writes while the step still reads it.
+//! Loom can explore fewer interleavings than there are without a word, so each test asserts how many it
+//! went through; and a copy of the hand-off with a planted bug is run through the same model, which must
+//! find it.
+#![cfg(loom)]
+#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
+
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+use tramontane_core::ids::{Position, Slot};
+use tramontane_core::smc::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
+
+/// What the model asks of a hand-off: the core's own, or a copy with a bug.
+trait HandsOff: Send + Sync + 'static {
+    fn reserve(&self) -> Option<u64>;
+    fn finish(&self, position: u64, outcome: Outcome);
+    fn outcome(&self, position: u64) -> Option<Outcome>;
+    fn set_limit(&self, limit: u64);
+}
+
+/// The core's hand-off with the memory that it is lent.
+struct Real {
+    cells: HandOffCells,
+    ready: Vec<ReadyFlag>,
+}
+
+impl Real {
+    fn new(window: usize) -> Self {
+        Self { cells: HandOffCells::new(), ready: (0..window).map(|_| ReadyFlag::new()).collect() }
+    }
+
+    fn handoff(&self) -> HandOff<'_> {
+        HandOff::new(&self.cells, &self.ready).expect("a window")
+    }
+
+    fn slot(&self, position: u64) -> Slot {
+        self.handoff().slot_of(Position(position))
+    }
+}
+
+impl HandsOff for Real {
+    fn reserve(&self) -> Option<u64> {
+        match self.handoff().reserve() {
+            Ok(position) => Some(position.0),
+            Err(Refusal::Full) => None,
+            Err(Refusal::Contended) => panic!("two threads are not that many"),
+        }
+    }
+
+    fn finish(&self, position: u64, outcome: Outcome) {
+        self.handoff().finish(Position(position), self.slot(position), outcome);
+    }
+
+    fn outcome(&self, position: u64) -> Option<Outcome> {
+        self.handoff().outcome(Position(position), self.slot(position))
+    }
+
+    fn set_limit(&self, limit: u64) {
+        self.handoff().set_limit(Position(limit));
+    }
+}
+
+/// What is wrong with the copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    None,
+    /// The ready flag does not publish the payload.
+    RelaxedFlag,
+    /// The limit does not say that the step is done with the slot.
+    RelaxedLimit,
+    /// Two threads may take one position.
+    LoadThenStore,
+    /// The limit comes one slot too early.
+    EarlyLimit,
+}
+
+/// The hand-off as the core has it, but for the bug.
+struct Copied {
+    bug: Bug,
+    reserved: AtomicU64,
+    limit: AtomicU64,
+    ready: Vec<AtomicU64>,
+}
+
+impl Copied {
+    fn new(window: usize, bug: Bug) -> Self {
+        let ready = (0..window).map(|_| AtomicU64::new(0)).collect();
+        Self { bug, reserved: AtomicU64::new(0), limit: AtomicU64::new(0), ready }
+    }
+
+    fn order(&self, relaxed_by: Bug, otherwise: Ordering) -> Ordering {
+        if self.bug == relaxed_by { Ordering::Relaxed } else { otherwise }
+    }
+
+    fn flag(&self, position: u64) -> &AtomicU64 {
+        let window = u64::try_from(self.ready.len()).expect("a small window");
+        &self.ready[usize::try_from(position % window).expect("a small window")]
+    }
+}
+
+impl HandsOff for Copied {
+    fn reserve(&self) -> Option<u64> {
+        let mut position = self.reserved.load(Ordering::Relaxed);
+        loop {
+            if position >= self.limit.load(Ordering::Acquire) {
+                return None;
+            }
+            if self.bug == Bug::LoadThenStore {
+                self.reserved.store(position + 1, Ordering::Relaxed);
+                return Some(position);
+            }
+            let (next, relaxed) = (position + 1, Ordering::Relaxed);
+            match self.reserved.compare_exchange_weak(position, next, relaxed, relaxed) {
+                Ok(_) => return Some(position),
+                Err(current) => position = current,
+            }
+        }
+    }
+
+    fn finish(&self, position: u64, outcome: Outcome) {
+        let stamp = 2 * position + if outcome == Outcome::Message { 1 } else { 2 };
+        self.flag(position).store(stamp, self.order(Bug::RelaxedFlag, Ordering::Release));
+    }
+
+    fn outcome(&self, position: u64) -> Option<Outcome> {
+        let flag = self.flag(position).load(Ordering::Acquire);
+        match flag.checked_sub(2 * position) {
+            Some(1) => Some(Outcome::Message),
+            Some(2) => Some(Outcome::Dropped),
+            _ => None,
+        }
+    }
+
+    fn set_limit(&self, limit: u64) {
+        let early = u64::from(self.bug == Bug::EarlyLimit);
+        self.limit.store(limit + early, self.order(Bug::RelaxedLimit, Ordering::Release));
+    }
+}
+
+/// A ring of one member: two application threads and the step share it.
+struct Ring<H> {
+    handoff: H,
+    slots: Vec<UnsafeCell<u64>>,
+}
+
+// SAFETY: the slots are what the model is about: loom itself reports an access that is not ordered.
+unsafe impl<H: Sync> Sync for Ring<H> {}
+// SAFETY: as above.
+unsafe impl<H: Send> Send for Ring<H> {}
+
+impl<H: HandsOff> Ring<H> {
+    fn new(handoff: H, window: usize) -> Arc<Self> {
+        let ring = Self { handoff, slots: (0..window).map(|_| UnsafeCell::new(0)).collect() };
+        ring.handoff.set_limit(ring.window());
+        Arc::new(ring)
+    }
+
+    fn window(&self) -> u64 {
+        u64::try_from(self.slots.len()).expect("a small window")
+    }
+
+    fn slot(&self, position: u64) -> &UnsafeCell<u64> {
+        &self.slots[usize::try_from(position % self.window()).expect("a small window")]
+    }
+
+    /// An application thread sends one message; waits for a slot if there is none. Gives its position.
+    fn send(&self, message: u64, outcome: Outcome) -> u64 {
+        let position = loop {
+            match self.handoff.reserve() {
+                Some(position) => break position,
+                None => thread::yield_now(),
+            }
+        };
+        self.slot(position).with_mut(|payload| {
+            // SAFETY: exclusive, as the model checks.
+            unsafe { *payload = message }
+        });
+        self.handoff.finish(position, outcome);
+        position
+    }
+
+    /// The step takes one message, whenever it is ready, and frees its slot.
+    fn take(&self, position: u64) -> (u64, Outcome) {
+        let outcome = loop {
+            match self.handoff.outcome(position) {
+                Some(outcome) => break outcome,
+                None => thread::yield_now(),
+            }
+        };
+        let message = self.slot(position).with(|payload| {
+            // SAFETY: nobody writes it now, as the model checks.
+            unsafe { *payload }
+        });
+        self.handoff.set_limit(position + 1 + self.window());
+        (message, outcome)
+    }
+}
+
+/// Two threads send so many messages each; the step takes them all. Gives the number of interleavings.
+fn explore<H: HandsOff>(
+    window: usize,
+    counts: [u64; 2],
+    preemptions: Option<usize>,
+    make: impl Fn() -> H + Send + Sync + 'static,
+) -> usize {
+    let explored = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&explored);
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = preemptions;
+    // Each look of one who waits is a branch.
+    model.max_branches = 10_000;
+    model.check(move || {
+        counter.fetch_add(1, StdOrdering::Relaxed);
+        let ring = Ring::new(make(), window);
+        let spawn = |count: u64, name: u64, outcome: Outcome| {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || -> Vec<u64> { (0..count).map(|i| ring.send(name + i, outcome)).collect() })
+        };
+        let senders = [spawn(counts[0], 10, Outcome::Message), spawn(counts[1], 20, Outcome::Dropped)];
+        // Without this, loom may take the first load below as the only order there is.
+        thread::yield_now();
+        let taken: Vec<(u64, Outcome)> =
+            (0..counts.iter().sum()).map(|position| ring.take(position)).collect();
+        let [first, second] = senders.map(|sender| sender.join().expect("no panic"));
+        check(&taken, &first, &second);
+    });
+    explored.load(StdOrdering::Relaxed)
+}
+
+/// Each position was given once, and what was taken there is what its owner built and how it ended.
+fn check(taken: &[(u64, Outcome)], first: &[u64], second: &[u64]) {
+    let mut positions: Vec<u64> = first.iter().chain(second).copied().collect();
+    positions.sort_unstable();
+    assert!(positions.iter().zip(0..).all(|(position, expected)| *position == expected), "position twice");
+    let expected = |name: u64, outcome: Outcome, positions: &[u64]| {
+        for (message, position) in (name..).zip(positions) {
+            let taken = taken[usize::try_from(*position).expect("a small position")];
+            assert_eq!(taken, (message, outcome), "at {position}");
+        }
+    };
+    expected(10, Outcome::Message, first);
+    expected(20, Outcome::Dropped, second);
+}
+
+#[test]
+fn two_threads_with_a_slot_each() {
+    let explored = explore(2, [1, 1], None, || Real::new(2));
+    println!("two threads with a slot each: {explored} interleavings");
+    assert!(explored > 1000, "only {explored}");
+}
+
+#[test]
+fn two_threads_share_one_slot_that_is_used_again() {
+    let explored = explore(1, [1, 1], None, || Real::new(1));
+    println!("two threads share one slot: {explored} interleavings");
+    assert!(explored > 1000, "only {explored}");
+}
+
+/// The ring wraps while both threads send. There are too many interleavings for all, so a thread is stopped
+/// between two of its operations at most three times in a run.
+#[test]
+fn two_threads_go_round_a_ring_of_two() {
+    let explored = explore(2, [2, 1], Some(3), || Real::new(2));
+    println!("two threads go round a ring: {explored} interleavings");
+    assert!(explored > 1000, "only {explored}");
+}
+
+/// The copy without a bug is a hand-off: what is found below is the bug's doing.
+#[test]
+fn the_copy_itself_is_sound() {
+    let explored = explore(1, [1, 1], None, || Copied::new(1, Bug::None));
+    assert!(explored > 1000, "only {explored}");
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_flag_that_does_not_publish_is_found() {
+    explore(2, [1, 1], None, || Copied::new(2, Bug::RelaxedFlag));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_limit_that_does_not_free_is_found() {
+    explore(1, [1, 1], None, || Copied::new(1, Bug::RelaxedLimit));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_limit_that_comes_early_is_found() {
+    explore(1, [1, 1], None, || Copied::new(1, Bug::EarlyLimit));
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_position_that_is_taken_twice_is_found() {
+    explore(2, [1, 1], None, || Copied::new(2, Bug::LoadThenStore));
+}

@@ -1,0 +1,170 @@
+//! Experiments at rest and nearly so: latency at a low rate, and the price of an idle group.
+
+use serde::Serialize;
+
+use super::BenchError;
+use super::command::{Idle, Latency};
+use super::processes::{self, Placement, Spread, median};
+use super::worker::{Kind, Task};
+use crate::configuration::GroupConfiguration;
+use tramontane_core::multicast::Switches;
+
+/// Hand-offs of one probe.
+const HAND_OFFS: u64 = 200_000;
+
+/// What `bench latency` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct LatencyReport {
+    /// The machine.
+    pub machine: String,
+    /// One cache line from one process to another, one way, in ns.
+    pub hand_off_ns: Spread,
+    /// Median time from commit to the sender's own delivery, in ns.
+    pub own_ns: Spread,
+    /// Median time from commit to delivery at the last member, in ns.
+    pub last_ns: Spread,
+    /// The 99th percentile of the latter.
+    pub last_p99_ns: Spread,
+    /// The own delivery by the hand-off, round by round.
+    pub own_ratio: Spread,
+    /// The last member's delivery by the hand-off, round by round.
+    pub last_ratio: Spread,
+}
+
+/// Runs `bench latency`.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
+    if arguments.rounds == 0 || arguments.messages == 0 || arguments.nodes == 0 {
+        return Err(BenchError::Setup("nodes, rounds and messages must be at least 1".into()));
+    }
+    let bytes = arguments.bytes.max(8);
+    let senders = if arguments.one_sender { 1 } else { arguments.nodes };
+    let task = Task {
+        name: String::new(),
+        node: 0,
+        group: GroupConfiguration::single(arguments.nodes, senders, 100, bytes),
+        bytes: bytes as usize,
+        messages: arguments.messages,
+        processor: None,
+        switches: Switches::all().bits(),
+        delay_ns: arguments.interval_us * 1_000,
+        delayed: 0,
+        kind: Kind::Latency,
+    };
+    let probe = Task {
+        group: GroupConfiguration::single(2, 2, 100, bytes),
+        messages: HAND_OFFS,
+        kind: Kind::HandOff,
+        ..task.clone()
+    };
+    let (mut hand_off, mut own, mut last, mut last_p99) = (vec![], vec![], vec![], vec![]);
+    for _ in 0..arguments.rounds {
+        let rates: Vec<f64> =
+            processes::run(&probe, Placement::Spread)?.iter().map(|outcome| outcome.rate).collect();
+        hand_off.push(median(&rates));
+        let outcomes = processes::run(&task, Placement::Spread)?;
+        let lists: Vec<&[u32]> = outcomes.iter().map(|outcome| outcome.latency_ns.as_slice()).collect();
+        let at_last: Vec<f64> = (0..lists.iter().map(|list| list.len()).min().unwrap_or(0))
+            .map(|index| f64::from(lists.iter().map(|list| list[index]).max().unwrap_or(0)))
+            .collect();
+        own.push(percentile(lists[0].iter().map(|ns| f64::from(*ns)).collect(), 50));
+        last.push(percentile(at_last.clone(), 50));
+        last_p99.push(percentile(at_last, 99));
+    }
+    let by_hand_off = |list: &[f64]| {
+        Spread::of(&list.iter().zip(&hand_off).map(|(ns, hand_off)| ns / hand_off).collect::<Vec<_>>())
+    };
+    Ok(LatencyReport {
+        machine: super::report::machine(),
+        own_ratio: by_hand_off(&own),
+        last_ratio: by_hand_off(&last),
+        hand_off_ns: Spread::of(&hand_off),
+        own_ns: Spread::of(&own),
+        last_ns: Spread::of(&last),
+        last_p99_ns: Spread::of(&last_p99),
+    })
+}
+
+fn percentile(mut numbers: Vec<f64>, percent: usize) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let index = (numbers.len() * percent).div_ceil(100).saturating_sub(1);
+    numbers.get(index).copied().unwrap_or(0.0)
+}
+
+impl LatencyReport {
+    /// The report for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |name: &str, spread: &Spread, ratio: Option<&Spread>| {
+            let ratio = ratio.map_or_else(String::new, |ratio| {
+                format!("   {:.1} times the hand-off ({:.1}..{:.1})", ratio.median, ratio.min, ratio.max)
+            });
+            format!("{name:<28} {:>7.0} ns ({:.0}..{:.0}){ratio}\n", spread.median, spread.min, spread.max)
+        };
+        [
+            line("hand-off, one way", &self.hand_off_ns, None),
+            line("own delivery, p50", &self.own_ns, Some(&self.own_ratio)),
+            line("last member's delivery, p50", &self.last_ns, Some(&self.last_ratio)),
+            line("last member's delivery, p99", &self.last_p99_ns, None),
+        ]
+        .concat()
+    }
+}
+
+/// What `bench idle` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct IdleReport {
+    /// The machine.
+    pub machine: String,
+    /// Each member's share of a processor, in percent.
+    pub processor_percent: Vec<f64>,
+    /// Their sum.
+    pub total_percent: f64,
+    /// Writes that all members posted while idle.
+    pub writes: u64,
+}
+
+/// Runs `bench idle`.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn idle(arguments: &Idle) -> Result<IdleReport, BenchError> {
+    if arguments.nodes == 0 {
+        return Err(BenchError::Setup("--nodes is 0: a group has at least one member".into()));
+    }
+    let task = Task {
+        name: String::new(),
+        node: 0,
+        group: GroupConfiguration::single(arguments.nodes, arguments.nodes, 16, 64),
+        bytes: 1,
+        messages: 1,
+        processor: None,
+        switches: Switches::all().bits(),
+        delay_ns: arguments.seconds * 1_000_000_000,
+        delayed: 0,
+        kind: Kind::Idle,
+    };
+    let outcomes = processes::run(&task, Placement::Free)?;
+    let processor_percent: Vec<f64> = outcomes.iter().map(|outcome| outcome.processor_percent).collect();
+    Ok(IdleReport {
+        machine: super::report::machine(),
+        total_percent: processor_percent.iter().sum(),
+        processor_percent,
+        writes: outcomes.iter().map(|outcome| outcome.writes).sum(),
+    })
+}
+
+impl IdleReport {
+    /// The report for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} members asleep: {:.2} % of one processor together, {} writes posted\n",
+            self.processor_percent.len(),
+            self.total_percent,
+            self.writes
+        )
+    }
+}

@@ -1,0 +1,139 @@
+//! What an experiment prints: a table for people, an object for programs.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use super::paper::Reported;
+use super::processes::Spread;
+
+/// The bare ring beside a run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Probe {
+    /// What it reached.
+    pub messages_per_s: Spread,
+    /// The run's rate by the probe's, round by round.
+    pub ratio: Spread,
+}
+
+/// One configuration's result.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// `shm` or `sim`.
+    pub fabric: &'static str,
+    /// Members.
+    pub nodes: u16,
+    /// Senders among them.
+    pub senders: u16,
+    /// Bytes of a message.
+    pub bytes: u32,
+    /// Slots of a sender.
+    pub window: u32,
+    /// Who steps.
+    pub drive: &'static str,
+    /// Which of the paper's techniques are on.
+    pub techniques: String,
+    /// Wait after each message of the delayed senders.
+    pub delay_us: u64,
+    /// How many senders are delayed.
+    pub delayed: u16,
+    /// Messages delivered a second at the median member, own and others' together.
+    pub messages_per_s: Spread,
+    /// The same in bytes, of the median run.
+    pub bytes_per_s: f64,
+    /// Writes posted for each own message, to one peer.
+    pub writes_per_message: f64,
+    /// Rounds used without a message, at all members, in the last run.
+    pub nulls: u64,
+    /// The bare ring, where it was run.
+    pub probe: Option<Probe>,
+    /// With delayed senders: bytes a second by what the others reach alone.
+    pub others_alone: Option<f64>,
+    /// What the paper reports, where it does.
+    pub paper: Option<Reported>,
+}
+
+/// What `--json` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report<'r> {
+    /// The machine.
+    pub machine: String,
+    /// One a configuration.
+    pub rows: &'r [Row],
+}
+
+/// Processor and count, as far as Linux tells.
+#[must_use]
+pub fn machine() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or("unknown processor", |(_, model)| model.trim());
+    format!("{processors} x {model}")
+}
+
+/// A number with the unit that keeps it short.
+#[must_use]
+pub fn scaled(value: f64) -> String {
+    for (unit, factor) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
+        if value >= factor {
+            return format!("{:.2} {unit}", value / factor);
+        }
+    }
+    format!("{value:.1}")
+}
+
+/// The rows as a table.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{:<6} {:>5} {:>7} {:>6} {:<7} {:<24} {:>10} {:>21} {:>9} {:>7} {:>8}",
+        "fabric", "nodes", "senders", "bytes", "drive", "techniques", "messages/s", "(min..max)", "bytes/s", "writes", "nulls"
+    );
+    for row in rows {
+        let rate = &row.messages_per_s;
+        let spread = format!("({}..{})", scaled(rate.min), scaled(rate.max));
+        let mut techniques = row.techniques.clone();
+        if row.delayed > 0 {
+            let _ = write!(techniques, ", {} wait {} us", row.delayed, row.delay_us);
+        }
+        let _ = write!(
+            text,
+            "{:<6} {:>5} {:>7} {:>6} {:<7} {:<24} {:>10} {:>21} {:>9} {:>7.3} {:>8}",
+            row.fabric,
+            row.nodes,
+            row.senders,
+            row.bytes,
+            row.drive,
+            techniques,
+            scaled(rate.median),
+            spread,
+            scaled(row.bytes_per_s),
+            row.writes_per_message,
+            row.nulls
+        );
+        if let Some(probe) = &row.probe {
+            let _ = write!(
+                text,
+                "   {:.0} % ({:.0}..{:.0}) of a bare ring's {}",
+                100.0 * probe.ratio.median,
+                100.0 * probe.ratio.min,
+                100.0 * probe.ratio.max,
+                scaled(probe.messages_per_s.median)
+            );
+        }
+        if let Some(ratio) = row.others_alone {
+            let _ = write!(text, "   {:.0} % of what the others reach alone", 100.0 * ratio);
+        }
+        if let Some(paper) = &row.paper {
+            let _ = write!(text, "   the paper: {:.1} GB/s ({})", paper.gigabytes_per_s, paper.source);
+        }
+        text.push('\n');
+    }
+    text.push_str("messages/s: delivered at the median member, own and others'; writes: for each own message, to one peer\n");
+    text
+}

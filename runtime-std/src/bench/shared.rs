@@ -1,0 +1,95 @@
+//! Continuous sending over shared memory, with real processes, in turn with the bare ring.
+
+use super::BenchError;
+use super::command::{Drive, Multicast, switches_without};
+use super::processes::{self, Placement, Spread, median};
+use super::report::{Probe, Row};
+use super::simulated::techniques;
+use super::worker::{Kind, Outcome, Task};
+use crate::configuration::GroupConfiguration;
+
+/// Messages of each sender where nothing else is said: about half a second's worth on a machine that
+/// touches 10 GB a second.
+fn messages_default(bytes: u32, nodes: u16) -> u64 {
+    let cost = 30 + u64::from(bytes) / 8;
+    (500_000_000 / cost / u64::from(nodes.max(2) - 1)).max(1_000)
+}
+
+/// All rounds of one configuration.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchError> {
+    if arguments.probe && nodes != 2 {
+        return Err(BenchError::Setup("--probe compares with a ring of two: leave it out, or --nodes 2".into()));
+    }
+    if arguments.rounds == 0 {
+        return Err(BenchError::Setup("--rounds is 0: at least one run is needed".into()));
+    }
+    let senders = arguments.senders.of(nodes);
+    let switches = switches_without(&arguments.without);
+    let task = Task {
+        name: String::new(),
+        node: 0,
+        group: GroupConfiguration::single(nodes, senders, arguments.window, bytes),
+        bytes: bytes as usize,
+        messages: arguments.messages.unwrap_or_else(|| messages_default(bytes, nodes)),
+        processor: None,
+        switches: switches.bits(),
+        delay_ns: arguments.delay_us * 1_000,
+        delayed: if arguments.delay_us > 0 { arguments.delayed.of(senders) } else { 0 },
+        kind: match arguments.drive {
+            Drive::Caller => Kind::Caller,
+            Drive::Polled => Kind::Polled,
+        },
+    };
+    // A polling thread and a sender of one process are not to share a processor by force.
+    let placement = match (arguments.unpinned, arguments.drive) {
+        (false, Drive::Caller) => Placement::Spread,
+        _ => Placement::Free,
+    };
+    let mut rates = Vec::new();
+    let mut probes = Vec::new();
+    let mut last = Vec::new();
+    for _ in 0..arguments.rounds {
+        if arguments.probe {
+            let task = Task { kind: Kind::BareRing, messages: 2 * task.messages, ..task.clone() };
+            probes.push(rate_of(&processes::run(&task, Placement::Spread)?));
+        }
+        last = processes::run(&task, placement)?;
+        rates.push(rate_of(&last));
+    }
+    let ratios: Vec<f64> = rates.iter().zip(&probes).map(|(rate, probe)| rate / probe).collect();
+    let sent = task.messages * u64::from(senders);
+    let writes: u64 = last.iter().map(|outcome| outcome.writes).sum();
+    let peers = u64::from(nodes.saturating_sub(1)).max(1);
+    let rate = Spread::of(&rates);
+    Ok(Row {
+        fabric: "shm",
+        nodes,
+        senders,
+        bytes,
+        window: arguments.window,
+        drive: match arguments.drive {
+            Drive::Caller => "caller",
+            Drive::Polled => "polled",
+        },
+        techniques: techniques(switches),
+        delay_us: arguments.delay_us,
+        delayed: task.delayed,
+        messages_per_s: rate,
+        bytes_per_s: rate.median * f64::from(bytes),
+        writes_per_message: writes as f64 / sent as f64 / peers as f64,
+        nulls: last.iter().map(|outcome| outcome.nulls).sum(),
+        probe: arguments
+            .probe
+            .then(|| Probe { messages_per_s: Spread::of(&probes), ratio: Spread::of(&ratios) }),
+        others_alone: None,
+        paper: None,
+    })
+}
+
+/// The rate at the median member.
+fn rate_of(outcomes: &[Outcome]) -> f64 {
+    median(&outcomes.iter().map(|outcome| outcome.rate).collect::<Vec<_>>())
+}
