@@ -1,13 +1,18 @@
 //! What a group whose members share one memory delivers.
 
-#![allow(clippy::as_conversions, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
 
 mod common;
 
 use common::{send, settle, with_group};
 use tramontane_core::layout::Delivery;
 use tramontane_core::node::Node;
-use tramontane_core::smc::ReserveError;
+use tramontane_core::smc::{Outbox, ReserveError};
 
 #[test]
 fn all_members_deliver_all_messages_in_one_order() {
@@ -103,4 +108,30 @@ fn declared_silence_lets_the_others_run_and_ends_with_the_next_message() {
         assert_eq!(delivered[0], delivered[1]);
         assert_eq!(delivered[0], delivered[2]);
     });
+}
+
+/// Writes that a silent member posts while another sends `messages`, one at a time.
+fn writes_of_a_silent_member(declare: impl Fn(&Outbox<'_>)) -> u32 {
+    let mut writes = 0;
+    with_group(2, &[0, 1], (8, 16), Delivery::Ordered, |nodes, outboxes| {
+        let (silent, talker) = (outboxes[0].as_ref().expect("a sender"), outboxes[1].as_ref().expect("one"));
+        let mut delivered = vec![Vec::new(); 2];
+        send(silent, b"last words").expect("a slot is free");
+        declare(silent);
+        settle(nodes, &mut delivered);
+        for round in 0..20_u8 {
+            send(talker, &[round]).expect("a slot is free");
+            writes += settle(nodes, &mut delivered)[0];
+        }
+        assert_eq!(delivered[0].len(), 21);
+        assert_eq!(delivered[0], delivered[1]);
+    });
+    writes
+}
+
+#[test]
+fn declared_rounds_cost_no_write_of_their_own_and_begin_behind_what_was_reserved() {
+    let undeclared = writes_of_a_silent_member(|_| {});
+    let declared = writes_of_a_silent_member(|outbox| outbox.declare_silence(1_000));
+    assert_eq!(undeclared - declared, 19, "a marker for each message but the first, whose round was used");
 }

@@ -7,6 +7,11 @@
 //! every message published before it. It is a guard, so it needs order between writes; on a fabric
 //! without it silence falls back to markers.
 //!
+//! A sender that sends in this very step is about to use its rounds itself, so it owes nothing yet: for at
+//! most [`STEPS_OF_GRACE`] such steps in a row, and then whether it sends or not. Without that, members that
+//! all send continuously answer each other's bursts with as many nulls as messages, because a burst is
+//! seen before the next own one is built (the paper's IV-B.2 has the loss: up to 25 %).
+//!
 //! Silence never covers a place before its owner itself has used the round. To let others count declared
 //! rounds in advance would save a hop, but then a received frontier could claim the place of a message
 //! that its owner has not got, and after a crash the survivors' trim (VIE-6) would not hold.
@@ -18,6 +23,9 @@ use crate::ids::{Round, SenderRank};
 use crate::layout::ControlCell;
 use crate::memory::OutOfRow;
 use crate::smc::SlotCounter;
+
+/// Steps in a row in which a sender that sends may leave rounds unused.
+const STEPS_OF_GRACE: u32 = 3;
 
 /// The rounds that a sender must have used, given what obliges it (NUL-1).
 ///
@@ -34,8 +42,8 @@ pub(crate) fn rounds_owed(own: SenderRank, others: impl Iterator<Item = (SenderR
 }
 
 impl Work<'_, '_> {
-    /// Uses up the rounds that are owed, as nulls; returns how many.
-    pub(crate) fn publish_nulls(&mut self) -> Result<u64, OutOfRow> {
+    /// Uses up the rounds that are owed, as nulls; returns how many. `sent` says that this step sent.
+    pub(crate) fn publish_nulls(&mut self, sent: bool) -> Result<u64, OutOfRow> {
         if !self.switches.contains(Switches::NULLS) {
             return Ok(0);
         }
@@ -50,8 +58,14 @@ impl Work<'_, '_> {
         let Some(state) = self.senders.get_mut(own.rank.index()) else { return Err(OutOfRow) };
         let before = state.taken;
         if owed <= before {
+            own.grace_used = 0;
             return Ok(0);
         }
+        if sent && own.grace_used < STEPS_OF_GRACE {
+            own.grace_used = own.grace_used.saturating_add(1);
+            return Ok(0);
+        }
+        own.grace_used = 0;
 
         let ordered = self.capabilities.promises.contains(Promises::WRITE_ORDER);
         let silent = if ordered { owed.min(own.silent_below) } else { Round::ZERO };

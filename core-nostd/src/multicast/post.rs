@@ -168,19 +168,17 @@ impl<'p, F: Fabric> Poster<'p, F> {
     /// Adds at most `room` writes; true if the link then lacks nothing.
     fn fill(&self, posted: &mut Posted, list: &mut WriteList, shown: &Shown, room: usize) -> bool {
         let mut room = room;
+        let mut done = true;
         let promises = self.capabilities.promises;
         if let Some((ring, published)) = shown.ring {
-            let done = if promises.contains(Promises::ADDRESS_ORDER) {
+            done = if promises.contains(Promises::ADDRESS_ORDER) {
                 self.fill_runs(posted, list, shown, (ring, published), &mut room)
             } else if promises.contains(Promises::WRITE_ORDER) {
                 self.fill_pairs(posted, list, shown, (ring, published), &mut room)
             } else {
                 self.fill_in_turn(posted, list, shown, (ring, published), &mut room)
             };
-            if !done {
-                return false;
-            }
-            if shown.marker > posted.marker {
+            if done && shown.marker > posted.marker {
                 let end = self.counter_offset(shown, ring, published);
                 if !add(list, &mut room, Write::of_row(end, 8, Kind::Guard)) {
                     return false;
@@ -195,8 +193,11 @@ impl<'p, F: Fabric> Poster<'p, F> {
             }
             posted.control_version = shown.version;
         }
-        posted.version = shown.version;
-        true
+        // What lags may be a counter that waits for its content: that holds back no acknowledgement.
+        if done {
+            posted.version = shown.version;
+        }
+        done
     }
 
     fn counter_offset(&self, shown: &Shown, ring: usize, at: RingCursor) -> usize {

@@ -130,14 +130,14 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Uses up the rounds that are owed, and acknowledges what is here if `changed` or any were. Returns
-    /// how many rounds went as nulls. An unordered subgroup has neither (DEL-3).
-    pub(crate) fn acknowledge(&mut self, changed: bool) -> Result<u64, OutOfRow> {
+    /// Uses up the rounds that are owed, and acknowledges what is here if anything of that or of `received`
+    /// and `sent` moved. Returns how many rounds went as nulls. An unordered subgroup has neither (DEL-3).
+    pub(crate) fn acknowledge(&mut self, received: bool, sent: bool) -> Result<u64, OutOfRow> {
         if self.subgroup.delivery == Delivery::Unordered {
             return Ok(0);
         }
-        let nulls = self.publish_nulls()?;
-        if changed || nulls > 0 {
+        let nulls = self.publish_nulls(sent)?;
+        if received || sent || nulls > 0 {
             self.publish_received()?;
         }
         Ok(nulls)

@@ -26,11 +26,6 @@ impl Work<'_, '_> {
         let Some(state) = self.senders.get_mut(own.rank.index()) else { return Err(OutOfRow) };
         let (handoff, ring) = (outbox.handoff(), outbox.ring());
 
-        let silence = handoff.take_silence();
-        if silence > 0 {
-            own.silent_below = Round(state.taken.0.saturating_add(silence));
-        }
-
         let window = self.subgroup.window;
         let most = if self.switches.contains(super::Switches::SEND_BATCHING) { window } else { 1 };
         let round_limit = self.order.round_limit();
@@ -50,6 +45,13 @@ impl Work<'_, '_> {
 
         if sent.slots > 0 {
             own.silent_below = Round::ZERO;
+        }
+        let silence = handoff.take_silence(state.take.position);
+        if silence > 0 {
+            own.silent_below = Round(state.taken.0.saturating_add(silence));
+        }
+
+        if sent.slots > 0 {
             own.marker = 0;
             own.held_since = None;
             self.subgroup.version = self.subgroup.version.saturating_add(1);

@@ -72,6 +72,8 @@ pub(crate) struct OwnSender {
     pub(crate) marker: u64,
     /// Rounds below this are declared silent.
     pub(crate) silent_below: Round,
+    /// Steps in a row in which rounds were owed and left to the messages that are coming.
+    pub(crate) grace_used: u32,
     /// Since when the next slot has been reserved but not ready.
     pub(crate) held_since: Option<Time>,
 }

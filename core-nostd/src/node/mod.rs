@@ -245,7 +245,7 @@ impl<'m> Node<'m> {
                 if received.changed {
                     poster.fabric.observe_barrier();
                 }
-                let nulls = work.acknowledge(received.changed || sent.slots > 0)?;
+                let nulls = work.acknowledge(received.changed, sent.slots > 0)?;
                 progress.nulls = progress.nulls.saturating_add(nulls);
             }
             Err(ReceiveError::Misbehaved(peer)) => misbehaved = Some(peer),

@@ -253,6 +253,7 @@ impl OwnSender {
             freed: RingCursor::START,
             marker: 0,
             silent_below: Round::ZERO,
+            grace_used: 0,
             held_since: None,
         }
     }

@@ -34,6 +34,8 @@ pub struct HandOffCells {
     limit: Apart<AtomicU64>,
     /// Rounds of silence asked for and not yet taken up by the step (NUL-5).
     silence: AtomicU64,
+    /// The position from which they count: messages reserved before are still to be sent.
+    silence_from: AtomicU64,
 }
 
 impl HandOffCells {
@@ -45,6 +47,7 @@ impl HandOffCells {
             reserved: Apart(AtomicU64::new(0)),
             limit: Apart(AtomicU64::new(0)),
             silence: AtomicU64::new(0),
+            silence_from: AtomicU64::new(0),
         }
     }
 
@@ -56,6 +59,7 @@ impl HandOffCells {
             reserved: Apart(AtomicU64::new(0)),
             limit: Apart(AtomicU64::new(0)),
             silence: AtomicU64::new(0),
+            silence_from: AtomicU64::new(0),
         }
     }
 }
@@ -204,15 +208,26 @@ impl<'m> HandOff<'m> {
     }
 
     /// Declares that this sender will be silent for `rounds` rounds, or until its next message (NUL-5).
+    /// Messages that are reserved already come before the silence.
     pub fn declare_silence(&self, rounds: u64) {
-        self.cells.silence.store(rounds, Ordering::Relaxed);
+        self.cells.silence_from.store(self.reserved().0, Ordering::Relaxed);
+        self.cells.silence.store(rounds, Ordering::Release);
     }
 
-    /// The rounds of silence that were declared since the last look. For the step alone.
+    /// The rounds of silence that begin at `position`, if any were declared. A silence that begins later
+    /// stays; one that a message has ended is forgotten. For the step alone.
     #[inline]
-    pub fn take_silence(&self) -> u64 {
-        let rounds = self.cells.silence.load(Ordering::Relaxed);
-        if rounds == 0 { 0 } else { self.cells.silence.swap(0, Ordering::Relaxed) }
+    pub fn take_silence(&self, position: Position) -> u64 {
+        let rounds = self.cells.silence.load(Ordering::Acquire);
+        if rounds == 0 {
+            return 0;
+        }
+        let from = self.cells.silence_from.load(Ordering::Relaxed);
+        if from > position.0 {
+            return 0;
+        }
+        self.cells.silence.store(0, Ordering::Relaxed);
+        if from == position.0 { rounds } else { 0 }
     }
 }
 

@@ -1,6 +1,7 @@
 //! A group whose members share one memory, stepped in turn: the smallest group there is.
 
 #![allow(
+    clippy::integer_division,
     clippy::arithmetic_side_effects,
     clippy::indexing_slicing,
     clippy::expect_used,
@@ -119,20 +120,22 @@ pub fn send(outbox: &Outbox<'_>, payload: &[u8]) -> Result<(), ReserveError> {
     Ok(())
 }
 
-/// Steps every node in turn, until a whole turn does nothing; returns what each delivered.
-pub fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Vec<u8>>]) {
+/// Steps every node in turn, until a whole turn does nothing; returns how many writes each posted.
+pub fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Vec<u8>>]) -> Vec<u32> {
+    let mut writes = vec![0; nodes.len()];
     for _ in 0..10_000 {
         let mut idle = true;
-        for (node, delivered) in nodes.iter_mut().zip(delivered.iter_mut()) {
+        for ((node, delivered), writes) in nodes.iter_mut().zip(delivered.iter_mut()).zip(&mut writes) {
             let progress = node
                 .step(Time(0), &mut OneMemory, &mut |batch: &mut Batch<'_>| {
                     delivered.extend(batch.map(|message| message.payload.to_vec()));
                 })
                 .expect("it steps");
             idle &= progress.is_idle();
+            *writes += progress.writes;
         }
         if idle {
-            return;
+            return writes;
         }
     }
     panic!("the group does not come to rest");

@@ -16,8 +16,13 @@ pub fn draw(rows: &[Row], path: &Path) -> Result<(), BenchError> {
         .map_err(|error| BenchError::Setup(format!("cannot draw {}: {error}", path.display())))
 }
 
-const COLOURS: [RGBColor; 5] =
-    [RGBColor(31, 119, 180), RGBColor(214, 96, 30), RGBColor(44, 140, 60), RGBColor(148, 80, 170), RGBColor(90, 90, 90)];
+const COLOURS: [RGBColor; 5] = [
+    RGBColor(31, 119, 180),
+    RGBColor(214, 96, 30),
+    RGBColor(44, 140, 60),
+    RGBColor(148, 80, 170),
+    RGBColor(90, 90, 90),
+];
 
 fn draw_rows(rows: &[Row], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
     // Drawn into memory first, so that a full disk is an error here and not half a file.
@@ -65,10 +70,8 @@ fn draw_rows(rows: &[Row], path: &Path) -> Result<(), Box<dyn std::error::Error>
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
             chart.draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?;
         }
-        let reported: Vec<(f64, f64)> = rows
-            .iter()
-            .filter_map(|row| Some((f64::from(row.nodes), row.paper?.gigabytes_per_s)))
-            .collect();
+        let reported: Vec<(f64, f64)> =
+            rows.iter().filter_map(|row| Some((f64::from(row.nodes), row.paper?.gigabytes_per_s))).collect();
         if !reported.is_empty() {
             chart
                 .draw_series(reported.iter().map(|point| Cross::new(*point, 5, BLACK.stroke_width(2))))?

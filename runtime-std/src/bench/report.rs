@@ -92,7 +92,17 @@ pub fn table(rows: &[Row]) -> String {
     let _ = writeln!(
         text,
         "{:<6} {:>5} {:>7} {:>6} {:<7} {:<24} {:>10} {:>21} {:>9} {:>7} {:>8}",
-        "fabric", "nodes", "senders", "bytes", "drive", "techniques", "messages/s", "(min..max)", "bytes/s", "writes", "nulls"
+        "fabric",
+        "nodes",
+        "senders",
+        "bytes",
+        "drive",
+        "techniques",
+        "messages/s",
+        "(min..max)",
+        "bytes/s",
+        "writes",
+        "nulls"
     );
     for row in rows {
         let rate = &row.messages_per_s;

@@ -21,7 +21,9 @@ fn messages_default(bytes: u32, nodes: u16) -> u64 {
 /// [`BenchError`].
 pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchError> {
     if arguments.probe && nodes != 2 {
-        return Err(BenchError::Setup("--probe compares with a ring of two: leave it out, or --nodes 2".into()));
+        return Err(BenchError::Setup(
+            "--probe compares with a ring of two: leave it out, or --nodes 2".into(),
+        ));
     }
     if arguments.rounds == 0 {
         return Err(BenchError::Setup("--rounds is 0: at least one run is needed".into()));

@@ -43,7 +43,7 @@ fn handoff() {
     }
     black_box((handoff.window(), handoff.reserved()));
     handoff.declare_silence(black_box(9));
-    black_box(handoff.take_silence());
+    black_box(handoff.take_silence(position));
     debug((handoff, reserved, HandOffCells::default(), ReadyFlag::default()));
 }
 
