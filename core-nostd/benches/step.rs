@@ -14,18 +14,18 @@ use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Batch;
 
 /// Messages of each member between steps.
-const BURST: u64 = 25;
+const BURST: u32 = 25;
 
 fn all_send(criterion: &mut Criterion) {
     let mut bench = criterion.benchmark_group("two members, one thread, 1 byte");
-    bench.throughput(Throughput::Elements(BURST.saturating_mul(4)));
+    bench.throughput(Throughput::Elements(u64::from(BURST).saturating_mul(4)));
     bench.bench_function("25 messages each, delivered at both", |bencher| {
         with_group(2, &[0, 1], (100, 1), Delivery::Ordered, |nodes, outboxes| {
             let mut sum = 0_u64;
             bencher.iter(|| {
                 for (node, outbox) in nodes.iter_mut().zip(outboxes.iter().flatten()) {
-                    for _ in 0..BURST {
-                        let mut slot = outbox.reserve(1).expect("a slot is free");
+                    let mut run = outbox.reserve_run(BURST).expect("slots are free");
+                    while let Ok(Some(mut slot)) = run.next(1) {
                         slot.payload().fill(7);
                         slot.commit();
                     }

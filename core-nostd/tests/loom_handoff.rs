@@ -21,7 +21,8 @@ use tramontane_core::smc::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 
 /// What the model asks of a hand-off: the core's own, or a copy with a bug.
 trait HandsOff: Send + Sync + 'static {
-    fn reserve(&self) -> Option<u64>;
+    /// The first of at most so many positions, and how many; none if no slot is free.
+    fn reserve(&self, most: u32) -> Option<(u64, u32)>;
     fn finish(&self, position: u64, outcome: Outcome);
     fn outcome(&self, position: u64) -> Option<Outcome>;
     fn set_limit(&self, limit: u64);
@@ -48,9 +49,9 @@ impl Real {
 }
 
 impl HandsOff for Real {
-    fn reserve(&self) -> Option<u64> {
-        match self.handoff().reserve() {
-            Ok(position) => Some(position.0),
+    fn reserve(&self, most: u32) -> Option<(u64, u32)> {
+        match self.handoff().reserve(most) {
+            Ok((position, count)) => Some((position.0, count)),
             Err(Refusal::Full) => None,
             Err(Refusal::Contended) => panic!("two threads are not that many"),
         }
@@ -108,19 +109,22 @@ impl Copied {
 }
 
 impl HandsOff for Copied {
-    fn reserve(&self) -> Option<u64> {
+    fn reserve(&self, most: u32) -> Option<(u64, u32)> {
         let mut position = self.reserved.load(Ordering::Relaxed);
         loop {
-            if position >= self.limit.load(Ordering::Acquire) {
+            let free = self.limit.load(Ordering::Acquire).saturating_sub(position);
+            let count = free.min(u64::from(most));
+            if count == 0 {
                 return None;
             }
+            let taken = (position, u32::try_from(count).expect("a small count"));
+            let (next, relaxed) = (position + count, Ordering::Relaxed);
             if self.bug == Bug::LoadThenStore {
-                self.reserved.store(position + 1, Ordering::Relaxed);
-                return Some(position);
+                self.reserved.store(next, Ordering::Relaxed);
+                return Some(taken);
             }
-            let (next, relaxed) = (position + 1, Ordering::Relaxed);
             match self.reserved.compare_exchange_weak(position, next, relaxed, relaxed) {
-                Ok(_) => return Some(position),
+                Ok(_) => return Some(taken),
                 Err(current) => position = current,
             }
         }
@@ -172,20 +176,28 @@ impl<H: HandsOff> Ring<H> {
         &self.slots[usize::try_from(position % self.window()).expect("a small window")]
     }
 
-    /// An application thread sends one message; waits for a slot if there is none. Gives its position.
-    fn send(&self, message: u64, outcome: Outcome) -> u64 {
-        let position = loop {
-            match self.handoff.reserve() {
-                Some(position) => break position,
-                None => thread::yield_now(),
+    /// An application thread sends messages, at most so many at once; waits for a slot if there is none.
+    /// Gives their positions.
+    fn send(&self, messages: std::ops::Range<u64>, most: u32, outcome: Outcome) -> Vec<u64> {
+        let mut sent = Vec::new();
+        let mut left = messages;
+        while !left.is_empty() {
+            let rest = u32::try_from(left.end - left.start).expect("a few messages");
+            let Some((first, count)) = self.handoff.reserve(most.min(rest)) else {
+                thread::yield_now();
+                continue;
+            };
+            for position in (first..).take(usize::try_from(count).expect("a small count")) {
+                let message = left.next().expect("no more than was asked for");
+                self.slot(position).with_mut(|payload| {
+                    // SAFETY: exclusive, as the model checks.
+                    unsafe { *payload = message }
+                });
+                self.handoff.finish(position, outcome);
+                sent.push(position);
             }
-        };
-        self.slot(position).with_mut(|payload| {
-            // SAFETY: exclusive, as the model checks.
-            unsafe { *payload = message }
-        });
-        self.handoff.finish(position, outcome);
-        position
+        }
+        sent
     }
 
     /// The step takes one message, whenever it is ready, and frees its slot.
@@ -205,31 +217,44 @@ impl<H: HandsOff> Ring<H> {
     }
 }
 
-/// Two threads send so many messages each; the step takes them all. Gives the number of interleavings.
-fn explore<H: HandsOff>(
+/// What two threads send.
+#[derive(Clone, Copy)]
+struct Load {
     window: usize,
+    /// Messages of each thread.
     counts: [u64; 2],
+    /// The most that a thread reserves at once.
+    most: u32,
+    /// How often a thread is stopped between two of its operations; any number of times if not given.
     preemptions: Option<usize>,
-    make: impl Fn() -> H + Send + Sync + 'static,
-) -> usize {
+}
+
+/// One message of each thread, in a ring of so many slots.
+const fn one_each(window: usize) -> Load {
+    Load { window, counts: [1, 1], most: 1, preemptions: None }
+}
+
+/// Two threads send; the step takes it all. Gives the number of interleavings.
+fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 'static) -> usize {
     let explored = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&explored);
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = preemptions;
+    model.preemption_bound = load.preemptions;
     // Each look of one who waits is a branch.
     model.max_branches = 10_000;
     model.check(move || {
         counter.fetch_add(1, StdOrdering::Relaxed);
-        let ring = Ring::new(make(), window);
+        let ring = Ring::new(make(load.window), load.window);
         let spawn = |count: u64, name: u64, outcome: Outcome| {
             let ring = Arc::clone(&ring);
-            thread::spawn(move || -> Vec<u64> { (0..count).map(|i| ring.send(name + i, outcome)).collect() })
+            thread::spawn(move || ring.send(name..name + count, load.most, outcome))
         };
-        let senders = [spawn(counts[0], 10, Outcome::Message), spawn(counts[1], 20, Outcome::Dropped)];
+        let senders =
+            [spawn(load.counts[0], 10, Outcome::Message), spawn(load.counts[1], 20, Outcome::Dropped)];
         // Without this, loom may take the first load below as the only order there is.
         thread::yield_now();
-        let taken: Vec<(u64, Outcome)> =
-            (0..counts.iter().sum()).map(|position| ring.take(position)).collect();
+        let all = load.counts.iter().sum();
+        let taken: Vec<(u64, Outcome)> = (0..all).map(|position| ring.take(position)).collect();
         let [first, second] = senders.map(|sender| sender.join().expect("no panic"));
         check(&taken, &first, &second);
     });
@@ -253,54 +278,63 @@ fn check(taken: &[(u64, Outcome)], first: &[u64], second: &[u64]) {
 
 #[test]
 fn two_threads_with_a_slot_each() {
-    let explored = explore(2, [1, 1], None, || Real::new(2));
+    let explored = explore(one_each(2), Real::new);
     println!("two threads with a slot each: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
 fn two_threads_share_one_slot_that_is_used_again() {
-    let explored = explore(1, [1, 1], None, || Real::new(1));
+    let explored = explore(one_each(1), Real::new);
     println!("two threads share one slot: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
 }
 
-/// The ring wraps while both threads send. There are too many interleavings for all, so a thread is stopped
-/// between two of its operations at most three times in a run.
+/// The ring wraps while both threads send. There are too many interleavings for all.
 #[test]
 fn two_threads_go_round_a_ring_of_two() {
-    let explored = explore(2, [2, 1], Some(3), || Real::new(2));
+    let load = Load { window: 2, counts: [2, 1], most: 1, preemptions: Some(3) };
+    let explored = explore(load, Real::new);
     println!("two threads go round a ring: {explored} interleavings");
+    assert!(explored > 1000, "only {explored}");
+}
+
+/// The same with one who takes two slots at once, or one if there is no more.
+#[test]
+fn several_slots_are_reserved_at_once() {
+    let load = Load { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };
+    let explored = explore(load, Real::new);
+    println!("several slots at once: {explored} interleavings");
     assert!(explored > 1000, "only {explored}");
 }
 
 /// The copy without a bug is a hand-off: what is found below is the bug's doing.
 #[test]
 fn the_copy_itself_is_sound() {
-    let explored = explore(1, [1, 1], None, || Copied::new(1, Bug::None));
+    let explored = explore(one_each(1), |window| Copied::new(window, Bug::None));
     assert!(explored > 1000, "only {explored}");
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_flag_that_does_not_publish_is_found() {
-    explore(2, [1, 1], None, || Copied::new(2, Bug::RelaxedFlag));
+    explore(one_each(2), |window| Copied::new(window, Bug::RelaxedFlag));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_limit_that_does_not_free_is_found() {
-    explore(1, [1, 1], None, || Copied::new(1, Bug::RelaxedLimit));
+    explore(one_each(1), |window| Copied::new(window, Bug::RelaxedLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_limit_that_comes_early_is_found() {
-    explore(1, [1, 1], None, || Copied::new(1, Bug::EarlyLimit));
+    explore(one_each(1), |window| Copied::new(window, Bug::EarlyLimit));
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn a_position_that_is_taken_twice_is_found() {
-    explore(2, [1, 1], None, || Copied::new(2, Bug::LoadThenStore));
+    explore(one_each(2), |window| Copied::new(window, Bug::LoadThenStore));
 }

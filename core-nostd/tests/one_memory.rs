@@ -135,3 +135,27 @@ fn declared_rounds_cost_no_write_of_their_own_and_begin_behind_what_was_reserved
     let declared = writes_of_a_silent_member(|outbox| outbox.declare_silence(1_000));
     assert_eq!(undeclared - declared, 19, "a marker for each message but the first, whose round was used");
 }
+
+#[test]
+fn a_run_hands_out_its_slots_in_order_and_drops_what_is_left() {
+    with_group(2, &[0], (6, 16), Delivery::Ordered, |nodes, outboxes| {
+        let outbox = outboxes[0].as_ref().expect("a sender");
+        let mut delivered = vec![Vec::new(); 2];
+        for round in 0..10_u8 {
+            let mut run = outbox.reserve_run(4).expect("slots are free");
+            assert_eq!(run.left(), 4);
+            assert_eq!(run.next(17).err(), Some(ReserveError::TooLarge { length: 17, limit: 16 }));
+            for number in 0..3 {
+                let mut slot = run.next(2).expect("it fits").expect("one is left");
+                slot.payload().copy_from_slice(&[round, number]);
+                slot.commit();
+            }
+            drop(run);
+            assert_eq!(outbox.reserve_run(9).map(|run| run.left()), Ok(2), "no more than are free");
+            settle(nodes, &mut delivered);
+        }
+        let expected: Vec<Vec<u8>> =
+            (0..10).flat_map(|round| (0..3).map(move |number| vec![round, number])).collect();
+        assert_eq!(delivered, vec![expected; 2]);
+    });
+}

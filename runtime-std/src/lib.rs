@@ -1,8 +1,50 @@
 //! Tramontane as a program: threads, processes, the shared-memory fabric.
+//!
+//! A program joins a group, and from then on delivers what every member delivers, in the same order:
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//! use std::time::Duration;
+//! use tramontane_core::ids::SubgroupId;
+//! use tramontane_core::multicast::Batch;
+//! use tramontane_runtime::configuration::GroupConfiguration;
+//! use tramontane_runtime::join::{JoinOptions, join};
+//! use tramontane_runtime::member::Settings;
+//! use tramontane_runtime::shared_memory::{GroupName, Root};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A group of one, so that this runs by itself; 8 slots a sender, messages of up to 64 bytes.
+//! let group = GroupConfiguration::single(1, 1, 8, 64);
+//! let options = JoinOptions {
+//!     root: Root::from_env(),
+//!     name: GroupName::unique("doc")?,
+//!     time_limit: Duration::from_secs(10),
+//!     cancel: &AtomicBool::new(false),
+//!     settings: Settings::default(),
+//! };
+//! let mut member = join(&group, 0, &options)?;
+//! let sender = member.sender(SubgroupId::ZERO).expect("all members send");
+//! sender.send(b"hello", Duration::from_secs(1))?;
+//!
+//! let mut delivered = Vec::new();
+//! while delivered.is_empty() {
+//!     member.step(&mut |batch: &mut Batch<'_>| {
+//!         delivered.extend(batch.map(|message| message.payload.to_vec()));
+//!     })?;
+//! }
+//! assert_eq!(delivered, [b"hello"]);
+//! member.leave();
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/three_members.rs` has several members, with polling threads. The program itself is [`cli`].
 
 pub mod bench;
+pub mod cli;
 pub mod configuration;
 pub mod host;
 pub mod join;
 pub mod member;
+pub mod process;
 pub mod shared_memory;

@@ -141,25 +141,29 @@ impl<'m> HandOff<'m> {
         self.window.get()
     }
 
-    /// Takes the next position. Lock-free, and bounded.
+    /// Takes the next positions, at least one and at most `most`: the first of them, and how many.
+    /// Lock-free, and bounded.
     ///
     /// # Errors
     /// No slot is free, or too many threads at once.
     #[inline]
-    pub fn reserve(&self) -> Result<Position, Refusal> {
+    pub fn reserve(&self, most: u32) -> Result<(Position, u32), Refusal> {
         let mut position = self.cells.reserved.0.load(Ordering::Relaxed);
         let mut attempts = 0_u32;
         while attempts < ATTEMPTS {
-            if position >= self.cells.limit.0.load(Ordering::Acquire) {
+            let free = self.cells.limit.0.load(Ordering::Acquire).saturating_sub(position);
+            // A free count above 32 bits cannot be: it is at most a window.
+            let count = most.max(1).min(u32::try_from(free).unwrap_or(u32::MAX));
+            if count == 0 {
                 return Err(Refusal::Full);
             }
             match self.cells.reserved.0.compare_exchange_weak(
                 position,
-                position.saturating_add(1),
+                position.saturating_add(u64::from(count)),
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Ok(Position(position)),
+                Ok(_) => return Ok((Position(position), count)),
                 Err(current) => position = current,
             }
             attempts = attempts.saturating_add(1);

@@ -15,7 +15,7 @@ mod outbox;
 pub use counter::SlotCounter;
 pub use cursor::RingCursor;
 pub use handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
-pub use outbox::{Outbox, Reservation, ReserveError};
+pub use outbox::{Outbox, Reservation, ReserveError, ReservedRun};
 
 /// The length that marks a slot whose reservation was dropped: it holds a place, and no message.
 pub(crate) const LENGTH_OF_NULL: u32 = u32::MAX;

@@ -1,6 +1,7 @@
 //! Where a member's messages of one subgroup start: reserve a slot, build in it, commit.
 
 use super::LENGTH_OF_NULL;
+use super::cursor::RingCursor;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::RingShape;
@@ -85,18 +86,34 @@ impl<'m> Outbox<'m> {
     /// See [`ReserveError`]; only `TooLarge` is final.
     #[inline]
     pub fn reserve(&self, length: usize) -> Result<Reservation<'m>, ReserveError> {
-        let limit = self.ring.reader().capacity();
-        let fitting = match u32::try_from(length) {
-            Ok(fitting) if fitting <= limit => fitting,
-            _ => return Err(ReserveError::TooLarge { length, limit }),
-        };
-        let position = match self.handoff.reserve() {
-            Ok(position) => position,
-            Err(Refusal::Full) => return Err(ReserveError::Full),
-            Err(Refusal::Contended) => return Err(ReserveError::Contended),
-        };
+        let length = self.fitting(length)?;
+        let (position, _) = self.handoff.reserve(1)?;
         let slot = self.handoff.slot_of(position);
-        Ok(Reservation { outbox: *self, position, slot, length: fitting })
+        Ok(Reservation { outbox: *self, position, slot, length })
+    }
+
+    /// Takes up to `most` slots in a row with one compare-and-swap, for a burst of messages.
+    ///
+    /// A compare-and-swap waits until all earlier stores of its processor have reached the cache, and those to
+    /// slots that peers have read take long. With one for each message, no two messages are on their way
+    /// there at once.
+    ///
+    /// # Errors
+    /// [`ReserveError::Full`] or [`ReserveError::Contended`].
+    #[inline]
+    pub fn reserve_run(&self, most: u32) -> Result<ReservedRun<'m>, ReserveError> {
+        let (position, left) = self.handoff.reserve(most)?;
+        let slot = self.handoff.slot_of(position);
+        Ok(ReservedRun { outbox: *self, next: RingCursor { position, slot }, left })
+    }
+
+    #[inline]
+    fn fitting(&self, length: usize) -> Result<u32, ReserveError> {
+        let limit = self.ring.reader().capacity();
+        match u32::try_from(length) {
+            Ok(fitting) if fitting <= limit => Ok(fitting),
+            _ => Err(ReserveError::TooLarge { length, limit }),
+        }
     }
 
     /// Declares silence for up to `rounds` rounds; it ends with the next message (NUL-5).
@@ -110,6 +127,61 @@ impl<'m> Outbox<'m> {
 
     pub(crate) const fn ring(&self) -> OwnRing<'m> {
         self.ring
+    }
+}
+
+/// Slots in a row that are reserved and not yet handed out. Those that are left when it is dropped go out as
+/// nulls, each in its place: take no more than will be used.
+#[derive(Debug)]
+pub struct ReservedRun<'m> {
+    outbox: Outbox<'m>,
+    next: RingCursor,
+    left: u32,
+}
+
+impl<'m> ReservedRun<'m> {
+    /// How many slots are left.
+    #[must_use]
+    pub const fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// The next slot, for a message of `length` bytes; none when all were handed out.
+    ///
+    /// # Errors
+    /// [`ReserveError::TooLarge`]; the slot stays in the run.
+    #[inline]
+    pub fn next(&mut self, length: usize) -> Result<Option<Reservation<'m>>, ReserveError> {
+        let length = self.outbox.fitting(length)?;
+        if self.left == 0 {
+            return Ok(None);
+        }
+        Ok(Some(self.hand_out(length)))
+    }
+
+    #[inline]
+    fn hand_out(&mut self, length: u32) -> Reservation<'m> {
+        let RingCursor { position, slot } = self.next;
+        self.next = self.next.next(self.outbox.ring.reader().slots());
+        self.left = self.left.saturating_sub(1);
+        Reservation { outbox: self.outbox, position, slot, length }
+    }
+}
+
+impl Drop for ReservedRun<'_> {
+    fn drop(&mut self) {
+        while self.left > 0 {
+            drop(self.hand_out(0));
+        }
+    }
+}
+
+impl From<Refusal> for ReserveError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Full => Self::Full,
+            Refusal::Contended => Self::Contended,
+        }
     }
 }
 

@@ -157,10 +157,6 @@ fn delay(nanoseconds: u64) {
     }
 }
 
-/// Bursts in which a window is sent: stepping between them lets the peers work on one while the next is
-/// built.
-const BURSTS_PER_WINDOW: u64 = 4;
-
 /// The paper's continuous sending, in one loop: send while slots are free, then step.
 fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
     let mut member = member(task)?;
@@ -171,20 +167,18 @@ fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
     let mut idle = Idle::new(Duration::MAX);
     let mut sent = 0;
     let delay_ns = if task.node < u32::from(task.delayed) { task.delay_ns } else { 0 };
-    let burst = (u64::from(task.group.subgroups[0].window) / BURSTS_PER_WINDOW).max(1);
     let start = Instant::now();
     while outcome.delivered < total {
         if let Some(sender) = &sender {
-            let burst_end = own.min(sent + burst);
-            while sent < burst_end {
-                let Ok(mut slot) = sender.try_reserve(task.bytes) else { break };
-                touch::write(slot.payload(), sent);
-                slot.commit();
-                sent += 1;
-                if delay_ns > 0 {
-                    delay(delay_ns);
-                    break;
+            let most = if delay_ns > 0 { 1 } else { own - sent };
+            let most = u32::try_from(most).unwrap_or(u32::MAX);
+            if let (true, Ok(mut run)) = (most > 0, sender.try_reserve_run(most)) {
+                while let Ok(Some(mut slot)) = run.next(task.bytes) {
+                    touch::write(slot.payload(), sent);
+                    slot.commit();
+                    sent += 1;
                 }
+                delay(delay_ns);
             }
         }
         let sum = &mut outcome.sum;
@@ -244,13 +238,18 @@ fn polled(task: &Task) -> Result<Outcome, BenchError> {
     };
     let polled = member.spawn(application).map_err(|error| BenchError::Setup(error.to_string()))?;
     if let Some(sender) = polled.sender(SubgroupId(0)) {
-        for number in 0..task.messages {
-            let mut slot = sender.reserve(task.bytes, JOIN_LIMIT)?;
-            touch::write(slot.payload(), number);
-            slot.commit();
-            if task.node < u32::from(task.delayed) {
-                delay(task.delay_ns);
+        let delay_ns = if task.node < u32::from(task.delayed) { task.delay_ns } else { 0 };
+        let mut sent = 0;
+        while sent < task.messages {
+            let most = if delay_ns > 0 { 1 } else { task.messages - sent };
+            let most = u32::try_from(most).unwrap_or(u32::MAX);
+            let mut run = sender.reserve_run(most, JOIN_LIMIT)?;
+            while let Ok(Some(mut slot)) = run.next(task.bytes) {
+                touch::write(slot.payload(), sent);
+                slot.commit();
+                sent += 1;
             }
+            delay(delay_ns);
         }
     }
     let (elapsed, sum) = finished

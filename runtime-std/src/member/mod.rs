@@ -20,7 +20,7 @@ pub use idle::Idle;
 pub use lent::{Memory, Settings};
 pub use polled::Polled;
 pub use queue::{QueueEnd, QueuedMessage, queue};
-pub use sender::{SendError, Sender, Slot};
+pub use sender::{Run, SendError, Sender, Slot};
 pub use stop::Stopped;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

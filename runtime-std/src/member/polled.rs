@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Application;
+use tramontane_core::node::Progress;
 use tramontane_core::turn::Turn;
 
 use super::lent::Shared;
@@ -38,6 +39,8 @@ struct Common<F: HostFabric, A> {
     closing: AtomicBool,
     /// Steps that senders did.
     driven: AtomicU64,
+    /// Somebody wants the turn for a moment, and did not get it.
+    wanted: AtomicBool,
 }
 
 /// A running member. Dropping it closes it without waiting for what is under way.
@@ -66,6 +69,7 @@ impl Polled {
             shared: Arc::clone(&member.shared),
             closing: AtomicBool::new(false),
             driven: AtomicU64::new(0),
+            wanted: AtomicBool::new(false),
             engine: Turn::new(Engine { member, application }),
         });
         let poller = Arc::clone(&common);
@@ -95,7 +99,7 @@ impl Polled {
             if self.common.is_settled() {
                 return true;
             }
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::sleep(KEEP_OFF / 4);
         }
         self.common.is_settled()
     }
@@ -136,6 +140,12 @@ impl std::fmt::Debug for Polled {
     }
 }
 
+impl<F: HostFabric, A: Application> Engine<F, A> {
+    fn step(&mut self) -> Result<Progress, Stopped> {
+        self.member.step(&mut self.application)
+    }
+}
+
 impl<F: HostFabric, A: Application> Common<F, A> {
     /// The polling thread.
     fn poll(&self) {
@@ -152,17 +162,23 @@ impl<F: HostFabric, A: Application> Common<F, A> {
                 std::thread::sleep(KEEP_OFF);
                 continue;
             }
-            let Some(mut engine) = self.engine.take() else {
-                idle.pause();
-                continue;
-            };
-            let Engine { member, application } = &mut *engine;
-            let Ok(progress) = member.step(application) else { break };
-            if !progress.is_idle() {
-                idle.reset();
+            if self.wanted.load(Ordering::Relaxed) {
+                self.wanted.store(false, Ordering::Relaxed);
+                std::thread::sleep(KEEP_OFF);
                 continue;
             }
+            match self.engine.take().map(|mut engine| engine.step()) {
+                Some(Ok(progress)) if !progress.is_idle() => {
+                    idle.reset();
+                    continue;
+                }
+                Some(Ok(_)) | None => {}
+                Some(Err(_)) => break,
+            }
+            // Without the turn: it takes as long as the operating system lets others run.
             if idle.pause() {
+                let Some(mut engine) = self.engine.take() else { continue };
+                let Engine { member, application } = &mut *engine;
                 // The turn is kept while asleep: whoever wants it rings, and tries again.
                 if self.sleep(member, application).is_err() {
                     break;
@@ -238,6 +254,8 @@ where
         match self.engine.take() {
             Some(engine) => engine.member.is_settled(),
             None => {
+                // Seen by a poller that is rung, and by one that polls.
+                self.wanted.store(true, Ordering::Relaxed);
                 self.bell.ring_if_asleep();
                 false
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
-use tramontane_core::smc::{Reservation, ReserveError};
+use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
 use super::idle::Idle;
 use super::lent::{OutboxCell, Shared};
@@ -78,6 +78,25 @@ impl Slot<'_> {
     }
 }
 
+/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold their places
+/// and send nothing.
+pub struct Run<'s> {
+    run: ReservedRun<'s>,
+    driver: Option<&'s dyn Drive>,
+}
+
+impl<'s> Run<'s> {
+    /// The next slot, for a message of `length` bytes; none when all were handed out.
+    ///
+    /// # Errors
+    /// [`ReserveError::TooLarge`].
+    #[inline]
+    pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
+        let driver = self.driver;
+        Ok(self.run.next(length)?.map(|reservation| Slot { reservation, driver }))
+    }
+}
+
 impl Sender {
     pub(super) fn new(
         shared: &Arc<Shared>,
@@ -99,6 +118,28 @@ impl Sender {
         Ok(Slot { reservation, driver: self.driver.as_deref() })
     }
 
+    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than one by one.
+    ///
+    /// # Errors
+    /// [`ReserveError`]: full, or contended.
+    #[inline]
+    pub fn try_reserve_run(&self, most: u32) -> Result<Run<'_>, ReserveError> {
+        let run = self.outbox.borrow_dependent().reserve_run(most)?;
+        Ok(Run { run, driver: self.driver.as_deref() })
+    }
+
+    /// Takes up to `most` slots in a row, waiting for the first at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve_run(&self, most: u32, timeout: Duration) -> Result<Run<'_>, SendError> {
+        match self.try_reserve_run(most) {
+            Ok(run) => Ok(run),
+            Err(_) => self.wait(timeout, || self.try_reserve_run(most)),
+        }
+    }
+
     /// Takes a slot, waiting for one at most `timeout`.
     ///
     /// With a polling thread, a sender that finds no free slot drives the node itself while it waits.
@@ -110,7 +151,9 @@ impl Sender {
         match self.try_reserve(length) {
             Ok(slot) => Ok(slot),
             Err(ReserveError::TooLarge { length, limit }) => Err(SendError::TooLarge { length, limit }),
-            Err(ReserveError::Full | ReserveError::Contended) => self.wait_for_slot(length, timeout),
+            Err(ReserveError::Full | ReserveError::Contended) => {
+                self.wait(timeout, || self.try_reserve(length))
+            }
         }
     }
 
@@ -130,15 +173,20 @@ impl Sender {
         self.outbox.borrow_dependent().declare_silence(rounds);
     }
 
-    fn wait_for_slot(&self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
+    /// Tries until it works, driving the node meanwhile where that is possible.
+    fn wait<R>(
+        &self,
+        timeout: Duration,
+        mut attempt: impl FnMut() -> Result<R, ReserveError>,
+    ) -> Result<R, SendError> {
         let start = Instant::now();
         let mut idle = Idle::new(timeout);
         let mut tries = 0_u32;
         loop {
             tries = tries.wrapping_add(1);
             let drove = self.driver.as_ref().is_some_and(|driver| driver.drive());
-            if let Ok(slot) = self.try_reserve(length) {
-                return Ok(slot);
+            if let Ok(reserved) = attempt() {
+                return Ok(reserved);
             }
             if let Some(stopped) = self.outbox.borrow_owner().stopped() {
                 return Err(stopped.into());

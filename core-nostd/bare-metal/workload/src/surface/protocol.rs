@@ -27,6 +27,7 @@ fn counters() {
     black_box(counter.encode());
     let cursor = black_box(RingCursor::START).next(black_box(4));
     black_box(cursor.since(black_box(RingCursor::default())));
+    black_box(cursor.advanced(black_box(2), black_box(4)));
     debug((counter, cursor));
 }
 
@@ -35,15 +36,15 @@ fn handoff() {
     let flags = [const { ReadyFlag::new() }; 4];
     let Some(handoff) = HandOff::new(black_box(&cells), black_box(&flags[..])) else { return };
     handoff.set_limit(black_box(Position(3)));
-    let reserved = black_box(handoff.reserve());
-    if let Ok(position) = reserved {
+    let reserved = black_box(handoff.reserve(black_box(2)));
+    if let Ok((position, _)) = reserved {
         let slot = handoff.slot_of(position);
         handoff.finish(position, slot, black_box(Outcome::Message));
         debug(black_box(handoff.outcome(position, slot)));
     }
     black_box((handoff.window(), handoff.reserved()));
     handoff.declare_silence(black_box(9));
-    black_box(handoff.take_silence(position));
+    black_box(handoff.take_silence(black_box(Position(1))));
     debug((handoff, reserved, HandOffCells::default(), ReadyFlag::default()));
 }
 
@@ -69,6 +70,14 @@ fn outbox() {
                     slot.commit();
                 }
             }
+            Err(error) => display(error),
+        }
+    }
+    if let Ok(mut run) = black_box(outbox.reserve_run(black_box(2))) {
+        black_box(run.left());
+        debug(&run);
+        match black_box(run.next(black_box(9))) {
+            Ok(slot) => drop(slot),
             Err(error) => display(error),
         }
     }

@@ -1,0 +1,259 @@
+//! `tramontane cast`: one member of a group as a filter. Standard input goes in, the group's order comes out.
+//!
+//! | thread | what it does |
+//! |---|---|
+//! | main | joins, then waits for what ends the command |
+//! | input | reads lines and sends them; sits in a read when the command ends |
+//! | polling | drives the node, and formats what is delivered |
+//! | output | writes it |
+
+mod frame;
+mod input;
+mod output;
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::{Rank, SubgroupId};
+use tramontane_core::layout::MEMBERS_MAX;
+
+use super::exit::{Failure, Status};
+use super::interrupt::Interrupts;
+use super::options::{JoinOption, WindowOption, record_bytes};
+use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
+use crate::join::{JoinOptions, join};
+use crate::member::{Polled, Settings, Stopped};
+use crate::shared_memory::{GroupName, Root};
+use frame::{FRAMING, Frame};
+use input::InputError;
+use output::{Format, Output};
+
+pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three write and all three have alike:
+    tramontane cast --group log --id 0 --nodes 3
+    tramontane cast --group log --id 1 --nodes 3
+    tramontane cast --group log --id 2 --nodes 3
+  As a filter, with places and senders:
+    tramontane cast --group log --id 0 --nodes 2 --format jsonl < orders.txt > log.jsonl
+
+A member whose input ended stays until every member's has ended and everything is delivered. If a member
+is interrupted, or dies, the others say which one and end with status 6.";
+
+/// Be one member of a group, as a filter: standard input in, the group's order out.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The group's name: members that give the same one, on this machine, meet
+    #[arg(long, value_name = "NAME")]
+    group: GroupName,
+    /// This member's id, from 0 to one less than there are members
+    #[arg(long, value_name = "K")]
+    id: u16,
+    /// Members of the group
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
+    nodes: u16,
+    /// How records are written
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The largest record that is taken; the same at all members
+    #[arg(long, value_name = "BYTES", default_value_t = MESSAGE_MAX_DEFAULT, value_parser = record_bytes::<FRAMING>)]
+    message_max: u32,
+    #[command(flatten)]
+    window: WindowOption,
+    #[command(flatten)]
+    join: JoinOption,
+}
+
+/// The one subgroup.
+const ALL: SubgroupId = SubgroupId::ZERO;
+
+/// Between two looks at signals and at the member's state.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How long the records of a member that has to give up may take to be delivered everywhere.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// How long a member that lost a peer stays: until then, all others have noticed that same loss, and do not
+/// take this member's end for it.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
+/// How long what was delivered may take to be written when the command fails.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// What happens to a member.
+#[derive(Debug)]
+enum Event {
+    /// All its input was sent, and that it ended.
+    InputEnded,
+    /// The input is not as it should be.
+    InputFailed(Failure),
+    /// The end of every member's input was delivered.
+    AllEnded,
+    /// A member sent what this program never does.
+    NotUnderstood(Rank),
+    /// Nothing can be written any more.
+    OutputFailed(io::Error),
+}
+
+/// Runs a member.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let Arguments { id, nodes, .. } = *arguments;
+    if id >= nodes {
+        let what = format_args!("member {id} is not in a group of {nodes}");
+        return Err(Failure::new(Status::Usage, what, "ids start at 0: take a smaller --id or more --nodes"));
+    }
+    let interrupts = Interrupts::watch()?;
+    let group =
+        GroupConfiguration::single(nodes, nodes, arguments.window.window, arguments.message_max + FRAMING);
+    let options = JoinOptions {
+        root: Root::from_env(),
+        name: arguments.group.clone(),
+        time_limit: arguments.join.join_timeout,
+        cancel: interrupts.flag(),
+        settings: Settings::default(),
+    };
+    let joined = join(&group, u32::from(id), &options);
+    // Who is asked to end while it waits is not to blame for those who did not come.
+    interrupts.check()?;
+    let member = joined?;
+
+    let (sender, events) = mpsc::channel();
+    let output = Output::start(sender.clone()).map_err(|error| cannot_start(&error))?;
+    let receiver = output::Receiver::new(output.clone(), arguments.format, sender.clone(), nodes);
+    let polled = member.spawn(receiver).map_err(|error| cannot_start(&error))?;
+    let mut cast = Cast { polled, output, events, all_ended: false };
+    let outcome = cast.start_input(arguments.message_max, sender).and_then(|()| cast.attend(&interrupts));
+    cast.end(outcome, &interrupts)
+}
+
+fn cannot_start(error: &io::Error) -> Failure {
+    Failure::system("cannot start a thread", error)
+}
+
+/// A member that has joined.
+struct Cast {
+    polled: Polled,
+    output: Output,
+    events: Receiver<Event>,
+    /// The output is complete.
+    all_ended: bool,
+}
+
+impl Cast {
+    /// Reads and sends in a thread that nobody waits for: a read cannot be called off.
+    fn start_input(&self, limit: u32, events: Sender<Event>) -> Result<(), Failure> {
+        let sender = self.polled.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(move || {
+            let event = match input::send_lines(io::stdin().lock(), limit as usize, &sender) {
+                Ok(()) => Event::InputEnded,
+                Err(InputError::Failed(failure)) => Event::InputFailed(failure),
+                Err(InputError::Stopped(stopped)) => {
+                    tracing::debug!(%stopped, "the rest of the input is not read");
+                    return;
+                }
+            };
+            // The command may be over already.
+            let _ = events.send(event);
+        });
+        spawned.map(drop).map_err(|error| cannot_start(&error))
+    }
+
+    /// Waits for what ends this member. It ends well when all that was sent anywhere is delivered everywhere.
+    fn attend(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+        loop {
+            interrupts.check()?;
+            // Before the events: what a member delivered before it stopped is among them then.
+            let stopped = self.polled.stopped();
+            self.take_events(if stopped.is_some() { Duration::ZERO } else { TICK })?;
+            if let Some(stopped) = stopped {
+                return self.judge(stopped);
+            }
+            if self.all_ended {
+                return self.complete(interrupts);
+            }
+        }
+    }
+
+    /// Takes in the events that are there, waiting for the first at most so long.
+    fn take_events(&mut self, timeout: Duration) -> Result<(), Failure> {
+        let mut next = self.events.recv_timeout(timeout);
+        loop {
+            match next {
+                Ok(Event::InputEnded) => tracing::debug!("the input ended"),
+                Ok(Event::AllEnded) => self.all_ended = true,
+                Ok(Event::InputFailed(failure)) => return Err(failure),
+                Ok(Event::OutputFailed(error)) => return Err(Failure::output(&error)),
+                Ok(Event::NotUnderstood(rank)) => {
+                    let what = format_args!("member {rank} sent what 'tramontane cast' never does");
+                    return Err(Failure::new(Status::Group, what, "run the same program everywhere"));
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            next = self.events.recv_timeout(Duration::ZERO);
+        }
+    }
+
+    /// What it means that this member is no longer part of the group.
+    fn judge(&self, stopped: Stopped) -> Result<(), Failure> {
+        match stopped {
+            // It leaves only when everybody has delivered everything.
+            Stopped::PeerLost { cause: LossCause::Left, .. } if self.all_ended => Ok(()),
+            stopped => Err(stopped.into()),
+        }
+    }
+
+    /// After the end of all input: says so, and waits until that was delivered everywhere, so that everybody
+    /// is past the end before anybody leaves.
+    fn complete(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+        let sender = self.polled.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        match input::send(&sender, Frame::Complete) {
+            Ok(()) => {}
+            Err(InputError::Failed(failure)) => return Err(failure),
+            Err(InputError::Stopped(stopped)) => return self.judge(stopped),
+        }
+        while !self.polled.settle(TICK) {
+            interrupts.check()?;
+            self.take_events(Duration::ZERO)?;
+            if let Some(stopped) = self.polled.stopped() {
+                return self.judge(stopped);
+            }
+        }
+        self.take_events(Duration::ZERO)
+    }
+
+    /// Leaves the group, writes what can be written, and gives the command's outcome.
+    fn end(self, outcome: Result<(), Failure>, interrupts: &Interrupts) -> Result<(), Failure> {
+        let Self { polled, output, events, .. } = self;
+        let started = Instant::now();
+        let Err(failure) = outcome else {
+            // All is delivered; now it is a matter between this process and its reader.
+            close(polled);
+            while !output.drain(TICK) {
+                interrupts.check()?;
+                if let Ok(Event::OutputFailed(error)) = events.try_recv() {
+                    return Err(Failure::output(&error));
+                }
+            }
+            return Ok(());
+        };
+        if failure.status == Status::Input {
+            // What was sent before the bad record counts.
+            let _ = polled.settle(SETTLE);
+        }
+        output.drain(DRAIN);
+        if failure.status == Status::PeerLost {
+            std::thread::sleep(AFTERMATH.saturating_sub(started.elapsed()));
+        }
+        // Without this, a poller that waits for room in the output would never leave.
+        output.discard();
+        close(polled);
+        Err(failure)
+    }
+}
+
+fn close(polled: Polled) {
+    if let Err(stopped) = polled.close() {
+        tracing::debug!(%stopped, "the member had stopped before");
+    }
+}

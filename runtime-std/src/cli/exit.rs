@@ -1,0 +1,245 @@
+//! How the program ends: its exit statuses, and errors as one line that says what to do.
+
+use std::fmt;
+use std::io;
+
+use tramontane_core::layout::LayoutError;
+
+use crate::bench::BenchError;
+use crate::join::JoinError;
+use crate::member::Stopped;
+use crate::shared_memory::Error as SharedMemoryError;
+
+/// The exit statuses: the one place where they are given out. Their numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Status {
+    /// The operating system refused something, or the program is wrong.
+    Other = 1,
+    /// The command line or a configuration is wrong.
+    Usage = 2,
+    /// The input cannot be read, is empty, or has a record that is too large.
+    Input = 3,
+    /// Not enough shared memory, disk, or of another resource.
+    Resources = 4,
+    /// The members do not make a group: one is missing, one is there twice, or they do not match.
+    Group = 5,
+    /// A member was lost in mid-run, or stalled.
+    PeerLost = 6,
+    /// Members delivered different things, or not all.
+    Disagreement = 7,
+    /// Interrupted: 128 and the signal's number, as shells have it.
+    Interrupted = 130,
+    /// Nobody reads the output any more.
+    OutputClosed = 141,
+    /// Asked to end.
+    Terminated = 143,
+}
+
+impl Status {
+    /// All of them, for the help and to read a worker's.
+    const ALL: [(Self, &'static str); 10] = [
+        (Self::Other, "the operating system refused something, or a bug"),
+        (Self::Usage, "wrong arguments or configuration"),
+        (Self::Input, "input unreadable or empty, or a record too large"),
+        (Self::Resources, "not enough shared memory, disk, or another resource"),
+        (Self::Group, "a member missing, there twice, or of another configuration"),
+        (Self::PeerLost, "a member was lost or stalled in mid-run"),
+        (Self::Disagreement, "members delivered different things, or not all"),
+        (Self::Interrupted, "interrupted (SIGINT)"),
+        (Self::OutputClosed, "nobody reads the output any more"),
+        (Self::Terminated, "terminated (SIGTERM)"),
+    ];
+
+    /// The number.
+    pub(super) const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The status of that number.
+    pub(super) fn of(code: u8) -> Self {
+        let found = Self::ALL.iter().find(|(status, _)| status.code() == code);
+        found.map_or(Self::Other, |(status, _)| *status)
+    }
+}
+
+/// The end of a command's help: examples, then what the exit statuses mean.
+pub(super) fn help(examples: &str) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!("Examples:\n{examples}\n\nExit status:\n    0  all went well\n");
+    for (status, meaning) in Status::ALL {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:>3}  {meaning}", status.code());
+    }
+    text
+}
+
+/// Why a command failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) status: Status,
+    text: String,
+}
+
+impl Failure {
+    /// What is wrong, and what to do about it.
+    pub(super) fn new(status: Status, what: impl fmt::Display, advice: &str) -> Self {
+        Self::told(status, format!("{what}; {advice}"))
+    }
+
+    /// With a text that says what to do already.
+    pub(super) fn told(status: Status, text: impl fmt::Display) -> Self {
+        // File names and arguments are part of it, and may hold anything.
+        let text = text.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Self { status, text }
+    }
+
+    /// An end that needs no words.
+    pub(super) const fn silent(status: Status) -> Self {
+        Self { status, text: String::new() }
+    }
+
+    /// The operating system refused something that it seldom does.
+    pub(super) fn system(action: impl fmt::Display, error: &io::Error) -> Self {
+        use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
+        let exhausted = matches!(error.kind(), StorageFull | QuotaExceeded | OutOfMemory)
+            || matches!(error.raw_os_error(), Some(code) if EXHAUSTED.contains(&code));
+        if exhausted {
+            let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
+            return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
+        }
+        Self::new(Status::Other, format_args!("{action}: {error}"), "see what the system says, and try again")
+    }
+
+    /// The output cannot be written.
+    pub(super) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::silent(Status::OutputClosed);
+        }
+        Self::system("cannot write the output", error)
+    }
+
+    /// The text, without the program's name.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Says it on standard error, unless it needs no words.
+    pub(super) fn report(&self) {
+        use std::io::Write as _;
+        if !self.text.is_empty() {
+            // There is nowhere else to say it.
+            let _ = writeln!(io::stderr(), "tramontane: {}", self.text);
+        }
+    }
+}
+
+/// Errors of the system that mean that something ran out: too many processes or open files.
+const EXHAUSTED: [i32; 3] = [
+    rustix::io::Errno::AGAIN.raw_os_error(),
+    rustix::io::Errno::MFILE.raw_os_error(),
+    rustix::io::Errno::NFILE.raw_os_error(),
+];
+
+impl From<LayoutError> for Failure {
+    fn from(error: LayoutError) -> Self {
+        Self::new(Status::Usage, format_args!("the group is wrong: {error}"), "correct the configuration")
+    }
+}
+
+impl From<SharedMemoryError> for Failure {
+    fn from(error: SharedMemoryError) -> Self {
+        use SharedMemoryError as E;
+        let status = match error {
+            E::BadName(_) | E::NotAMember { .. } => Status::Usage,
+            E::NoSpace { .. } | E::NotPermitted { .. } => Status::Resources,
+            E::DuplicateId { .. }
+            | E::WrongDigest { .. }
+            | E::WrongVersion { .. }
+            | E::MissingMembers { .. }
+            | E::StillEnding { .. }
+            | E::NotAnswering { .. }
+            | E::Busy { .. } => Status::Group,
+            E::Cancelled => Status::Interrupted,
+            E::Io { ref action, ref path, ref source } => {
+                return Self::system(format_args!("{action} {}", path.display()), source);
+            }
+        };
+        Self::told(status, error)
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Self {
+        match error {
+            JoinError::Layout(error) => error.into(),
+            JoinError::Rendezvous(error) => error.into(),
+            error @ (JoinError::Open(_) | JoinError::Fabric(_)) => {
+                Self::new(Status::Other, error, "please report this")
+            }
+        }
+    }
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::PeerLost { .. } => Self::new(Status::PeerLost, stopped, "start all members again"),
+            Stopped::Closed | Stopped::Panicked(_) | Stopped::Broken(_) => {
+                Self::new(Status::Other, stopped, "please report this")
+            }
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Layout(error) => error.into(),
+            BenchError::Join(error) => error.into(),
+            BenchError::Rendezvous(error) => error.into(),
+            BenchError::Stopped(stopped) => stopped.into(),
+            BenchError::Output(error) => Self::output(&error),
+            error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
+                Self::new(Status::Other, error, "see 'tramontane bench --help'")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_distinct_and_can_be_read_back() {
+        for (index, (status, _)) in Status::ALL.iter().enumerate() {
+            assert_eq!(Status::of(status.code()), *status);
+            assert!(Status::ALL[..index].iter().all(|(other, _)| other.code() != status.code()));
+        }
+        assert_eq!(Status::of(99), Status::Other);
+    }
+
+    #[test]
+    fn whatever_a_name_holds_the_text_stays_one_line() {
+        let failure = Failure::new(Status::Input, "cannot read a\nb\r\u{1b}[1m", "take another");
+        assert_eq!(failure.text(), "cannot read a b  [1m; take another");
+    }
+
+    #[test]
+    fn what_ran_out_is_told_from_what_went_wrong() {
+        let status = |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
+        for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::MFILE, rustix::io::Errno::NOMEM] {
+            assert_eq!(status(errno.raw_os_error()), Status::Resources, "{errno}");
+        }
+        assert_eq!(status(rustix::io::Errno::NOEXEC.raw_os_error()), Status::Other);
+    }
+
+    #[test]
+    fn help_lists_every_status() {
+        let text = help("  tramontane demo");
+        for (status, meaning) in Status::ALL {
+            assert!(text.contains(&format!("{:>3}  {meaning}", status.code())));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! SIGINT and SIGTERM as flags that loops and waits look at, so that a command can clean up.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::exit::{Failure, Status};
+
+/// Whether, and how, this process was asked to end.
+#[derive(Clone, Debug)]
+pub(super) struct Interrupts {
+    asked: Arc<AtomicBool>,
+    with: Arc<AtomicUsize>,
+}
+
+impl Interrupts {
+    /// From now on the two signals raise the flag and do nothing else, however often they come: `timeout`
+    /// and terminals may well send one twice. Every wait of a command is short, so it ends soon.
+    pub(super) fn watch() -> Result<Self, Failure> {
+        let interrupts = Self { asked: Arc::default(), with: Arc::default() };
+        interrupts.register().map_err(|error| Failure::system("cannot watch for signals", &error))?;
+        Ok(interrupts)
+    }
+
+    fn register(&self) -> io::Result<()> {
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: whoever sees the flag sees which signal it was.
+            flag::register_usize(signal, Arc::clone(&self.with), signal as usize)?;
+            flag::register(signal, Arc::clone(&self.asked))?;
+        }
+        Ok(())
+    }
+
+    /// The flag, to end waits with.
+    pub(super) fn flag(&self) -> &AtomicBool {
+        &self.asked
+    }
+
+    /// Fails if this process was asked to end.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        if !self.asked.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let terminated = self.with.load(Ordering::Relaxed) == SIGTERM as usize;
+        Err(Failure::silent(if terminated { Status::Terminated } else { Status::Interrupted }))
+    }
+}
