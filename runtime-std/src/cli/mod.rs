@@ -53,7 +53,7 @@ const EXAMPLES: &str = "  tramontane demo
 #[command(name = "tramontane", version, after_help = help(EXAMPLES))]
 struct Cli {
     /// Say more on standard error: once what happens, twice in detail; TRAMONTANE_LOG says it finer
-    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    #[arg(short, long, global = true, display_order = 100, action = clap::ArgAction::Count)]
     verbose: u8,
     #[command(subcommand)]
     command: Command,

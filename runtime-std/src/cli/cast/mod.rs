@@ -38,8 +38,8 @@ pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three wr
   As a filter, with places and senders:
     tramontane cast --group log --id 0 --nodes 2 --format jsonl < orders.txt > log.jsonl
 
-A member whose input ended stays until every member's has ended and everything is delivered. If a member
-is interrupted, or dies, the others say which one and end with status 6.";
+A member whose input ended stays until every member's has ended and all is delivered.
+If a member is interrupted, or dies, the others say which one and end with status 6.";
 
 /// Be one member of a group, as a filter: standard input in, the group's order out.
 #[derive(Args, Debug)]
