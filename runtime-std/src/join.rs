@@ -5,18 +5,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tramontane_core::fabric::{ErrorKind, Fabric, ViewMemory};
-use tramontane_core::ids::ViewId;
 use tramontane_core::layout::{Layout, LayoutError};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_core::node::OpenError;
 
 use crate::configuration::GroupConfiguration;
 use crate::host::{HostFabric, LocalBell};
-use crate::member::{Member, Memory, Settings};
+use crate::member::{FIXED_VIEW, Member, Memory, Settings};
 use crate::shared_memory::{self, Bell, GroupName, Mappings, Rendezvous, Root, SharedMemory, Wake};
-
-/// The one view of a fixed membership. Ids start at 1, so that fresh memory, all zero, names none.
-pub const FIXED_VIEW: ViewId = ViewId(1);
 
 /// Why a group could not be joined.
 #[derive(Debug, thiserror::Error)]

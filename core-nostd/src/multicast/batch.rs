@@ -2,7 +2,7 @@
 
 use super::order::Order;
 use super::state::SenderState;
-use crate::ids::{Frontier, Place, Rank, Round, SenderRank, SubgroupId, u64_from_index};
+use crate::ids::{Frontier, Place, Rank, Round, SenderRank, SubgroupId, index_from_u32, u64_from_index};
 use crate::layout::Delivery;
 use crate::memory::{Ring, Row};
 use crate::smc::{LENGTH_OF_NULL, SlotCounter};
@@ -199,24 +199,29 @@ impl<'a> Batch<'a> {
 
     /// Passes over nulls; true if a message follows.
     ///
-    /// After a whole round without a message it jumps to the next one that is here, so the turns looked at
-    /// are at most twice the senders for each slot passed.
+    /// After a whole round without a message it jumps to the next one that is here, so that there are at most
+    /// two rounds of turns for each slot passed, and two more: that is the bound.
     fn skip_nulls(&mut self) -> bool {
+        let senders = self.senders.len();
+        let slots = senders.saturating_mul(index_from_u32(self.window));
+        let mut turns = slots.saturating_add(1).saturating_mul(senders).saturating_mul(2);
         let mut idle_turns = 0_usize;
-        loop {
+        while turns > 0 {
             match self.look() {
                 Turn::Message(_) => return true,
                 Turn::End => return false,
                 Turn::Null => {
                     self.pass();
                     idle_turns = idle_turns.saturating_add(1);
-                    if idle_turns >= self.senders.len() {
+                    if idle_turns >= senders {
                         self.jump();
                         idle_turns = 0;
                     }
                 }
             }
+            turns = turns.saturating_sub(1);
         }
+        false
     }
 
     /// Goes to the first turn that has a slot, or to the end of what is stable.

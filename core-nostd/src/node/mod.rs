@@ -185,7 +185,8 @@ impl<'m> Node<'m> {
             link.lost = true;
         }
         self.lost = true;
-        progress.lost = Some((peer, cause));
+        // The first is the likeliest cause; later ones may be its consequences.
+        progress.lost.get_or_insert((peer, cause));
     }
 
     /// The three stages of one subgroup. What they changed is posted by the caller, or here after each

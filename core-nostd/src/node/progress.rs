@@ -21,7 +21,7 @@ pub struct Progress {
     pub writes: u32,
     /// A reservation of this subgroup has been held for longer than the options allow (SMC-3).
     pub overdue: Option<SubgroupId>,
-    /// A peer was lost in this step, and why. If several were, the last.
+    /// A peer was lost in this step, and why. If several were, the first.
     pub lost: Option<(Rank, LossCause)>,
 }
 

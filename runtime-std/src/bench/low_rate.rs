@@ -37,7 +37,7 @@ pub struct LatencyReport {
 /// [`BenchError`].
 pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
     if arguments.rounds == 0 || arguments.messages == 0 || arguments.nodes == 0 {
-        return Err(BenchError::Setup("nodes, rounds and messages must be at least 1".into()));
+        return Err(BenchError::Arguments("nodes, rounds and messages must be at least 1".into()));
     }
     let bytes = arguments.bytes.max(8);
     let senders = if arguments.one_sender { 1 } else { arguments.nodes };
@@ -132,7 +132,7 @@ pub struct IdleReport {
 /// [`BenchError`].
 pub fn idle(arguments: &Idle) -> Result<IdleReport, BenchError> {
     if arguments.nodes == 0 {
-        return Err(BenchError::Setup("--nodes is 0: a group has at least one member".into()));
+        return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
     }
     let task = Task {
         name: String::new(),

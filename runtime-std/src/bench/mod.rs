@@ -23,13 +23,17 @@ use tramontane_core::memory::OutOfRow;
 
 use crate::join::JoinError;
 use crate::member::{SendError, Stopped};
+use crate::process::Leash;
 use crate::shared_memory;
 
 /// Why an experiment could not be done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BenchError {
-    /// The arguments, or the machine.
+    /// Arguments that make no experiment; the text says what to change.
+    #[error("{0}")]
+    Arguments(String),
+    /// The machine, or another process of the experiment.
     #[error("{0}")]
     Setup(String),
     /// The group is wrong.
@@ -78,7 +82,9 @@ pub fn run(command: &command::Command, out: &mut impl Write) -> Result<(), Bench
         }
         command::Command::Worker(arguments) => {
             let task = serde_json::from_str(&arguments.task)
-                .map_err(|error| BenchError::Setup(format!("not a task: {error}")))?;
+                .map_err(|error| BenchError::Arguments(format!("not a task: {error}")))?;
+            // An experiment that was killed takes its processes with it.
+            let _leash = Leash::attach().map_err(|error| BenchError::Setup(error.to_string()))?;
             print(out, true, &worker::run(&task)?, String::new)
         }
     }
@@ -99,6 +105,9 @@ fn print(
 }
 
 fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(), BenchError> {
+    if arguments.nodes.contains(&0) {
+        return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
+    }
     let sizes = match (arguments.bytes.is_empty(), arguments.fabric) {
         (false, _) => arguments.bytes.clone(),
         (true, command::FabricKind::Shm) => vec![1, 1_024, 10_240],

@@ -26,7 +26,7 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
         ));
     }
     if arguments.rounds == 0 {
-        return Err(BenchError::Setup("--rounds is 0: at least one run is needed".into()));
+        return Err(BenchError::Arguments("--rounds is 0: at least one run is needed".into()));
     }
     let senders = arguments.senders.of(nodes);
     let switches = switches_without(&arguments.without);

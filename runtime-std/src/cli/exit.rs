@@ -199,6 +199,7 @@ impl From<BenchError> for Failure {
             BenchError::Join(error) => error.into(),
             BenchError::Rendezvous(error) => error.into(),
             BenchError::Stopped(stopped) => stopped.into(),
+            BenchError::Arguments(what) => Self::new(Status::Usage, what, "see 'tramontane bench --help'"),
             BenchError::Output(error) => Self::output(&error),
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
                 Self::new(Status::Other, error, "see 'tramontane bench --help'")

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::Capabilities;
-use tramontane_core::ids::{NodeId, Rank, SubgroupId};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
 use tramontane_core::layout::{Layout, RingShape};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
@@ -18,7 +18,9 @@ use tramontane_core::node::{Loan, Node, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
 
 use super::stop::Stopped;
-use crate::join::FIXED_VIEW;
+
+/// The one view of a fixed membership. Ids start at 1, so that fresh memory, all zero, names none.
+pub const FIXED_VIEW: ViewId = ViewId(1);
 
 /// How a member behaves; the runtime's one set of options.
 #[derive(Clone, Copy, Debug)]

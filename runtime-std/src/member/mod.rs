@@ -17,7 +17,7 @@ mod sender;
 mod stop;
 
 pub use idle::Idle;
-pub use lent::{Memory, Settings};
+pub use lent::{FIXED_VIEW, Memory, Settings};
 pub use polled::Polled;
 pub use queue::{QueueEnd, QueuedMessage, queue};
 pub use sender::{Run, SendError, Sender, Slot};
