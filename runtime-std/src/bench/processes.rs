@@ -22,6 +22,8 @@ pub enum Placement {
 /// # Errors
 /// The first process's that failed.
 pub fn run(task: &Task, placement: Placement) -> Result<Vec<Outcome>, BenchError> {
+    // A wrong group is told once, and not by each process.
+    task.group.with_layout(|_| ())?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let name = GroupName::unique("bench")?;
     let mut workers = Vec::new();

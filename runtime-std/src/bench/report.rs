@@ -41,10 +41,10 @@ pub struct Row {
     pub messages_per_s: Spread,
     /// The same in bytes, of the median run.
     pub bytes_per_s: f64,
-    /// Writes posted for each own message, to one peer.
-    pub writes_per_message: f64,
-    /// Rounds used without a message, at all members, in the last run.
-    pub nulls: u64,
+    /// Writes posted for each own message, to one peer; not counted where a polling thread steps.
+    pub writes_per_message: Option<f64>,
+    /// Rounds used without a message, at all members, in the last run; not counted there either.
+    pub nulls: Option<u64>,
     /// The bare ring, where it was run.
     pub probe: Option<Probe>,
     /// With delayed senders: bytes a second by what the others reach alone.
@@ -113,7 +113,7 @@ pub fn table(rows: &[Row]) -> String {
         }
         let _ = write!(
             text,
-            "{:<6} {:>5} {:>7} {:>6} {:<7} {:<24} {:>10} {:>21} {:>9} {:>7.3} {:>8}",
+            "{:<6} {:>5} {:>7} {:>6} {:<7} {:<24} {:>10} {:>21} {:>9} {:>7} {:>8}",
             row.fabric,
             row.nodes,
             row.senders,
@@ -123,8 +123,8 @@ pub fn table(rows: &[Row]) -> String {
             scaled(rate.median),
             spread,
             scaled(row.bytes_per_s),
-            row.writes_per_message,
-            row.nulls
+            row.writes_per_message.map_or_else(|| "-".into(), |writes| format!("{writes:.3}")),
+            row.nulls.map_or_else(|| "-".into(), |nulls| nulls.to_string())
         );
         if let Some(probe) = &row.probe {
             let _ = write!(

@@ -66,6 +66,7 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
     let writes: u64 = last.iter().map(|outcome| outcome.writes).sum();
     let peers = u64::from(nodes.saturating_sub(1)).max(1);
     let rate = Spread::of(&rates);
+    let is_counted = arguments.drive == Drive::Caller;
     Ok(Row {
         fabric: "shm",
         nodes,
@@ -81,8 +82,8 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
         delayed: task.delayed,
         messages_per_s: rate,
         bytes_per_s: rate.median * f64::from(bytes),
-        writes_per_message: writes as f64 / sent as f64 / peers as f64,
-        nulls: last.iter().map(|outcome| outcome.nulls).sum(),
+        writes_per_message: is_counted.then_some(writes as f64 / sent as f64 / peers as f64),
+        nulls: is_counted.then(|| last.iter().map(|outcome| outcome.nulls).sum()),
         probe: arguments
             .probe
             .then(|| Probe { messages_per_s: Spread::of(&probes), ratio: Spread::of(&ratios) }),

@@ -57,8 +57,8 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
         delayed,
         messages_per_s: Spread::of(&[rate]),
         bytes_per_s: report.gigabytes_per_second() * 1e9,
-        writes_per_message: writes as f64 / sent as f64 / peers as f64,
-        nulls: report.total(|member| member.nulls),
+        writes_per_message: Some(writes as f64 / sent as f64 / peers as f64),
+        nulls: Some(report.total(|member| member.nulls)),
         probe: None,
         others_alone: alone.map(|alone| report.gigabytes_per_second() / alone),
         paper: if is_standard {

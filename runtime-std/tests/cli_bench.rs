@@ -1,0 +1,73 @@
+//! `tramontane bench`: what it prints, and what it refuses. Rates are not judged here.
+
+mod cli_support;
+
+use cli_support::Place;
+use serde_json::Value;
+
+#[track_caller]
+fn bench(place: &Place, arguments: &[&str]) -> Value {
+    let output = place.run(&[&["bench"], arguments, &["--json"]].concat()).succeeded();
+    serde_json::from_slice(&output).expect("JSON")
+}
+
+#[test]
+fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
+    let place = Place::new();
+    let report = bench(
+        &place,
+        &["multicast", "--probe", "--messages", "2000", "--rounds", "1", "--bytes", "64"],
+    );
+    let row = &report["rows"][0];
+    assert_eq!((row["fabric"].as_str(), row["nodes"].as_u64()), (Some("shm"), Some(2)));
+    assert!(row["messages_per_s"]["median"].as_f64() > Some(0.0), "{row}");
+    assert!(row["probe"]["ratio"]["median"].as_f64() > Some(0.0), "{row}");
+    assert!(row["writes_per_message"].as_f64() > Some(0.0), "{row}");
+    place.assert_empty();
+}
+
+#[test]
+fn a_polling_thread_and_techniques_that_are_off() {
+    let place = Place::new();
+    let polled = ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
+    assert_eq!(bench(&place, &polled)["rows"][0]["drive"], "polled");
+    let without = ["multicast", "--nodes", "3", "--messages", "200", "--rounds", "1", "--bytes", "8"];
+    let report = bench(&place, &[&without[..], &["--without", "nulls,late-posting"]].concat());
+    assert_eq!(report["rows"][0]["techniques"], "send+receive+delivery");
+    place.assert_empty();
+}
+
+#[test]
+fn the_simulator_repeats_itself_and_draws_what_it_found() {
+    let place = Place::new();
+    let plot = place.path().join("plot.svg");
+    let text = plot.to_str().expect("UTF-8");
+    let arguments = ["multicast", "--fabric", "sim", "--nodes", "4", "--messages", "100", "--plot", text];
+    let report = bench(&place, &arguments);
+    assert_eq!(report, bench(&place, &arguments), "one seed decides everything");
+    assert_eq!(report["rows"][0]["paper"]["gigabytes_per_s"], 9.7);
+    let drawn = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
+}
+
+#[test]
+fn latency_and_idling_are_measured() {
+    let place = Place::new();
+    let report = bench(&place, &["latency", "--messages", "200", "--rounds", "1"]);
+    assert!(report["last_ratio"]["median"].as_f64() > Some(0.0), "{report}");
+    let report = bench(&place, &["idle", "--seconds", "1"]);
+    assert_eq!(report["writes"], 0, "an idle group posts nothing");
+    assert!(report["total_percent"].as_f64() < Some(50.0), "it sleeps: {report}");
+    place.assert_empty();
+}
+
+#[test]
+fn arguments_that_make_no_experiment_are_refused() {
+    let place = Place::new();
+    place.run(&["bench", "multicast", "--nodes", "0"]).failed(2, &["--nodes is 0"]);
+    place.run(&["bench", "multicast", "--rounds", "0"]).failed(2, &["--rounds is 0"]);
+    place.run(&["bench", "multicast", "--window", "0"]).failed(2, &["window"]);
+    place.run(&["bench", "multicast", "--nodes", "3", "--probe"]).failed(2, &["--probe"]);
+    place.run(&["bench", "worker", "nonsense"]).failed(2, &["not a task"]);
+    place.assert_empty();
+}
