@@ -14,10 +14,8 @@ fn bench(place: &Place, arguments: &[&str]) -> Value {
 #[test]
 fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
     let place = Place::new();
-    let report = bench(
-        &place,
-        &["multicast", "--probe", "--messages", "2000", "--rounds", "1", "--bytes", "64"],
-    );
+    let report =
+        bench(&place, &["multicast", "--probe", "--messages", "2000", "--rounds", "1", "--bytes", "64"]);
     let row = &report["rows"][0];
     assert_eq!((row["fabric"].as_str(), row["nodes"].as_u64()), (Some("shm"), Some(2)));
     assert!(row["messages_per_s"]["median"].as_f64() > Some(0.0), "{row}");

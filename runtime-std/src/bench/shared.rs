@@ -21,7 +21,7 @@ fn messages_default(bytes: u32, nodes: u16) -> u64 {
 /// [`BenchError`].
 pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchError> {
     if arguments.probe && nodes != 2 {
-        return Err(BenchError::Setup(
+        return Err(BenchError::Arguments(
             "--probe compares with a ring of two: leave it out, or --nodes 2".into(),
         ));
     }
