@@ -202,3 +202,20 @@ fn a_group_asleep_wakes_for_a_message() {
         let _ = running.close();
     });
 }
+
+#[test]
+fn settling_gets_its_turn_whatever_the_polling_thread_does() {
+    // The polling thread held the turn while it paused and slept, and a settle could wait for ever.
+    let group = GroupConfiguration::single(1, 1, 4, 8);
+    with_members(&group, |_, member| {
+        let running = member.spawn(|_: &mut Batch<'_>| {}).expect("a thread");
+        let sender = running.sender(SubgroupId(0)).expect("a sender");
+        for round in 0..100_u64 {
+            sender.send(&[], PATIENCE).expect("it is sent");
+            // From right away to long asleep.
+            std::thread::sleep(Duration::from_micros(round * round));
+            assert!(running.settle(PATIENCE), "round {round}");
+        }
+        running.close().expect("it was running");
+    });
+}
