@@ -164,6 +164,9 @@ impl<'m> ReservedRun<'m> {
         let RingCursor { position, slot } = self.next;
         self.next = self.next.next(self.outbox.ring.reader().slots());
         self.left = self.left.saturating_sub(1);
+        if self.left > 0 {
+            self.outbox.ring.ask_ahead(self.next.slot, length);
+        }
         Reservation { outbox: self.outbox, position, slot, length }
     }
 }
