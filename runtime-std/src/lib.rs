@@ -48,3 +48,4 @@ pub mod join;
 pub mod member;
 pub mod process;
 pub mod shared_memory;
+mod table;

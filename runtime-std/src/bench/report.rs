@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::paper::Reported;
 use super::processes::Spread;
+use crate::table::{Table, scaled};
 
 /// The bare ring beside a run.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -74,24 +75,10 @@ pub fn machine() -> String {
     format!("{processors} x {model}")
 }
 
-/// A number with the unit that keeps it short.
-#[must_use]
-pub fn scaled(value: f64) -> String {
-    for (unit, factor) in [("G", 1e9), ("M", 1e6), ("k", 1e3)] {
-        if value >= factor {
-            return format!("{:.2} {unit}", value / factor);
-        }
-    }
-    format!("{value:.1}")
-}
-
 /// The rows as a table.
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "{:<6} {:>5} {:>7} {:>6} {:<7} {:<24} {:>10} {:>21} {:>9} {:>7} {:>8}",
+    let headings = [
         "fabric",
         "nodes",
         "senders",
@@ -102,48 +89,50 @@ pub fn table(rows: &[Row]) -> String {
         "(min..max)",
         "bytes/s",
         "writes",
-        "nulls"
-    );
+        "nulls",
+        "beside",
+    ];
+    let mut table = Table::new(&headings, &[0, 4, 5, 11]);
     for row in rows {
         let rate = &row.messages_per_s;
-        let spread = format!("({}..{})", scaled(rate.min), scaled(rate.max));
         let mut techniques = row.techniques.clone();
         if row.delayed > 0 {
+            // Writing to a string cannot fail.
             let _ = write!(techniques, ", {} wait {} us", row.delayed, row.delay_us);
         }
-        let _ = write!(
-            text,
-            "{:<6} {:>5} {:>7} {:>6} {:<7} {:<24} {:>10} {:>21} {:>9} {:>7} {:>8}",
-            row.fabric,
-            row.nodes,
-            row.senders,
-            row.bytes,
-            row.drive,
+        table.row([
+            row.fabric.to_owned(),
+            row.nodes.to_string(),
+            row.senders.to_string(),
+            row.bytes.to_string(),
+            row.drive.to_owned(),
             techniques,
             scaled(rate.median),
-            spread,
+            format!("({}..{})", scaled(rate.min), scaled(rate.max)),
             scaled(row.bytes_per_s),
             row.writes_per_message.map_or_else(|| "-".into(), |writes| format!("{writes:.3}")),
-            row.nulls.map_or_else(|| "-".into(), |nulls| nulls.to_string())
-        );
-        if let Some(probe) = &row.probe {
-            let _ = write!(
-                text,
-                "   {:.0} % ({:.0}..{:.0}) of a bare ring's {}",
-                100.0 * probe.ratio.median,
-                100.0 * probe.ratio.min,
-                100.0 * probe.ratio.max,
-                scaled(probe.messages_per_s.median)
-            );
-        }
-        if let Some(ratio) = row.others_alone {
-            let _ = write!(text, "   {:.0} % of what the others reach alone", 100.0 * ratio);
-        }
-        if let Some(paper) = &row.paper {
-            let _ = write!(text, "   the paper: {:.1} GB/s ({})", paper.gigabytes_per_s, paper.source);
-        }
-        text.push('\n');
+            row.nulls.map_or_else(|| "-".into(), |nulls| nulls.to_string()),
+            beside(row),
+        ]);
     }
-    text.push_str("messages/s: delivered at the median member, own and others'; writes: for each own message, to one peer\n");
-    text
+    format!(
+        "{table}messages/s: delivered at the median member, own and others'; writes: for each own message, to one peer\n"
+    )
+}
+
+/// What a row is to be compared with.
+fn beside(row: &Row) -> String {
+    let mut words = Vec::new();
+    if let Some(probe) = &row.probe {
+        let Spread { median, min, max } = probe.ratio;
+        let ratio = format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max);
+        words.push(format!("{ratio} of a bare ring's {}", scaled(probe.messages_per_s.median)));
+    }
+    if let Some(ratio) = row.others_alone {
+        words.push(format!("{:.1} % of what the others reach alone", 100.0 * ratio));
+    }
+    if let Some(paper) = &row.paper {
+        words.push(format!("the paper: {:.1} GB/s ({})", paper.gigabytes_per_s, paper.source));
+    }
+    words.join("; ")
 }

@@ -7,7 +7,7 @@
 //! | `layout` | memory maps |
 //! | `exit` | exit statuses and errors |
 //! | `interrupt` | SIGINT and SIGTERM |
-//! | `options`, `table`, `clock` | what commands share |
+//! | `options`, `clock` | what commands share |
 //!
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked for, to
 //! standard error too.
@@ -19,7 +19,6 @@ mod exit;
 mod interrupt;
 mod layout;
 mod options;
-mod table;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;

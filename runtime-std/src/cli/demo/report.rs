@@ -7,7 +7,7 @@ use super::Plan;
 use super::ledger::merge;
 use super::talk::Report;
 use crate::cli::exit::{Failure, Status};
-use crate::cli::table::{Table, scaled};
+use crate::table::{Table, scaled};
 
 /// The result of a run: what `--json` prints.
 #[derive(Debug, Serialize)]

@@ -10,8 +10,8 @@ use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
 use super::exit::{Failure, Status};
-use super::table::Table;
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT, WINDOW_DEFAULT};
+use crate::table::Table;
 use map::{MemoryMap, RowMap, What};
 
 pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4

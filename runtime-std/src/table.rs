@@ -4,19 +4,19 @@ use std::fmt;
 
 /// A table that grows row by row.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     rows: Vec<Vec<String>>,
     left: &'static [usize],
 }
 
 impl Table {
     /// A table with these headings; the columns of `left` (from zero) hold text, the others numbers.
-    pub(super) fn new(headings: &[&str], left: &'static [usize]) -> Self {
+    pub(crate) fn new(headings: &[&str], left: &'static [usize]) -> Self {
         Self { rows: vec![headings.iter().map(|heading| (*heading).to_owned()).collect()], left }
     }
 
     /// One more row.
-    pub(super) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
     }
 }
@@ -46,7 +46,7 @@ impl fmt::Display for Table {
 }
 
 /// A count of something a second, in the unit that suits it: `12.3 M`.
-pub(super) fn scaled(value: f64) -> String {
+pub(crate) fn scaled(value: f64) -> String {
     const UNITS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
     match UNITS.iter().find(|(unit, _)| value >= *unit) {
         Some((unit, name)) => format!("{:.2} {name}", value / unit),
