@@ -9,8 +9,10 @@
 
 mod common;
 
-use common::{send, settle, with_group};
+use common::{OneMemory, send, settle, with_group};
+use tramontane_core::ids::{SubgroupId, Time};
 use tramontane_core::layout::Delivery;
+use tramontane_core::multicast::Batch;
 use tramontane_core::node::Node;
 use tramontane_core::smc::{Outbox, ReserveError};
 
@@ -157,5 +159,26 @@ fn a_run_hands_out_its_slots_in_order_and_drops_what_is_left() {
         let expected: Vec<Vec<u8>> =
             (0..10).flat_map(|round| (0..3).map(move |number| vec![round, number])).collect();
         assert_eq!(delivered, vec![expected; 2]);
+    });
+}
+
+#[test]
+fn a_reservation_that_is_held_too_long_is_reported_until_it_ends() {
+    with_group(2, &[0], (4, 16), Delivery::Ordered, |nodes, outboxes| {
+        let outbox = outboxes[0].as_ref().expect("a sender");
+        let mut overdue_at = |seconds: u64| {
+            let mut nothing = |_: &mut Batch<'_>| {};
+            let now = Time(seconds * 1_000_000_000);
+            nodes[0].step(now, &mut OneMemory, &mut nothing).expect("it steps").overdue
+        };
+        assert_eq!(overdue_at(1), None);
+        let held = outbox.reserve(1).expect("a slot is free");
+        send(outbox, &[1]).expect("a slot is free");
+        assert_eq!(overdue_at(10), None, "seen for the first time");
+        assert_eq!(overdue_at(11), None, "within the second that the options allow");
+        assert_eq!(overdue_at(12), Some(SubgroupId(0)));
+        held.commit();
+        assert_eq!(overdue_at(13), None);
+        assert_eq!(overdue_at(99), None);
     });
 }

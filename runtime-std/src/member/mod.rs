@@ -51,6 +51,8 @@ pub struct Member<F: HostFabric> {
     until_clock: u32,
     polled: Duration,
     next_check: Time,
+    /// The subgroup of which a held reservation was told.
+    overdue: Option<SubgroupId>,
 }
 
 impl<F: HostFabric> Member<F> {
@@ -76,6 +78,7 @@ impl<F: HostFabric> Member<F> {
             until_clock: 0,
             polled: settings.idle_time,
             next_check: Time::ZERO,
+            overdue: None,
         })
     }
 
@@ -94,11 +97,28 @@ impl<F: HostFabric> Member<F> {
             self.node.with_dependent_mut(|_, node| node.step(now, fabric, application))
         }));
         match stepped {
-            Ok(Ok(progress)) if progress.lost.is_none() => Ok(progress),
+            Ok(Ok(progress)) if progress.lost.is_none() => {
+                if progress.overdue != self.overdue {
+                    self.tell_overdue(progress.overdue);
+                }
+                Ok(progress)
+            }
             Ok(Ok(progress)) => Err(self.lost(&progress)),
             Ok(Err(error)) => Err(self.shared.stop(Stopped::Broken(error))),
             Err(payload) => Err(self.shared.stop(Stopped::panicked(payload.as_ref()))),
         }
+    }
+
+    /// Says once that a reservation holds back the messages behind it, and once that it ended (SMC-3).
+    #[cold]
+    fn tell_overdue(&mut self, overdue: Option<SubgroupId>) {
+        match overdue {
+            Some(subgroup) => {
+                tracing::warn!(%subgroup, "a reservation is held, and later messages wait for it")
+            }
+            None => tracing::info!("the held reservation ended"),
+        }
+        self.overdue = overdue;
     }
 
     #[cold]
