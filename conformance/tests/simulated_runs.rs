@@ -225,3 +225,18 @@ fn every_ablation_keeps_the_promises_and_the_same_order_of_what_it_delivers() {
         assert_eq!(outcome.report.ending, Ending::Calm, "{:?}", setup.switches);
     }
 }
+
+/// Seeds that failed once, each with what was wrong.
+const FAILED_ONCE: [(u64, &str); 1] = [(
+    2572,
+    "without address order, a full list let rounds used in silence overtake the messages before them",
+)];
+
+#[test]
+fn seeds_that_failed_once_pass() {
+    for (seed, what) in FAILED_ONCE {
+        if let Err(complaint) = judge_seed(seed) {
+            panic!("{what}, again: {complaint}");
+        }
+    }
+}

@@ -178,6 +178,11 @@ impl<'p, F: Fabric> Poster<'p, F> {
             } else {
                 self.fill_in_turn(posted, list, shown, (ring, published), &mut room)
             };
+            // The control block speaks for the messages before it (NUL-5): where writes keep their order it
+            // goes behind all of them.
+            if !done && promises.contains(Promises::WRITE_ORDER) {
+                return false;
+            }
             if done && shown.marker > posted.marker {
                 let end = self.counter_offset(shown, ring, published);
                 if !add(list, &mut room, Write::of_row(end, 8, Kind::Guard)) {
@@ -193,7 +198,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
             }
             posted.control_version = shown.version;
         }
-        // What lags may be a counter that waits for its content: that holds back no acknowledgement.
+        // Without order between writes a counter may lag that waits for its content; there the control block
+        // speaks for nothing but itself, and an acknowledgement need not wait.
         if done {
             posted.version = shown.version;
         }
