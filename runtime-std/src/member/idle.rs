@@ -1,7 +1,7 @@
 //! What to do between steps that find nothing: spin a little, give way, and after a while sleep.
 //!
-//! A wake-up of a sleeper on another processor costs about as much as twenty thousand idle steps, and
-//! giving way on one processor as much as fifty (see `docs/performance.md`). So a member that shares its
+//! A wake-up of a sleeper on another processor costs about as much as five hundred idle steps, and giving
+//! way on one processor as much as forty (see `docs/performance.md`). So a member that shares its
 //! processor gives way early, one that has it alone spins, and either sleeps only once nothing came for a
 //! settable time. Whether the processor is shared is seen by how long an offer of it took.
 
