@@ -5,5 +5,7 @@
 //! | [`contract`] | the contract that every `Fabric` must meet, as generic tests |
 //! | [`order`] | the judge of order, which knows no implementation |
 
+pub mod check;
 pub mod contract;
+pub mod history;
 pub mod order;

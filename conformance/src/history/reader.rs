@@ -1,0 +1,151 @@
+//! Lines from a stream, each with its number.
+
+use std::io::BufRead;
+
+use super::event::Event;
+use super::line;
+
+/// The longest line that is read. A longer one is an error: no record comes near it.
+pub const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    /// It is no record: not JSON, not an object, or a field has the wrong type.
+    #[error("not a record: {0}")]
+    NotJson(String),
+    /// A record lacks a field that it must have.
+    #[error("the record lacks \"{0}\"")]
+    Lacks(&'static str),
+    /// It is not UTF-8.
+    #[error("not UTF-8 from byte {0} on")]
+    NotUtf8(usize),
+    /// It is longer than [`LINE_BYTES_MAX`].
+    #[error("longer than {LINE_BYTES_MAX} bytes")]
+    TooLong,
+    /// The history's last line ends in the middle: whoever wrote it was stopped.
+    #[error("the history is cut off in the middle of this line")]
+    Cut,
+    /// The stream failed.
+    #[error("cannot be read: {0}")]
+    Read(String),
+    /// The record contradicts an earlier one.
+    #[error("{0}")]
+    Contradiction(String),
+}
+
+/// A line that could not be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {trouble}")]
+pub struct HistoryError {
+    /// The line's number, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub trouble: Trouble,
+}
+
+/// Reads a history line by line, in memory bounded by the longest line.
+pub struct Reader<R> {
+    stream: R,
+    buffer: Vec<u8>,
+    line: u64,
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads from a stream.
+    pub fn new(stream: R) -> Self {
+        Self { stream, buffer: Vec::new(), line: 0 }
+    }
+
+    /// The next record and its line number, from 1; `None` at the end. Empty lines are passed over.
+    ///
+    /// # Errors
+    /// What is wrong with the line. Reading may go on with the next one, except after [`Trouble::TooLong`]
+    /// and [`Trouble::Read`].
+    pub fn next_event(&mut self) -> Result<Option<(u64, Event<'_>)>, HistoryError> {
+        if !self.next_line()? {
+            return Ok(None);
+        }
+        let number = self.line;
+        let whole = self.buffer.last() == Some(&b'\n');
+        let event = std::str::from_utf8(&self.buffer)
+            .map_err(|error| Trouble::NotUtf8(error.valid_up_to()))
+            .and_then(|text| line::parse(text.trim_ascii()));
+        match event {
+            Ok(event) => Ok(Some((number, event))),
+            Err(trouble) if whole => Err(HistoryError { line: number, trouble }),
+            Err(_) => Err(HistoryError { line: number, trouble: Trouble::Cut }),
+        }
+    }
+
+    /// Fills the buffer with the next line that is not empty.
+    fn next_line(&mut self) -> Result<bool, HistoryError> {
+        loop {
+            self.buffer.clear();
+            self.line += 1;
+            // One byte more than allowed tells a line that is too long from one that just fits.
+            let mut limited = std::io::Read::take(&mut self.stream, LINE_BYTES_MAX as u64 + 1);
+            let read = limited
+                .read_until(b'\n', &mut self.buffer)
+                .map_err(|error| HistoryError { line: self.line, trouble: Trouble::Read(error.to_string()) })?;
+            if read == 0 {
+                return Ok(false);
+            }
+            if read > LINE_BYTES_MAX {
+                return Err(HistoryError { line: self.line, trouble: Trouble::TooLong });
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn troubles(bytes: &[u8]) -> Vec<Result<u64, (u64, Trouble)>> {
+        let mut reader = Reader::new(bytes);
+        let mut seen = Vec::new();
+        loop {
+            match reader.next_event() {
+                Ok(None) => return seen,
+                Ok(Some((line, _))) => seen.push(Ok(line)),
+                Err(HistoryError { line, trouble }) => {
+                    let last = matches!(trouble, Trouble::TooLong);
+                    seen.push(Err((line, trouble)));
+                    if last {
+                        return seen;
+                    }
+                }
+            }
+        }
+    }
+
+    const START: &[u8] = br#"{"ev":"start","t_ns":1,"node":"a","inc":1}"#;
+
+    #[test]
+    fn lines_are_numbered_from_one_and_empty_ones_count() {
+        let text = [START, b"\n\n  \r\n", START, b"\r\n"].concat();
+        assert_eq!(troubles(&text), [Ok(1), Ok(4)]);
+    }
+
+    #[test]
+    fn a_last_line_needs_no_line_feed_unless_it_is_cut() {
+        assert_eq!(troubles(START), [Ok(1)]);
+        assert_eq!(troubles(&START[..20]), [Err((1, Trouble::Cut))]);
+    }
+
+    #[test]
+    fn a_bad_line_does_not_hide_the_next() {
+        let text = [b"\xff\n" as &[u8], START, b"\n"].concat();
+        assert_eq!(troubles(&text), [Err((1, Trouble::NotUtf8(0))), Ok(2)]);
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_without_being_held() {
+        let text = vec![b'x'; LINE_BYTES_MAX * 3];
+        assert_eq!(troubles(&text), [Err((1, Trouble::TooLong))]);
+    }
+}
