@@ -133,7 +133,7 @@ checks! {
         "Derecho's persistence frontier: Spindle II-A";
     Liveness, "liveness", Must,
         "Once faults end, what is multicast is delivered, and no node hangs or gives up without cause.",
-        "TRAM 2.1, eventual synchrony; Spindle III-B";
+        "TRAM 2.1, the leader oracle; Spindle III-B, no stall";
 }
 
 impl fmt::Display for CheckId {
@@ -165,7 +165,11 @@ mod tests {
         for id in CheckId::ALL {
             let check = id.check();
             assert_eq!(check.name.parse(), Ok(*id));
-            assert!(check.sentence.ends_with('.') && check.sentence.matches(". ").count() == 0, "{}", check.name);
+            assert!(
+                check.sentence.ends_with('.') && check.sentence.matches(". ").count() == 0,
+                "{}",
+                check.name
+            );
         }
         assert!("sobriety".parse::<CheckId>().is_err());
     }

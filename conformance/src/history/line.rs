@@ -176,9 +176,10 @@ mod tests {
 
     #[test]
     fn an_unknown_field_is_ignored_and_an_unknown_event_is_named() {
-        assert!(
-            matches!(parse(r#"{"ev":"start","t_ns":1,"node":"a","inc":1,"mood":[{}]}"#), Ok(Event::Start { .. }))
-        );
+        assert!(matches!(
+            parse(r#"{"ev":"start","t_ns":1,"node":"a","inc":1,"mood":[{}]}"#),
+            Ok(Event::Start { .. })
+        ));
         assert_eq!(
             parse(r#"{"ev":"party","when":"now"}"#),
             Ok(Event::Unknown { ev: Cow::Borrowed("party") })
@@ -188,14 +189,23 @@ mod tests {
     #[test]
     fn what_is_missing_or_wrong_is_said() {
         assert_eq!(parse(r#"{"ev":"start","node":"n0","inc":1}"#), Err(Trouble::Lacks("t_ns")));
-        for text in ["", "null", "[]", "{}", r#"{"ev":"#, r#"{"ev":"start","t_ns":-1}"#, r#"{"ev":"fault","kind":"x"}"#] {
+        for text in [
+            "",
+            "null",
+            "[]",
+            "{}",
+            r#"{"ev":"#,
+            r#"{"ev":"start","t_ns":-1}"#,
+            r#"{"ev":"fault","kind":"x"}"#,
+        ] {
             assert!(matches!(parse(text), Err(Trouble::NotJson(_))), "{text}");
         }
     }
 
     #[test]
     fn a_name_with_escapes_is_read_too() {
-        let Ok(Event::Start { node, .. }) = parse(r#"{"ev":"start","t_ns":1,"node":"n\u0030","inc":1}"#) else {
+        let Ok(Event::Start { node, .. }) = parse(r#"{"ev":"start","t_ns":1,"node":"n\u0030","inc":1}"#)
+        else {
             panic!("it is a start");
         };
         assert_eq!(node, "n0");

@@ -1,0 +1,3 @@
+//! The reference adapter: a sequencer that is right, and mutants of it that are not.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! `tramontane-conformance`: judges any atomic multicast.
+
+fn main() {}

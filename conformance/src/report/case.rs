@@ -1,0 +1,57 @@
+//! What a report is about: histories with their verdicts, and how they came about.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::check::Verdict;
+
+/// All that one invocation judged.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What was judged: the adapter's command, or nothing where only a history was.
+    pub adapter: Option<String>,
+    /// The implementation's own name and version, once it said so.
+    pub implementation: Option<String>,
+    /// The features that it claims.
+    pub features: Vec<String>,
+    /// One for each history, in order.
+    pub cases: Vec<Case>,
+}
+
+/// One history, or one scenario that made none.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// The scenario's name, or the history's file name.
+    pub name: String,
+    /// One sentence on what the scenario does; empty for a history alone.
+    pub description: String,
+    /// The seed of the plan.
+    pub seed: Option<u64>,
+    /// The history.
+    pub history: Option<PathBuf>,
+    /// How it came out, all in all.
+    pub status: CaseStatus,
+    /// What the checks say, where there was a history to judge.
+    pub verdict: Option<Verdict>,
+    /// What the scenario had to reach, and whether it did.
+    pub reached: Vec<(String, bool)>,
+    /// Anything that the reader should know: by which means nodes were parted, what a member's log said.
+    pub notes: Vec<String>,
+    /// How long the scenario ran, judging apart.
+    pub took: Duration,
+}
+
+/// How a case came out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaseStatus {
+    /// Every must that could be judged holds, and the scenario reached what it is for.
+    Passed,
+    /// A must is broken.
+    Failed,
+    /// Nothing is broken, but it cannot be said that all holds; why.
+    Inconclusive(String),
+    /// The implementation does not claim what the scenario needs; what that is.
+    Unsupported(String),
+    /// The driver, the adapter or the history is broken; how.
+    Broken(String),
+}
