@@ -5,6 +5,7 @@
 //! | `demo` | a group of processes on this machine, compared |
 //! | `cast` | one member as a filter |
 //! | `layout` | memory maps |
+//! | `adapter` | one member, driven by the conformance suite |
 //! | `exit` | exit statuses and errors |
 //! | `interrupt` | SIGINT and SIGTERM |
 //! | `options`, `clock` | what commands share |
@@ -12,6 +13,7 @@
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked for, to
 //! standard error too.
 
+mod adapter;
 mod cast;
 mod clock;
 mod demo;
@@ -69,6 +71,8 @@ enum Command {
     /// Experiments: continuous sending, latency, idling; on shared memory or in the simulator
     #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
     Bench(bench::command::Command),
+    #[command(after_help = help(adapter::EXAMPLES))]
+    Adapter(adapter::Arguments),
     #[command(name = demo::MEMBER_COMMAND, hide = true)]
     DemoMember(demo::MemberArguments),
 }
@@ -93,6 +97,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Cast(arguments) => cast::run(arguments),
         Command::Layout(arguments) => layout::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
+        Command::Adapter(arguments) => adapter::run(arguments),
         Command::DemoMember(arguments) => match demo::run_member(arguments) {
             // It told its parent why, in its own way.
             Some(status) => Err(Failure::silent(status)),

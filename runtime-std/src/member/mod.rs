@@ -53,6 +53,7 @@ pub struct Member<F: HostFabric> {
     next_check: Time,
     /// The subgroup of which a held reservation was told.
     overdue: Option<SubgroupId>,
+    writes: u64,
 }
 
 impl<F: HostFabric> Member<F> {
@@ -79,6 +80,7 @@ impl<F: HostFabric> Member<F> {
             polled: settings.idle_time,
             next_check: Time::ZERO,
             overdue: None,
+            writes: 0,
         })
     }
 
@@ -98,6 +100,7 @@ impl<F: HostFabric> Member<F> {
         }));
         match stepped {
             Ok(Ok(progress)) if progress.lost.is_none() => {
+                self.writes += u64::from(progress.writes);
                 if progress.overdue != self.overdue {
                     self.tell_overdue(progress.overdue);
                 }
@@ -166,6 +169,12 @@ impl<F: HostFabric> Member<F> {
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.node.with_dependent(|_, node| node.is_settled())
+    }
+
+    /// Writes posted so far: what a group that rests must not do.
+    #[must_use]
+    pub const fn writes(&self) -> u64 {
+        self.writes
     }
 
     /// The fabric below, for what only it can tell.

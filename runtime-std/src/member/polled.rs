@@ -55,7 +55,15 @@ trait Control: Send + Sync {
     fn shared(&self) -> &Arc<Shared>;
     fn close(&self);
     fn leave(&self);
-    fn is_settled(&self) -> bool;
+    /// Nothing while somebody else has the turn.
+    fn look(&self) -> Option<Look>;
+}
+
+/// What can be seen of a member between two steps.
+#[derive(Clone, Copy)]
+struct Look {
+    is_settled: bool,
+    writes: u64,
 }
 
 impl Polled {
@@ -96,12 +104,28 @@ impl Polled {
     pub fn settle(&self, timeout: Duration) -> bool {
         let start = Instant::now();
         while start.elapsed() < timeout && self.stopped().is_none() {
-            if self.common.is_settled() {
+            if self.is_settled() {
                 return true;
             }
             std::thread::sleep(KEEP_OFF / 4);
         }
-        self.common.is_settled()
+        self.is_settled()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.common.look().is_some_and(|look| look.is_settled)
+    }
+
+    /// Writes posted so far: what a group that rests must not do. Waits for the turn, at most a step and an
+    /// upcall.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        loop {
+            if let Some(look) = self.common.look() {
+                return look.writes;
+            }
+            std::thread::sleep(KEEP_OFF / 4);
+        }
     }
 
     /// Ends the polling thread and leaves the group. What is under way is not waited for; see
@@ -250,15 +274,13 @@ where
         }
     }
 
-    fn is_settled(&self) -> bool {
-        match self.engine.take() {
-            Some(engine) => engine.member.is_settled(),
-            None => {
-                // Seen by a poller that is rung, and by one that polls.
-                self.wanted.store(true, Ordering::Relaxed);
-                self.bell.ring_if_asleep();
-                false
-            }
-        }
+    fn look(&self) -> Option<Look> {
+        let Some(engine) = self.engine.take() else {
+            // Seen by a poller that is rung, and by one that polls.
+            self.wanted.store(true, Ordering::Relaxed);
+            self.bell.ring_if_asleep();
+            return None;
+        };
+        Some(Look { is_settled: engine.member.is_settled(), writes: engine.member.writes() })
     }
 }

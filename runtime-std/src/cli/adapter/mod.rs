@@ -1,0 +1,305 @@
+//! `tramontane adapter`: one member, driven by the conformance suite over its standard input and output.
+//!
+//! | thread | what it does |
+//! |---|---|
+//! | main | carries out commands, one after the other; a multicast waits for room |
+//! | input | reads commands; sits in a read when the program ends |
+//! | polling | drives the node, and writes what is delivered |
+
+mod delivery;
+mod payload;
+mod protocol;
+
+use std::collections::HashMap;
+use std::io::{self, BufRead as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::SubgroupId;
+
+use super::exit::{Failure, Status};
+use super::interrupt::Interrupts;
+use crate::configuration::{GroupConfiguration, SubgroupConfiguration, WINDOW_DEFAULT};
+use crate::join::{JoinOptions, join};
+use crate::member::{Polled, SendError, Sender, Settings, Stopped};
+use crate::shared_memory::{GroupName, Root};
+use delivery::{Delivery, Names, say};
+use protocol::{Answer, Command, Group, Init, VERSION};
+
+pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
+
+It is started by the suite, once for each member, and not by hand: see the protocol in
+conformance/docs/adapter-protocol.md.";
+
+/// Be one member of a group that the conformance suite judges
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The fabric that is judged
+    #[arg(long, value_enum, default_value_t = FabricOption::SharedMemory)]
+    fabric: FabricOption,
+}
+
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+enum FabricOption {
+    /// Members on this machine, each row a file that its owner maps writable
+    SharedMemory,
+}
+
+/// What is claimed: membership is fixed, so nothing about views, crashes and restarts.
+const FEATURES: [&str; 6] =
+    ["pause", "stats", "several-groups", "suspension", "empty-messages", "large-messages"];
+
+/// Between two looks at signals and at the member's state.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long one send may wait for room before the answer is that nobody knows.
+const SEND_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a peer may have left before this member is told to stop too.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// What is left to do is small when the driver says stop: acknowledgements that others wait for.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// Why no member came about.
+enum Refusal {
+    /// This program cannot do it.
+    Unsupported(String),
+    Failed(Failure),
+}
+
+impl<E: Into<Failure>> From<E> for Refusal {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Runs the adapter.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let interrupts = Interrupts::watch()?;
+    let commands = read_commands()?;
+    let init = loop {
+        match next(&commands, &interrupts)? {
+            Some(Ok(Command::Init(init))) => break init,
+            Some(Ok(Command::Stop)) => return tell(&Answer::Halt { reason: "done", text: None }),
+            Some(Ok(_)) => return Err(not_understood("the first command is not \"init\"")),
+            Some(Err(failure)) => return Err(failure),
+            None => {}
+        }
+    };
+    match Judged::join(&init, arguments.fabric, &interrupts) {
+        Ok(mut judged) => judged.serve(&commands, &interrupts),
+        Err(Refusal::Unsupported(text)) => {
+            tell(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
+            tell(&Answer::Halt { reason: "done", text: None })
+        }
+        Err(Refusal::Failed(failure)) => {
+            let text = failure.text().to_owned();
+            tell(&Answer::Error { code: "init", definite: true, message: None, text })?;
+            Err(failure)
+        }
+    }
+}
+
+fn tell(answer: &Answer<'_>) -> Result<(), Failure> {
+    say(answer).map_err(|error| Failure::output(&error))
+}
+
+fn not_understood(what: impl std::fmt::Display) -> Failure {
+    Failure::new(Status::Input, what, "it is the conformance suite that starts this command")
+}
+
+/// Commands as they come; the end of the input is a stop.
+type Commands = Receiver<Result<Command, Failure>>;
+
+/// Reads commands in a thread that nobody waits for: a read cannot be called off.
+fn read_commands() -> Result<Commands, Failure> {
+    let (sender, commands) = mpsc::channel();
+    let read = move || {
+        for line in io::stdin().lock().lines() {
+            let command = line.map_err(|error| Failure::system("cannot read commands", &error)).and_then(|line| {
+                serde_json::from_str(&line).map_err(|error| not_understood(format_args!("{error}: {line}")))
+            });
+            if sender.send(command).is_err() {
+                return;
+            }
+        }
+        // The program may be over already.
+        let _ = sender.send(Ok(Command::Stop));
+    };
+    let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(read);
+    spawned.map_err(|error| Failure::system("cannot start a thread", &error))?;
+    Ok(commands)
+}
+
+/// The next command, if one comes soon.
+fn next(commands: &Commands, interrupts: &Interrupts) -> Result<Option<Result<Command, Failure>>, Failure> {
+    interrupts.check()?;
+    match commands.recv_timeout(TICK) {
+        Ok(command) => Ok(Some(command)),
+        Err(RecvTimeoutError::Timeout) => Ok(None),
+        Err(RecvTimeoutError::Disconnected) => Ok(Some(Ok(Command::Stop))),
+    }
+}
+
+/// A member that has joined.
+struct Judged {
+    polled: Polled,
+    /// By group name: the subgroups in which this member sends, or not.
+    groups: HashMap<String, Option<Sender>>,
+    pause_ms: Arc<AtomicU64>,
+    message_bytes_max: u32,
+    /// When a peer was first seen to have left.
+    deserted: Option<Instant>,
+}
+
+impl Judged {
+    fn join(init: &Init, fabric: FabricOption, interrupts: &Interrupts) -> Result<Self, Refusal> {
+        let FabricOption::SharedMemory = fabric;
+        if init.protocol != VERSION {
+            let what = format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
+            return Err(Refusal::Unsupported(what));
+        }
+        if init.join {
+            return Err(Refusal::Unsupported("membership is fixed: nobody joins a running group".to_owned()));
+        }
+        let configuration = configuration(init)?;
+        let options = JoinOptions {
+            root: Root::from_env(),
+            name: name_of_run(init)?,
+            time_limit: Duration::from_millis(init.limits.deadline_ms),
+            cancel: interrupts.flag(),
+            settings: Settings::default(),
+        };
+        let own = rank(init, &init.node)?;
+        let joined = join(&configuration, u32::from(own), &options);
+        interrupts.check()?;
+        let pause_ms = Arc::new(AtomicU64::new(0));
+        let names = Names {
+            nodes: init.nodes.iter().map(|node| node.node.clone()).collect(),
+            groups: init.groups.iter().map(|group| group.group.clone()).collect(),
+        };
+        let delivery = Delivery::new(Arc::new(names), Arc::clone(&pause_ms));
+        let polled =
+            joined?.spawn(delivery).map_err(|error| Failure::system("cannot start a thread", &error))?;
+        let groups = init.groups.iter().zip(0_u16..);
+        let groups = groups
+            .map(|(group, index)| (group.group.clone(), polled.sender(SubgroupId(index))))
+            .collect();
+        let message_bytes_max = init.limits.message_bytes_max;
+        Ok(Self { polled, groups, pause_ms, message_bytes_max, deserted: None })
+    }
+
+    /// Carries out commands until the last.
+    fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
+        let version = env!("CARGO_PKG_VERSION");
+        tell(&Answer::InitOk { name: "tramontane", version, features: &FEATURES })?;
+        loop {
+            match next(commands, interrupts)? {
+                Some(Ok(Command::Multicast { message, groups, bytes })) => {
+                    self.multicast(&message, &groups, bytes)?;
+                }
+                Some(Ok(Command::Pause { ms })) => {
+                    self.pause_ms.store(ms, Ordering::Relaxed);
+                    tell(&Answer::Ok { message: None })?;
+                }
+                Some(Ok(Command::Stats)) => tell(&Answer::Stats { posts: self.polled.writes() })?,
+                Some(Ok(Command::Stop)) => return self.stop(),
+                Some(Ok(Command::Init(_) | Command::Unknown)) => {
+                    let text = "this member cannot do that".to_owned();
+                    tell(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
+                }
+                Some(Err(failure)) => return Err(failure),
+                None => {}
+            }
+            if let Some(stopped) = self.given_up() {
+                tell(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                return Err(stopped.into());
+            }
+        }
+    }
+
+    fn multicast(&self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
+        let refuse = |code, definite, text| {
+            tell(&Answer::Error { code, definite, message: Some(message), text })
+        };
+        let [group] = groups else {
+            return refuse("unsupported", true, "a message is for one group".to_owned());
+        };
+        let Some(sender) = self.groups.get(group).and_then(Option::as_ref) else {
+            return refuse("not-a-sender", true, format!("this member does not send in {group}"));
+        };
+        if bytes > self.message_bytes_max as usize {
+            let text = format!("{bytes} bytes, and the limit is {}", self.message_bytes_max);
+            return refuse("too-large", true, text);
+        }
+        match sender.reserve(bytes, SEND_LIMIT) {
+            Ok(mut slot) => {
+                payload::fill(slot.payload(), message);
+                slot.commit();
+                tell(&Answer::Ok { message: Some(message) })
+            }
+            // Without a slot nothing was sent.
+            Err(error @ SendError::TooLarge { .. }) => refuse("too-large", true, error.to_string()),
+            Err(error @ SendError::TimedOut(_)) => refuse("full", true, error.to_string()),
+            Err(error @ SendError::Stopped(_)) => refuse("stopped", true, error.to_string()),
+        }
+    }
+
+    /// Why this member goes on no more, if so. A peer that left on purpose was told to stop, as this one will be.
+    fn given_up(&mut self) -> Option<Stopped> {
+        let stopped = self.polled.stopped()?;
+        if matches!(stopped, Stopped::PeerLost { cause: LossCause::Left, .. }) {
+            let since = *self.deserted.get_or_insert_with(Instant::now);
+            return (since.elapsed() > FAREWELL).then_some(stopped);
+        }
+        Some(stopped)
+    }
+
+    fn stop(&mut self) -> Result<(), Failure> {
+        if !self.polled.settle(SETTLE) {
+            tracing::info!("stopped with something under way");
+        }
+        tell(&Answer::Halt { reason: "done", text: None })
+    }
+}
+
+/// The group that the driver describes, as the runtime has it: all nodes in one view, each group a subgroup.
+fn configuration(init: &Init) -> Result<GroupConfiguration, Refusal> {
+    let members = (0_u32..).zip(&init.nodes).map(|(id, _)| id).collect();
+    let subgroups = init.groups.iter().map(|group| subgroup(init, group)).collect::<Result<_, _>>()?;
+    Ok(GroupConfiguration { members, subgroups })
+}
+
+fn subgroup(init: &Init, group: &Group) -> Result<SubgroupConfiguration, Refusal> {
+    if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender)) {
+        let what = format!("{outsider} sends to {} and is no member of it", group.group);
+        return Err(Refusal::Unsupported(what));
+    }
+    let ranks = |names: &[String]| names.iter().map(|name| rank(init, name)).collect::<Result<Vec<u16>, _>>();
+    Ok(SubgroupConfiguration {
+        members: ranks(&group.members)?,
+        senders: ranks(&group.senders)?,
+        window: WINDOW_DEFAULT,
+        message_max: init.limits.message_bytes_max,
+        unordered: false,
+    })
+}
+
+fn rank(init: &Init, name: &str) -> Result<u16, Refusal> {
+    let found = (0_u16..).zip(&init.nodes).find(|(_, node)| node.node == name);
+    found.map(|(rank, _)| rank).ok_or_else(|| {
+        Refusal::Failed(not_understood(format_args!("\"{name}\" is not among the nodes of \"init\"")))
+    })
+}
+
+/// The members of one run have its shared folder in common, and no other run has it.
+fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
+    let folder = init.shared.as_os_str().as_encoded_bytes();
+    let name = format!("conformance-{:016x}", xxhash_rust::xxh3::xxh3_64(folder));
+    GroupName::new(&name).map_err(Failure::from)
+}
