@@ -121,9 +121,11 @@ fn read_commands() -> Result<Commands, Failure> {
     let (sender, commands) = mpsc::channel();
     let read = move || {
         for line in io::stdin().lock().lines() {
-            let command = line.map_err(|error| Failure::system("cannot read commands", &error)).and_then(|line| {
-                serde_json::from_str(&line).map_err(|error| not_understood(format_args!("{error}: {line}")))
-            });
+            let command =
+                line.map_err(|error| Failure::system("cannot read commands", &error)).and_then(|line| {
+                    serde_json::from_str(&line)
+                        .map_err(|error| not_understood(format_args!("{error}: {line}")))
+                });
             if sender.send(command).is_err() {
                 return;
             }
@@ -187,9 +189,8 @@ impl Judged {
         let polled =
             joined?.spawn(delivery).map_err(|error| Failure::system("cannot start a thread", &error))?;
         let groups = init.groups.iter().zip(0_u16..);
-        let groups = groups
-            .map(|(group, index)| (group.group.clone(), polled.sender(SubgroupId(index))))
-            .collect();
+        let groups =
+            groups.map(|(group, index)| (group.group.clone(), polled.sender(SubgroupId(index)))).collect();
         let message_bytes_max = init.limits.message_bytes_max;
         Ok(Self { polled, groups, pause_ms, message_bytes_max, deserted: None })
     }
@@ -224,9 +225,8 @@ impl Judged {
     }
 
     fn multicast(&self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
-        let refuse = |code, definite, text| {
-            tell(&Answer::Error { code, definite, message: Some(message), text })
-        };
+        let refuse =
+            |code, definite, text| tell(&Answer::Error { code, definite, message: Some(message), text });
         let [group] = groups else {
             return refuse("unsupported", true, "a message is for one group".to_owned());
         };

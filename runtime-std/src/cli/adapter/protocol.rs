@@ -117,14 +117,8 @@ mod tests {
 
     #[test]
     fn an_empty_message_is_told_without_a_name() {
-        let answer = Answer::Deliver {
-            message: None,
-            sender: "n0",
-            group: "g0",
-            sequence: 0,
-            bytes: 0,
-            digest: None,
-        };
+        let answer =
+            Answer::Deliver { message: None, sender: "n0", group: "g0", sequence: 0, bytes: 0, digest: None };
         let text = serde_json::to_string(&answer).expect("JSON");
         assert_eq!(
             text,
