@@ -12,7 +12,7 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Batch;
 use tramontane_runtime::configuration::GroupConfiguration;
-use tramontane_runtime::join::{JoinOptions, join};
+use tramontane_runtime::join::{JoinOptions, Meeting, join};
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::{GroupName, Root};
 
@@ -27,8 +27,7 @@ fn member(name: GroupName, node: u32, through: &Barrier) -> Result<Vec<String>, 
     // All members must say the same of the group: nodes, senders, slots of a sender, largest message.
     let group = GroupConfiguration::single(MEMBERS, MEMBERS, 8, 64);
     let options = JoinOptions {
-        root: Root::from_env(),
-        name,
+        meeting: Meeting::SharedMemory { root: Root::from_env(), name },
         time_limit: TIMEOUT,
         cancel: &AtomicBool::new(false),
         settings: Settings::default(),

@@ -1,4 +1,4 @@
-//! Joining a group on this machine, over shared memory.
+//! Joining a group, over whichever fabric the members meet on.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -11,6 +11,7 @@ use tramontane_core::node::OpenError;
 
 use crate::configuration::GroupConfiguration;
 use crate::host::{HostFabric, LocalBell};
+use crate::joined::JoinedFabric;
 use crate::member::{FIXED_VIEW, Member, Memory, Settings};
 use crate::shared_memory::{self, Bell, GroupName, Mappings, Rendezvous, Root, SharedMemory, Wake};
 
@@ -32,13 +33,24 @@ pub enum JoinError {
     Fabric(#[from] ErrorKind),
 }
 
+/// Where members meet: all of a group give the same.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Meeting {
+    /// On this machine, over shared memory.
+    SharedMemory {
+        /// Where groups of this user live.
+        root: Root,
+        /// The group's name.
+        name: GroupName,
+    },
+}
+
 /// Where and how to join.
 #[derive(Clone, Debug)]
 pub struct JoinOptions<'j> {
-    /// Where groups of this user live.
-    pub root: Root,
-    /// The group's name: members that give the same one meet.
-    pub name: GroupName,
+    /// Where the members meet, which also says over what.
+    pub meeting: Meeting,
     /// How long to wait for the others.
     pub time_limit: Duration,
     /// Ends the wait when it becomes true.
@@ -47,15 +59,15 @@ pub struct JoinOptions<'j> {
     pub settings: Settings,
 }
 
-/// Joins a group over shared memory: waits for all its members, and returns this one, ready to step.
+/// Joins a group: waits for all its members, and returns this one, ready to step.
 ///
 /// # Errors
-/// [`JoinError`]; nothing is left behind in shared memory then.
+/// [`JoinError`]; nothing is left behind then.
 pub fn join(
     group: &GroupConfiguration,
     node: u32,
     options: &JoinOptions<'_>,
-) -> Result<Member<SharedMemory>, JoinError> {
+) -> Result<Member<JoinedFabric>, JoinError> {
     group.with_layout(|layout| join_layout(layout, group, node, options))?
 }
 
@@ -64,17 +76,27 @@ fn join_layout(
     group: &GroupConfiguration,
     node: u32,
     options: &JoinOptions<'_>,
-) -> Result<Member<SharedMemory>, JoinError> {
+) -> Result<Member<JoinedFabric>, JoinError> {
     let own = group.rank_of(node).ok_or(OpenError::NotAMember)?;
-    let rendezvous = Rendezvous::new(&options.root, &options.name, layout, own)?;
-    let mappings = Arc::new(rendezvous.join(options.time_limit, options.cancel)?);
+    let (fabric, memory) = match &options.meeting {
+        Meeting::SharedMemory { root, name } => {
+            let rendezvous = Rendezvous::new(root, name, layout, own)?;
+            share_memory(rendezvous.join(options.time_limit, options.cancel)?)?
+        }
+    };
+    Ok(Member::open(layout, own, memory, fabric, &options.settings)?)
+}
+
+/// Opens the fabric over shared rows, and lends them.
+fn share_memory(mappings: Mappings) -> Result<(JoinedFabric, Memory), JoinError> {
+    let mappings = Arc::new(mappings);
     let mut fabric = SharedMemory::new(&mappings);
+    let own = mappings.own();
     fabric.open(
         FIXED_VIEW,
         &ViewMemory { own, members: mappings.members(), row: mappings.row(), rows: &mappings.rows() },
     )?;
-    let memory = lend(mappings);
-    Ok(Member::open(layout, own, memory, fabric, &options.settings)?)
+    Ok((JoinedFabric::SharedMemory(fabric), lend(mappings)))
 }
 
 /// The rows of mappings that live on in the memory's keeper.

@@ -8,7 +8,7 @@
 //! use tramontane_core::ids::SubgroupId;
 //! use tramontane_core::multicast::Batch;
 //! use tramontane_runtime::configuration::GroupConfiguration;
-//! use tramontane_runtime::join::{JoinOptions, join};
+//! use tramontane_runtime::join::{JoinOptions, Meeting, join};
 //! use tramontane_runtime::member::Settings;
 //! use tramontane_runtime::shared_memory::{GroupName, Root};
 //!
@@ -16,8 +16,7 @@
 //! // A group of one, so that this runs by itself; 8 slots a sender, messages of up to 64 bytes.
 //! let group = GroupConfiguration::single(1, 1, 8, 64);
 //! let options = JoinOptions {
-//!     root: Root::from_env(),
-//!     name: GroupName::unique("doc")?,
+//!     meeting: Meeting::SharedMemory { root: Root::from_env(), name: GroupName::unique("doc")? },
 //!     time_limit: Duration::from_secs(10),
 //!     cancel: &AtomicBool::new(false),
 //!     settings: Settings::default(),
@@ -45,6 +44,7 @@ pub mod cli;
 pub mod configuration;
 pub mod host;
 pub mod join;
+pub mod joined;
 pub mod member;
 pub mod process;
 pub mod shared_memory;

@@ -8,16 +8,17 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::{Batch, EachMessage, Message};
 use tramontane_core::smc::ReserveError;
 use tramontane_runtime::configuration::GroupConfiguration;
-use tramontane_runtime::join::{JoinOptions, join};
+use tramontane_runtime::join::{JoinOptions, Meeting, join};
+use tramontane_runtime::joined::JoinedFabric;
 use tramontane_runtime::member::{Member, SendError, Settings, Stopped, queue};
-use tramontane_runtime::shared_memory::{GroupName, Root, SharedMemory};
+use tramontane_runtime::shared_memory::{GroupName, Root};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Joins every member of a group, each in a thread, and calls `body` in it.
 fn with_members<R: Send>(
     group: &GroupConfiguration,
-    body: impl Fn(u32, Member<SharedMemory>) -> R + Sync,
+    body: impl Fn(u32, Member<JoinedFabric>) -> R + Sync,
 ) -> Vec<R> {
     let folder = tempfile::tempdir().expect("a folder");
     let name = GroupName::unique("member").expect("a name");
@@ -30,7 +31,12 @@ fn with_members<R: Send>(
                 scope.spawn(move || {
                     let cancel = AtomicBool::new(false);
                     let settings = Settings::default();
-                    let options = JoinOptions { root, name, time_limit: PATIENCE, cancel: &cancel, settings };
+                    let options = JoinOptions {
+                        meeting: Meeting::SharedMemory { root, name },
+                        time_limit: PATIENCE,
+                        cancel: &cancel,
+                        settings,
+                    };
                     body(*node, join(group, *node, &options).expect("it joins"))
                 })
             })
@@ -40,7 +46,7 @@ fn with_members<R: Send>(
 }
 
 /// Steps a member until it has delivered `count` messages, and then until it is at rest for a while.
-fn drive(member: &mut Member<SharedMemory>, count: usize) -> Vec<Vec<u8>> {
+fn drive(member: &mut Member<JoinedFabric>, count: usize) -> Vec<Vec<u8>> {
     let mut delivered = Vec::new();
     let start = std::time::Instant::now();
     let mut rest = 0;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Batch;
 use tramontane_runtime::configuration::GroupConfiguration;
-use tramontane_runtime::join::{JoinOptions, join};
+use tramontane_runtime::join::{JoinOptions, Meeting, join};
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::{GroupName, Root};
 
@@ -52,7 +52,12 @@ fn sending_and_delivering_allocate_nothing() {
                     let cancel = AtomicBool::new(false);
                     let time_limit = Duration::from_secs(20);
                     let settings = Settings::default();
-                    let options = JoinOptions { root, name, time_limit, cancel: &cancel, settings };
+                    let options = JoinOptions {
+                        meeting: Meeting::SharedMemory { root, name },
+                        time_limit,
+                        cancel: &cancel,
+                        settings,
+                    };
                     let member = join(group, node, &options).expect("it joins");
                     let running = member
                         .spawn(|batch: &mut Batch<'_>| {

@@ -116,6 +116,8 @@ fn role_trespass() {
     let member = join(&Root::under(Path::new(&arguments[0])), "mmu", &small(2), 1, LONG).expect("it joins");
     let base = member.rows()[0].base();
     say("JOINED");
+    // Whoever dies before the other has joined too is somebody who never came.
+    wait_for_release();
     // SAFETY: none: this is what the memory management unit is there to stop.
     unsafe { base.as_ptr().write_volatile(1) };
     say("WRITTEN");

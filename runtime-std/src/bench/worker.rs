@@ -12,9 +12,10 @@ use tramontane_core::node::Options;
 
 use super::{BenchError, probe, touch};
 use crate::configuration::GroupConfiguration;
-use crate::join::{JoinOptions, join};
+use crate::join::{JoinOptions, Meeting, join};
+use crate::joined::JoinedFabric;
 use crate::member::{Idle, Member, Settings};
-use crate::shared_memory::{GroupName, Mappings, Rendezvous, Root, SharedMemory};
+use crate::shared_memory::{GroupName, Mappings, Rendezvous, Root};
 
 /// What one process is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -130,12 +131,11 @@ fn meet(task: &Task) -> Result<Mappings, BenchError> {
 
 const JOIN_LIMIT: Duration = Duration::from_secs(20);
 
-fn member(task: &Task) -> Result<Member<SharedMemory>, BenchError> {
+fn member(task: &Task) -> Result<Member<JoinedFabric>, BenchError> {
     let cancel = AtomicBool::new(false);
     let options = Options { switches: Switches::from_bits_truncate(task.switches), ..Options::default() };
     let join_options = JoinOptions {
-        root: Root::from_env(),
-        name: GroupName::new(&task.name)?,
+        meeting: Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(&task.name)? },
         time_limit: JOIN_LIMIT,
         cancel: &cancel,
         settings: Settings { options, ..Settings::default() },
@@ -203,7 +203,7 @@ fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
 }
 
 /// Stays until the others have it all too: a member that leaves is lost to them.
-fn linger(mut member: Member<SharedMemory>) -> Result<(), BenchError> {
+fn linger(mut member: Member<JoinedFabric>) -> Result<(), BenchError> {
     let mut idle = Idle::new(Duration::from_millis(300));
     loop {
         match member.step(&mut |_: &mut Batch<'_>| {}) {

@@ -24,7 +24,7 @@ use tramontane_core::ids::SubgroupId;
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration, WINDOW_DEFAULT};
-use crate::join::{JoinOptions, join};
+use crate::join::{JoinOptions, Meeting, join};
 use crate::member::{Polled, SendError, Sender, Settings, Stopped};
 use crate::shared_memory::{GroupName, Root};
 use delivery::{Delivery, Names, say};
@@ -171,8 +171,7 @@ impl Judged {
         }
         let configuration = configuration(init)?;
         let options = JoinOptions {
-            root: Root::from_env(),
-            name: name_of_run(init)?,
+            meeting: Meeting::SharedMemory { root: Root::from_env(), name: name_of_run(init)? },
             time_limit: Duration::from_millis(init.limits.deadline_ms),
             cancel: interrupts.flag(),
             settings: Settings::default(),

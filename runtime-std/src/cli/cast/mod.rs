@@ -24,7 +24,7 @@ use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use super::options::{JoinOption, WindowOption, record_bytes};
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
-use crate::join::{JoinOptions, join};
+use crate::join::{JoinOptions, Meeting, join};
 use crate::member::{Polled, Settings, Stopped};
 use crate::shared_memory::{GroupName, Root};
 use frame::{FRAMING, Frame};
@@ -107,8 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let group =
         GroupConfiguration::single(nodes, nodes, arguments.window.window, arguments.message_max + FRAMING);
     let options = JoinOptions {
-        root: Root::from_env(),
-        name: arguments.group.clone(),
+        meeting: Meeting::SharedMemory { root: Root::from_env(), name: arguments.group.clone() },
         time_limit: arguments.join.join_timeout,
         cancel: interrupts.flag(),
         settings: Settings::default(),

@@ -15,10 +15,11 @@ use super::spool::Map;
 use super::talk::{Brief, Report, Said};
 use crate::cli::clock::now_ns;
 use crate::cli::exit::{Failure, Status};
-use crate::join::{JoinOptions, join};
+use crate::join::{JoinOptions, Meeting, join};
+use crate::joined::JoinedFabric;
 use crate::member::{Member, Sender, Settings};
 use crate::process::Leash;
-use crate::shared_memory::{GroupName, Root, SharedMemory};
+use crate::shared_memory::{GroupName, Root};
 
 /// The one subgroup of a demo.
 const ALL: SubgroupId = SubgroupId::ZERO;
@@ -63,10 +64,9 @@ fn lead_life(brief: &str, leash: &Leash) -> Result<(), Failure> {
     outcome
 }
 
-fn join_group(brief: &Brief, leash: &Leash) -> Result<Member<SharedMemory>, Failure> {
+fn join_group(brief: &Brief, leash: &Leash) -> Result<Member<JoinedFabric>, Failure> {
     let options = JoinOptions {
-        root: Root::from_env(),
-        name: GroupName::new(&brief.name)?,
+        meeting: Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(&brief.name)? },
         time_limit: brief.join_timeout,
         cancel: leash.flag(),
         settings: Settings::default(),
@@ -75,7 +75,7 @@ fn join_group(brief: &Brief, leash: &Leash) -> Result<Member<SharedMemory>, Fail
 }
 
 fn take_part(
-    member: &mut Member<SharedMemory>,
+    member: &mut Member<JoinedFabric>,
     brief: &Brief,
     map: &Map,
     leash: &Leash,
@@ -100,7 +100,7 @@ fn take_part(
 
 /// A member in the middle of it.
 struct Run<'r> {
-    member: &'r mut Member<SharedMemory>,
+    member: &'r mut Member<JoinedFabric>,
     /// What this member sends with, and what; none if it does not.
     outbox: Option<(Sender, Deal)>,
     ledger: Ledger<'r>,

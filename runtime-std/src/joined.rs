@@ -1,0 +1,126 @@
+//! The fabric that a member joined over, whichever it is.
+//!
+//! One type for all of them, so that a command is written once. With a single fabric compiled in, nothing is left of
+//! the choice; with more, it is one branch that always goes the same way.
+
+use std::time::Duration;
+
+use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Token, ViewMemory, Write};
+use tramontane_core::ids::{Rank, ViewId};
+
+use crate::host::{HostFabric, LocalBell};
+use crate::shared_memory::{Bell, SharedMemory};
+
+/// A fabric of this runtime.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum JoinedFabric {
+    /// Rows that all members map.
+    SharedMemory(SharedMemory),
+}
+
+/// The bell that goes with it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum JoinedBell {
+    /// A futex in the own row's header.
+    SharedMemory(Bell),
+}
+
+impl LocalBell for JoinedBell {
+    #[inline]
+    fn ring_if_asleep(&self) {
+        match self {
+            Self::SharedMemory(bell) => bell.ring_if_asleep(),
+        }
+    }
+}
+
+/// Hands a call to whichever fabric it is.
+macro_rules! each {
+    ($self:ident, $fabric:ident => $call:expr) => {
+        match $self {
+            JoinedFabric::SharedMemory($fabric) => $call,
+        }
+    };
+}
+
+impl Fabric for JoinedFabric {
+    type Error = ErrorKind;
+
+    #[inline]
+    fn capabilities(&self) -> Capabilities {
+        each!(self, fabric => fabric.capabilities())
+    }
+
+    fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        each!(self, fabric => fabric.open(view, memory))
+    }
+
+    fn ready(&self, view: ViewId, peer: Rank) -> bool {
+        each!(self, fabric => fabric.ready(view, peer))
+    }
+
+    fn cut(&mut self, view: ViewId, peer: Rank) {
+        each!(self, fabric => fabric.cut(view, peer));
+    }
+
+    fn retire(&mut self, view: ViewId) -> bool {
+        each!(self, fabric => fabric.retire(view))
+    }
+
+    #[inline]
+    fn post(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        each!(self, fabric => fabric.post(view, to, writes, token))
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Option<Event> {
+        each!(self, fabric => fabric.poll())
+    }
+
+    fn wake(&mut self, view: ViewId, to: Rank) {
+        each!(self, fabric => fabric.wake(view, to));
+    }
+
+    fn arm(&mut self) -> bool {
+        each!(self, fabric => fabric.arm())
+    }
+
+    fn disarm(&mut self) {
+        each!(self, fabric => fabric.disarm());
+    }
+
+    #[inline]
+    fn observe_barrier(&self) {
+        each!(self, fabric => fabric.observe_barrier());
+    }
+}
+
+impl HostFabric for JoinedFabric {
+    type Bell = JoinedBell;
+
+    fn local_bell(&self) -> JoinedBell {
+        match self {
+            Self::SharedMemory(fabric) => JoinedBell::SharedMemory(fabric.local_bell()),
+        }
+    }
+
+    fn sleep(&mut self, timeout: Duration) -> bool {
+        each!(self, fabric => HostFabric::sleep(fabric, timeout))
+    }
+
+    fn check_peers(&mut self) {
+        each!(self, fabric => HostFabric::check_peers(fabric));
+    }
+
+    fn leave(&self) {
+        each!(self, fabric => HostFabric::leave(fabric));
+    }
+}
