@@ -8,12 +8,10 @@
 //! | [`drive`] | the driver, which makes histories of any implementation through its adapter |
 //! | [`report`] | text, JSON, JUnit and HTML |
 //! | [`cli`] | the command line of `tramontane-conformance` |
-//! | [`order`] | the judge of order of simulated runs |
 
 pub mod check;
 pub mod cli;
 pub mod contract;
 pub mod drive;
 pub mod history;
-pub mod order;
 pub mod report;

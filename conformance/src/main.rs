@@ -1,3 +1,5 @@
-//! `tramontane-conformance`: judges any atomic multicast.
+//! The program `tramontane-conformance`: see [`tramontane_conformance::cli`].
 
-fn main() {}
+fn main() -> std::process::ExitCode {
+    tramontane_conformance::cli::main()
+}

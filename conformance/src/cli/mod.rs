@@ -1,1 +1,186 @@
-//! The command line.
+//! The command line of `tramontane-conformance`.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `check` | judges histories |
+//! | `run` | drives an implementation, and judges what it did |
+//! | `list` | the checks and the scenarios |
+//! | `outputs` | where reports go |
+//! | `exit` | exit statuses and errors |
+//!
+//! The report goes to standard output, errors as one line each to standard error.
+
+mod check;
+mod exit;
+mod list;
+mod outputs;
+mod run;
+
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use crate::report::{CaseStatus, Run};
+use exit::{Failure, Status, help};
+use outputs::{Outputs, ReportOptions};
+
+const EXAMPLES: &str = "  tramontane-conformance check history.jsonl
+  tramontane-conformance check --html report.html runs/*.jsonl
+  tramontane-conformance run --adapter ./my-adapter --nodes 3
+  tramontane-conformance --list";
+
+/// Judge any atomic multicast: drive it through its adapter, and check what its members delivered.
+#[derive(Parser, Debug)]
+#[command(name = "tramontane-conformance", version, after_help = help(EXAMPLES),
+          args_conflicts_with_subcommands = true, arg_required_else_help = true)]
+struct Cli {
+    /// Print the checks with their strength, sentence and source, and the scenarios
+    #[arg(long)]
+    list: bool,
+    /// With --list: as JSON
+    #[arg(long, requires = "list")]
+    json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    #[command(after_help = help(check::EXAMPLES))]
+    Check(CheckCommand),
+    #[command(after_help = help(run::EXAMPLES))]
+    Run(RunCommand),
+}
+
+/// Judge histories, offline: they need not come from this program's driver
+#[derive(clap::Args, Debug)]
+struct CheckCommand {
+    #[command(flatten)]
+    arguments: check::Arguments,
+    #[command(flatten)]
+    reports: ReportOptions,
+}
+
+/// Drive an implementation through scenarios, and judge what it did
+#[derive(clap::Args, Debug)]
+struct RunCommand {
+    #[command(flatten)]
+    arguments: run::RunArguments,
+    #[command(flatten)]
+    reports: ReportOptions,
+}
+
+/// The program: reads the command line, and does what it says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let outcome = parse().and_then(|cli| cli.map_or(Ok(Status::Passed), |cli| obey(&cli)));
+    let status = outcome.unwrap_or_else(|failure| {
+        failure.report();
+        failure.status
+    });
+    ExitCode::from(status.code())
+}
+
+fn obey(cli: &Cli) -> Result<Status, Failure> {
+    match &cli.command {
+        Some(Command::Check(CheckCommand { arguments, reports })) => {
+            let outputs = reports.outputs(None)?;
+            Ok(finish(&check::check(arguments), &outputs))
+        }
+        Some(Command::Run(RunCommand { arguments, reports })) => {
+            let outputs = reports.outputs(Some(arguments.output()))?;
+            Ok(finish(&run::run(arguments, outputs.quiet)?, &outputs))
+        }
+        None if cli.list => list::print(cli.json),
+        None => Err(Failure::new(Status::Usage, "no command is given", ADVICE)),
+    }
+}
+
+/// Writes the reports, and on standard error what is broken. A report that cannot be written keeps no other
+/// from being written, and hides no broken must.
+fn finish(run: &Run, outputs: &Outputs) -> Status {
+    for case in &run.cases {
+        if let CaseStatus::Broken(how) = &case.status {
+            Failure::told(Status::Broken, format_args!("{}: {how}", case.name)).report();
+        }
+    }
+    outputs.write(run).into_iter().fold(run.status().into(), |status: Status, failure| {
+        failure.report();
+        status.worse(failure.status)
+    })
+}
+
+const ADVICE: &str = "see 'tramontane-conformance --help' or 'tramontane-conformance COMMAND --help'";
+
+/// Reads the command line; nothing if all that was wanted is help.
+fn parse() -> Result<Option<Cli>, Failure> {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let error = match parsed {
+        Ok(cli) => return Ok(Some(cli)),
+        Err(error) => error,
+    };
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return told(error.print().and_then(|()| io::stdout().flush()), "the help").map(|()| None);
+    }
+    Err(Failure::new(Status::Usage, in_one_line(&error), ADVICE))
+}
+
+/// What came of writing to standard output. That nobody reads it any more is no trouble: whoever closed it
+/// has seen enough, and the exit status says the rest.
+fn told(outcome: io::Result<()>, what: &str) -> Result<(), Failure> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => {
+            outcome.map_err(|error| Failure::output(format_args!("{what} to standard output"), &error))
+        }
+    }
+}
+
+/// Whether a file's name stands for standard input or output.
+fn is_standard(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// What is wrong with a command line, without the hints on further lines.
+fn in_one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no command is given".to_owned();
+    }
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| {
+        !["Usage:", "For more information", "tip:"].iter().any(|start| line.starts_with(start))
+    });
+    let words: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_told_in_one_line() {
+        let wrong: [&[&str]; 6] = [
+            &[],
+            &["nonsense"],
+            &["check"],
+            &["--json"],
+            &["check", "a", "--json"],
+            &["--list", "check", "a"],
+        ];
+        for arguments in wrong {
+            let arguments = std::iter::once(&"tramontane-conformance").chain(arguments);
+            let error = Cli::try_parse_from(arguments).expect_err("wrong");
+            let line = in_one_line(&error);
+            assert!(!line.contains('\n') && !line.contains("Usage") && line.len() > 10, "{line:?}");
+        }
+    }
+}

@@ -1,2 +1,358 @@
 //! The driver: starts a system's members through its adapter, makes them do what a scenario says, and
 //! records what happens as a history. It judges nothing and knows no implementation.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `scenarios`, `plan`, `feature` | what is done: pure functions of a seed, the number of nodes and a scale |
+//! | `stage`, `steps`, `hearing` | the one interpreter of plans |
+//! | `member`, `ledger` | what it knows of members and messages |
+//! | `protocol`, `payload` | what passes between it and an adapter |
+//! | `process`, `lines`, `network`, `interrupt` | the operating system |
+//! | `folder`, `chronicle` | what it leaves behind |
+//! | `recorded`, `reach`, `outcome` | what the history shows, and how the scenario came out |
+//!
+//! Invariants:
+//! - whatever a member does or does not, a scenario ends, within a few times the deadline;
+//! - no process and no network is left, however the driver ends;
+//! - the same seed gives each member the same commands in the same order, faults included.
+
+mod chronicle;
+mod feature;
+mod folder;
+mod hearing;
+mod interrupt;
+mod ledger;
+mod lines;
+mod member;
+mod network;
+mod outcome;
+mod payload;
+mod plan;
+mod process;
+mod protocol;
+mod reach;
+mod recorded;
+mod scenarios;
+mod stage;
+mod steps;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+pub use feature::Feature;
+pub use interrupt::Interrupts;
+pub use scenarios::{SCENARIOS, Scenario};
+
+use crate::history::GroupOrder;
+use crate::report::{Case, Run};
+use folder::{Folder, ScenarioFolder};
+use network::Network;
+use outcome::Played;
+use plan::{Condition, Group, Plan, Step};
+use stage::{Ending, Introduction, Setting, Stage};
+
+/// The most nodes that a run can have.
+pub const NODES_MAX: usize = ledger::NODES_MAX;
+
+/// How often a scenario is played at most that did not reach what it is for: it is a matter of timing, which
+/// the plan does not decide.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// The folder in which an adapter is asked what it claims, where no scenario did so before.
+const ASKING: &str = "asking";
+
+/// What is to be driven, and how.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The adapter's command, as one would write it in a shell.
+    pub adapter: String,
+    /// How many nodes there are, from 1 to [`NODES_MAX`].
+    pub nodes: usize,
+    /// The names of the scenarios to run; all if there are none.
+    pub scenarios: Vec<String>,
+    /// What decides the plans.
+    pub seed: u64,
+    /// How long an answer, a delivery or an end may take.
+    pub deadline: Duration,
+    /// How many messages a sender sends where that does not matter.
+    pub messages: u64,
+    /// The folder for histories and logs.
+    pub output: PathBuf,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug)]
+pub enum Progress {
+    /// A scenario begins.
+    Scenario {
+        /// Its name.
+        name: &'static str,
+        /// How many were run before.
+        place: usize,
+        /// How many there are.
+        of: usize,
+    },
+    /// Messages were sent in it.
+    Sent {
+        /// How many.
+        done: u64,
+        /// How many there will be, unless a fault takes some away.
+        of: u64,
+        /// How many deliveries there were.
+        deliveries: u64,
+    },
+}
+
+/// Why there is no run at all.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The adapter's command cannot be taken apart.
+    #[error("the adapter's command cannot be understood: {0}")]
+    Command(String),
+    /// The adapter's command cannot be started.
+    #[error("the adapter cannot be started: {command}: {source}")]
+    Adapter {
+        /// The command.
+        command: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// No scenario has this name.
+    #[error("no scenario is called \"{0}\"")]
+    NoScenario(String),
+    /// The output folder was not made by a run.
+    #[error("{} is not empty, and no run made it", .0.display())]
+    NotOurs(PathBuf),
+    /// Another run uses the output folder.
+    #[error("{} is in use by another run", .0.display())]
+    InUse(PathBuf),
+    /// Something cannot be written, or read back.
+    #[error("cannot write {}: {source}", path.display())]
+    Output {
+        /// What.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The system refused something that it seldom does.
+    #[error("{action}: {source}")]
+    System {
+        /// What.
+        action: &'static str,
+        /// What it says.
+        source: io::Error,
+    },
+    /// The driver was asked to end, by this signal.
+    #[error("interrupted by signal {0}")]
+    Interrupted(i32),
+}
+
+impl DriveError {
+    fn output(path: &Path, source: io::Error) -> Self {
+        Self::Output { path: path.to_owned(), source }
+    }
+
+    fn system(action: &'static str, source: io::Error) -> Self {
+        Self::System { action, source }
+    }
+}
+
+/// Runs scenarios, one after the other, and judges each history. Progress is told from this thread, many
+/// times a second.
+///
+/// To be called from the program's main thread, or one that lives as long: the members die with it.
+///
+/// # Errors
+/// If nothing could be run, or the run was interrupted. What is wrong with the adapter is in the cases.
+pub fn drive(
+    options: &Options,
+    interrupts: &Interrupts,
+    progress: &dyn Fn(Progress),
+) -> Result<Run, DriveError> {
+    let adapter =
+        shell_words::split(&options.adapter).map_err(|error| DriveError::Command(error.to_string()))?;
+    if adapter.is_empty() {
+        return Err(DriveError::Command("it is empty".to_owned()));
+    }
+    let chosen = choose(&options.scenarios)?;
+    let folder = Folder::take(&options.output)?;
+    let setting = Setting {
+        adapter: &adapter,
+        nodes: options.nodes.clamp(1, NODES_MAX),
+        seed: options.seed,
+        deadline: options.deadline,
+        interrupts,
+        progress,
+    };
+    let mut driver = Driver { options, setting: &setting, folder: &folder, introduction: None };
+    let mut cases = Vec::new();
+    for (place, &scenario) in chosen.iter().enumerate() {
+        progress(Progress::Scenario { name: scenario.name, place, of: chosen.len() });
+        cases.push(driver.run(scenario)?);
+    }
+    let introduction = driver.introduction;
+    Ok(Run {
+        adapter: Some(options.adapter.clone()),
+        implementation: introduction.as_ref().map(Introduction::title),
+        features: introduction.map(|introduction| introduction.features).unwrap_or_default(),
+        cases,
+    })
+}
+
+/// The scenarios of these names, each once; all if there are none.
+fn choose(names: &[String]) -> Result<Vec<&'static Scenario>, DriveError> {
+    if names.is_empty() {
+        return Ok(SCENARIOS.iter().collect());
+    }
+    let mut chosen: Vec<&Scenario> = Vec::new();
+    for name in names {
+        let scenario = scenarios::named(name).ok_or_else(|| DriveError::NoScenario(name.clone()))?;
+        if !chosen.iter().any(|other| other.name == scenario.name) {
+            chosen.push(scenario);
+        }
+    }
+    Ok(chosen)
+}
+
+impl Introduction {
+    fn title(&self) -> String {
+        format!("{} {}", self.name, self.version).trim().to_owned()
+    }
+}
+
+/// One invocation.
+struct Driver<'d> {
+    options: &'d Options,
+    setting: &'d Setting<'d>,
+    folder: &'d Folder,
+    introduction: Option<Introduction>,
+}
+
+impl Driver<'_> {
+    fn run(&mut self, scenario: &'static Scenario) -> Result<Case, DriveError> {
+        let seed = self.setting.seed;
+        if self.setting.nodes < scenario.nodes_min {
+            let why = format!("{} nodes or more, and there are {}", scenario.nodes_min, self.setting.nodes);
+            return Ok(outcome::unsupported(scenario, seed, why));
+        }
+        if !scenario.needs.is_empty()
+            && self.introduction.is_none()
+            && let Err(ending) = self.ask()
+        {
+            return match ending {
+                Ending::Broken { what, log } => Ok(outcome::broken(scenario, seed, what, log)),
+                Ending::Unsupported(why) => Ok(outcome::unsupported(scenario, seed, why)),
+                Ending::Failed(error) => Err(error),
+            };
+        }
+        if let Some(lacking) = self.lacking(scenario) {
+            return Ok(outcome::unsupported(scenario, seed, lacking));
+        }
+        let plan = scenario.plan(seed, self.setting.nodes, self.options.messages);
+        let mut attempt = 1;
+        loop {
+            let mut case = match self.network(&plan) {
+                Ok(network) => self.play(scenario, &plan, network)?,
+                Err(why) => return Ok(outcome::unsupported(scenario, seed, why)),
+            };
+            let timing = outcome::is_matter_of_timing(&case);
+            if timing && attempt < ATTEMPTS_MAX {
+                attempt += 1;
+                continue;
+            }
+            if attempt > 1 {
+                let why = if timing {
+                    "it never reached what it is for"
+                } else {
+                    "at first it did not reach what it is for"
+                };
+                case.notes.push(format!("played {attempt} times: {why}"));
+            }
+            return Ok(case);
+        }
+    }
+
+    /// Networks of their own for all nodes, if the plan parts them; else nothing.
+    fn network(&self, plan: &Plan) -> Result<Option<Network>, String> {
+        if !plan.parts {
+            return Ok(None);
+        }
+        let network = Network::build(self.setting.nodes);
+        network.map(Some).map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
+    }
+
+    fn play(
+        &mut self,
+        scenario: &'static Scenario,
+        plan: &Plan,
+        network: Option<Network>,
+    ) -> Result<Case, DriveError> {
+        let folder = self.scenario_folder(scenario.name)?;
+        let means = network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
+        let mut notes: Vec<String> = means.into_iter().collect();
+        let began = Instant::now();
+        let title = self.introduction.as_ref().map(Introduction::title);
+        let mut stage = Stage::set(self.setting, scenario.name, title.as_deref(), plan, &folder, network)?;
+        let outcome = stage.play();
+        let leaves = std::mem::take(&mut stage.leaves);
+        notes.append(&mut stage.notes);
+        self.introduction = self.introduction.take().or(stage.introduction.take());
+        // Here everybody who still runs is killed.
+        drop(stage);
+        outcome::conclude(Played {
+            scenario,
+            seed: self.setting.seed,
+            history: folder.history(),
+            reach: &plan.reach,
+            outcome,
+            leaves,
+            notes,
+            took: began.elapsed(),
+        })
+    }
+
+    fn scenario_folder(&self, name: &str) -> Result<ScenarioFolder, DriveError> {
+        let names: Vec<String> = (0..self.setting.nodes).map(stage::node_name).collect();
+        self.folder.scenario(name, &names)
+    }
+
+    /// Starts the members once, only to hear what they claim.
+    fn ask(&mut self) -> Result<(), Ending> {
+        let everyone: Vec<usize> = (0..self.setting.nodes).collect();
+        let plan = Plan {
+            groups: vec![Group {
+                members: everyone.clone(),
+                senders: everyone.clone(),
+                order: GroupOrder::Total,
+            }],
+            steps: vec![
+                Step::Start(everyone.clone()),
+                Step::Await(Condition::Ready(everyone)),
+                Step::StopAll,
+            ],
+            reach: Vec::new(),
+            parts: false,
+        };
+        let folder = self.scenario_folder(ASKING)?;
+        let mut stage = Stage::set(self.setting, ASKING, None, &plan, &folder, None)?;
+        stage.play()?;
+        self.introduction = stage.introduction.take();
+        if self.introduction.is_none() {
+            let what = format!("no member answered init; {}", stage.notes.join("; "));
+            return Err(Ending::Broken { what, log: None });
+        }
+        Ok(())
+    }
+
+    /// What the scenario needs and the implementation does not claim.
+    fn lacking(&self, scenario: &Scenario) -> Option<String> {
+        let claimed = |feature: &&Feature| {
+            let claims = self.introduction.iter().flat_map(|introduction| &introduction.features);
+            claims.into_iter().any(|claim| claim == feature.name())
+        };
+        let lacking: Vec<&str> =
+            scenario.needs.iter().filter(|feature| !claimed(feature)).map(|feature| feature.name()).collect();
+        (!lacking.is_empty()).then(|| lacking.join(", "))
+    }
+}

@@ -33,7 +33,7 @@ pub enum Event<'a> {
         /// Who may send to it. They need not be members.
         senders: Vec<Cow<'a, str>>,
         /// What order it promises.
-        #[serde(skip_serializing_if = "GroupOrder::is_total")]
+        #[serde(skip_serializing_if = "GroupOrder::is_default")]
         order: GroupOrder,
     },
     /// A node's process began.
@@ -180,9 +180,12 @@ pub enum Event<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GroupOrder {
-    /// One order for all. The default.
+    /// One order for all, and no cycle with the orders of the other such groups. The default.
     #[default]
     Total,
+    /// One order for all its members, and nothing about other groups: so do subgroups that overlap and know nothing of
+    /// each other.
+    Group,
     /// Each sender's messages in that sender's order, and nothing between senders.
     Sender,
 }
@@ -190,8 +193,14 @@ pub enum GroupOrder {
 impl GroupOrder {
     /// Whether it is the default, which is not written.
     #[must_use]
-    pub fn is_total(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::Total
+    }
+
+    /// Whether its members have one order.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        *self != Self::Sender
     }
 }
 

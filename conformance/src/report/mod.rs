@@ -1,5 +1,38 @@
 //! Reports: what people and machines read of a run. One subject a file; none of them judges.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `case`, `status` | what a run is, and how it came out |
+//! | `text` | the report for a person at a terminal |
+//! | `json` | `results.json`, for programs |
+//! | `junit` | JUnit XML, for continuous integration |
+//! | `html`, `diagram` | one page, with pictures of what is broken |
+//! | `quotes`, `printable`, `words`, `conclude` | what they share |
+//!
+//! Invariants:
+//! - text that comes from a history, an adapter or a file name is never trusted: each form escapes it;
+//! - a report's size is bounded by the number of cases, not by the size of their histories;
+//! - a history that cannot be read a second time makes a report shorter, and never fails it.
 
 mod case;
+mod conclude;
+mod diagram;
+mod html;
+mod json;
+mod junit;
+mod printable;
+mod quotes;
+#[cfg(test)]
+mod samples;
+mod status;
+mod text;
+mod words;
 
 pub use case::{Case, CaseStatus, Run};
+pub use html::render as html;
+pub(crate) use json::Promise;
+pub use json::render as json;
+pub use junit::render as junit;
+pub use printable::{printable, shortened};
+pub use status::{RunStatus, Tally};
+pub use text::write as text;

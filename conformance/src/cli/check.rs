@@ -1,0 +1,86 @@
+//! `check`: judges histories.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::is_standard;
+use crate::check::judge;
+use crate::history::{HistoryError, Trouble};
+use crate::report::{Case, CaseStatus, Run};
+
+/// The end of the command's help.
+pub(super) const EXAMPLES: &str = "  tramontane-conformance check history.jsonl
+  tramontane-conformance check --html report.html --junit junit.xml runs/*.jsonl
+  tramontane-conformance check --json - history.jsonl
+  zcat history.jsonl.gz | tramontane-conformance check -";
+
+/// How much is read at once. Histories are long.
+const READ_BYTES: usize = 1 << 18;
+
+/// What to judge.
+#[derive(clap::Args, Debug)]
+pub(super) struct Arguments {
+    /// Histories, one JSON object a line; "-" is standard input, whose lines cannot be quoted
+    #[arg(required = true, value_name = "HISTORY")]
+    histories: Vec<PathBuf>,
+}
+
+/// Judges all of them. One that cannot be judged keeps no other from it.
+pub(super) fn check(arguments: &Arguments) -> Run {
+    let cases = arguments.histories.iter().map(|path| case(path)).collect();
+    Run { adapter: None, implementation: None, features: Vec::new(), cases }
+}
+
+fn case(path: &Path) -> Case {
+    let standard = is_standard(path);
+    let verdict = if standard { Ok(judge(io::stdin().lock())) } else { open(path).map(judge) };
+    let (status, verdict) = match verdict {
+        Ok(Ok(verdict)) => (CaseStatus::of(&verdict), Some(verdict)),
+        Ok(Err(error)) => (CaseStatus::Broken(refused(&error)), None),
+        Err(error) => (CaseStatus::Broken(unreadable(&error)), None),
+    };
+    Case {
+        name: if standard { "standard input".to_owned() } else { path.display().to_string() },
+        description: String::new(),
+        seed: None,
+        history: (!standard).then(|| path.to_owned()),
+        status,
+        verdict,
+        reached: Vec::new(),
+        notes: Vec::new(),
+        took: Duration::ZERO,
+    }
+}
+
+fn open(path: &Path) -> io::Result<impl BufRead> {
+    let file = File::open(path)?;
+    // Opening a folder succeeds, and reading it says so less clearly.
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    Ok(BufReader::with_capacity(READ_BYTES, file))
+}
+
+/// Why a file could not be opened, and what to do about it.
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
+        io::ErrorKind::IsADirectory => "this is a folder; name the histories in it".to_owned(),
+        io::ErrorKind::PermissionDenied => "it may not be read; ask for permission".to_owned(),
+        _ => format!("it cannot be opened: {error}; check the path"),
+    }
+}
+
+/// Why a history was refused, and what to do about it.
+fn refused(error: &HistoryError) -> String {
+    let advice = match error.trouble {
+        Trouble::NotJson(_) | Trouble::NotUtf8(_) | Trouble::TooLong if error.line == 1 => {
+            "is this a history? docs/history.md says what one is"
+        }
+        Trouble::Read(_) => "copy it to where it can be read",
+        _ => "correct what wrote it; docs/history.md says what a history must keep",
+    };
+    format!("{error}; {advice}")
+}

@@ -1,0 +1,168 @@
+//! How the program ends: its exit statuses, and errors as one line that says what to do next.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::io;
+
+use crate::report::RunStatus;
+
+/// The exit statuses. Their numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Status {
+    /// All musts hold.
+    Passed = RunStatus::Passed.exit_status(),
+    /// A must is broken.
+    Failed = RunStatus::Failed.exit_status(),
+    /// It cannot be said that all musts hold.
+    Inconclusive = RunStatus::Inconclusive.exit_status(),
+    /// The harness, the adapter or a history is broken.
+    Broken = RunStatus::Broken.exit_status(),
+    /// The command line is wrong.
+    Usage = 64,
+    /// SIGINT: 128 and the signal's number, as shells have it.
+    Interrupted = 130,
+    /// SIGTERM.
+    Terminated = 143,
+}
+
+impl Status {
+    /// All of them, for the help.
+    const ALL: [(Self, &'static str); 7] = [
+        (Self::Passed, "all musts hold (broken shoulds are told, and cost nothing)"),
+        (Self::Failed, "a must is broken, whatever else happened"),
+        (Self::Inconclusive, "nothing is broken, but not all could be shown to hold"),
+        (Self::Broken, "the harness, the adapter, a history or a report's file is broken"),
+        (Self::Usage, "wrong arguments"),
+        (Self::Interrupted, "interrupted (SIGINT)"),
+        (Self::Terminated, "terminated (SIGTERM)"),
+    ];
+
+    /// The number.
+    pub(super) const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The worse of two, where several things came out: a broken must is certain, so it comes before a
+    /// broken harness, which comes before what is merely open. A signal or a wrong command line ends all.
+    pub(super) fn worse(self, other: Self) -> Self {
+        let rank = |status| match status {
+            Self::Passed => 0,
+            Self::Inconclusive => 1,
+            Self::Broken => 2,
+            Self::Failed => 3,
+            Self::Usage | Self::Interrupted | Self::Terminated => 4,
+        };
+        if rank(other) > rank(self) { other } else { self }
+    }
+}
+
+impl From<RunStatus> for Status {
+    fn from(status: RunStatus) -> Self {
+        match status {
+            RunStatus::Passed => Self::Passed,
+            RunStatus::Failed => Self::Failed,
+            RunStatus::Inconclusive => Self::Inconclusive,
+            RunStatus::Broken => Self::Broken,
+        }
+    }
+}
+
+/// The end of a command's help: examples, then what the exit statuses mean.
+pub(super) fn help(examples: &str) -> String {
+    let mut text = format!("Examples:\n{examples}\n\nExit status, the worst of several histories:\n");
+    for (status, meaning) in Status::ALL {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:>3}  {meaning}", status.code());
+    }
+    text
+}
+
+/// Why a command failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) status: Status,
+    text: String,
+}
+
+impl Failure {
+    /// What is wrong, and what to do about it.
+    pub(super) fn new(status: Status, what: impl fmt::Display, advice: &str) -> Self {
+        Self::told(status, format_args!("{what}; {advice}"))
+    }
+
+    /// With a text that says what to do already.
+    pub(super) fn told(status: Status, text: impl fmt::Display) -> Self {
+        // File names and arguments are part of it, and may hold anything.
+        Self { status, text: crate::report::printable(&text.to_string(), ERROR_CHARACTERS_MAX) }
+    }
+
+    /// An end that needs no words.
+    pub(super) const fn silent(status: Status) -> Self {
+        Self { status, text: String::new() }
+    }
+
+    /// Something cannot be written.
+    pub(super) fn output(name: impl fmt::Display, error: &io::Error) -> Self {
+        use io::ErrorKind::{IsADirectory, NotFound, PermissionDenied, QuotaExceeded, StorageFull};
+        let advice = match error.kind() {
+            StorageFull | QuotaExceeded => "free some space and run it again",
+            NotFound => "make the folder first",
+            IsADirectory => "name a file",
+            PermissionDenied => "name a file that you may write",
+            _ => "name another file",
+        };
+        Self::new(Status::Broken, format_args!("cannot write {name}: {error}"), advice)
+    }
+
+    /// The text, without the program's name.
+    #[cfg(test)]
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Says it on standard error, unless it needs no words.
+    pub(super) fn report(&self) {
+        use std::io::Write as _;
+        if !self.text.is_empty() {
+            // There is nowhere else to say it.
+            let _ = writeln!(io::stderr(), "tramontane-conformance: {}", self.text);
+        }
+    }
+}
+
+/// The longest error that is shown whole.
+const ERROR_CHARACTERS_MAX: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_certain_comes_before_what_is_open() {
+        use Status::{Broken, Failed, Inconclusive, Passed};
+        for (one, other, worse) in [
+            (Passed, Inconclusive, Inconclusive),
+            (Inconclusive, Broken, Broken),
+            (Broken, Failed, Failed),
+            (Passed, Passed, Passed),
+        ] {
+            assert_eq!(one.worse(other), worse);
+            assert_eq!(other.worse(one), worse);
+        }
+    }
+
+    #[test]
+    fn help_lists_every_status() {
+        let text = help("  tramontane-conformance --list");
+        for (status, meaning) in Status::ALL {
+            assert!(text.contains(&format!("{:>3}  {meaning}", status.code())));
+        }
+    }
+
+    #[test]
+    fn whatever_a_name_holds_the_text_stays_one_line() {
+        let failure = Failure::new(Status::Broken, "cannot read a\nb\r\u{1b}[1m", "take another");
+        assert!(!failure.text().chars().any(char::is_control), "{}", failure.text());
+    }
+}

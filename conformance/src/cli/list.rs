@@ -1,0 +1,57 @@
+//! `--list`: what is checked, and what is driven.
+
+use std::io::{self, Write};
+
+use anstyle::Style;
+use serde::Serialize;
+
+use super::exit::{Failure, Status};
+use super::{run, told};
+use crate::check::CheckId;
+use crate::report::Promise;
+
+const STRONG: Style = Style::new().bold();
+const FAINT: Style = Style::new().dimmed();
+
+#[derive(Serialize)]
+struct Lists {
+    checks: Vec<Promise>,
+    scenarios: Vec<Scenario>,
+}
+
+#[derive(Serialize)]
+struct Scenario {
+    name: String,
+    sentence: String,
+}
+
+/// Prints them.
+pub(super) fn print(json: bool) -> Result<Status, Failure> {
+    let mut out = anstream::AutoStream::auto(io::stdout().lock());
+    let written = if json { as_json(&mut out) } else { as_text(&mut out) };
+    told(written.and_then(|()| out.flush()), "the lists").map(|()| Status::Passed)
+}
+
+fn as_json(out: &mut impl Write) -> io::Result<()> {
+    let scenarios = run::scenarios().into_iter().map(|(name, sentence)| Scenario { name, sentence });
+    let lists = Lists { checks: Promise::all(), scenarios: scenarios.collect() };
+    serde_json::to_writer_pretty(&mut *out, &lists)?;
+    writeln!(out)
+}
+
+fn as_text(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "Checks, in the order of reports:\n")?;
+    for id in CheckId::ALL {
+        let check = id.check();
+        writeln!(out, "{STRONG}{}{STRONG:#} ({})", check.name, check.strength)?;
+        writeln!(out, "  {}\n  {FAINT}{}{FAINT:#}", check.sentence, check.source)?;
+    }
+    let scenarios = run::scenarios();
+    if !scenarios.is_empty() {
+        writeln!(out, "\nScenarios:\n")?;
+    }
+    for (name, sentence) in scenarios {
+        writeln!(out, "{STRONG}{name}{STRONG:#}\n  {sentence}")?;
+    }
+    Ok(())
+}

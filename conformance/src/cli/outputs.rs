@@ -1,0 +1,175 @@
+//! Where reports go: files, folders, and standard output.
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::exit::{Failure, Status};
+use super::{is_standard, told};
+use crate::report::{self, CaseStatus, Run};
+
+/// The options for reports, the same for each command.
+#[derive(clap::Args, Debug)]
+pub(super) struct ReportOptions {
+    /// Write everything as JSON ("-" is standard output, as for the next two)
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write JUnit XML
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write one HTML page, with diagrams of what is broken
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print nothing but errors: the exit status says how it came out
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// A report's form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Junit,
+    Html,
+}
+
+impl Form {
+    /// The file's name where a folder was asked for.
+    const fn file_name(self) -> &'static str {
+        match self {
+            Self::Json => "results.json",
+            Self::Junit => "junit.xml",
+            Self::Html => "report.html",
+        }
+    }
+
+    fn render(self, run: &Run) -> Result<String, Failure> {
+        match self {
+            Self::Json => Ok(report::json(run)),
+            Self::Html => Ok(report::html(run)),
+            Self::Junit => report::junit(run).map_err(|error| {
+                Failure::new(
+                    Status::Broken,
+                    format_args!("cannot make the JUnit report: {error}"),
+                    "report this",
+                )
+            }),
+        }
+    }
+}
+
+/// All that is to be written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outputs {
+    files: Vec<(Form, PathBuf)>,
+    /// Whether standard output is for the report for people.
+    text: bool,
+    /// Whether nothing but errors is to be said.
+    pub(super) quiet: bool,
+}
+
+impl ReportOptions {
+    /// What to write where, with `folder` for what no file was named for.
+    pub(super) fn outputs(&self, folder: Option<&Path>) -> Result<Outputs, Failure> {
+        let wanted = [(Form::Json, &self.json), (Form::Junit, &self.junit), (Form::Html, &self.html)];
+        let file = |(form, named): (Form, &Option<PathBuf>)| {
+            let path = named.clone().or_else(|| folder.map(|folder| folder.join(form.file_name())));
+            path.map(|path| (form, path))
+        };
+        let files: Vec<(Form, PathBuf)> = wanted.into_iter().filter_map(file).collect();
+        for (index, (_, path)) in files.iter().enumerate() {
+            if files[..index].iter().any(|(_, other)| other == path) {
+                let what = format_args!("two reports would go to {}", path.display());
+                return Err(Failure::new(Status::Usage, what, "name a file for each"));
+            }
+        }
+        // What makes a history may take long: better to hear of a wrong path before it than after.
+        if folder.is_some() {
+            self.named().try_for_each(can_be_made)?;
+        }
+        let text = !self.quiet && !files.iter().any(|(_, path)| is_standard(path));
+        Ok(Outputs { files, text, quiet: self.quiet })
+    }
+}
+
+impl ReportOptions {
+    /// The files that were named.
+    fn named(&self) -> impl Iterator<Item = &Path> {
+        [&self.json, &self.junit, &self.html].into_iter().flatten().map(PathBuf::as_path)
+    }
+}
+
+/// Fails if there is no folder for a file, or a folder in its place.
+fn can_be_made(path: &Path) -> Result<(), Failure> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let wrong = if path.is_dir() {
+        io::ErrorKind::IsADirectory
+    } else if folder.is_some_and(|folder| !folder.is_dir()) {
+        io::ErrorKind::NotFound
+    } else {
+        return Ok(());
+    };
+    Err(Failure::output(path.display(), &wrong.into()))
+}
+
+impl Outputs {
+    /// Writes all of it, files first: whoever looks at the text and goes away has the files. What could not
+    /// be written is handed back.
+    pub(super) fn write(&self, run: &Run) -> Vec<Failure> {
+        let files = self.files.iter().map(|(form, path)| write_file(*form, path, run));
+        let mut failures: Vec<Failure> = files.filter_map(Result::err).collect();
+        // Where nothing could be judged, the errors have said everything.
+        if self.text && run.cases.iter().any(|case| !matches!(case.status, CaseStatus::Broken(_))) {
+            failures.extend(told(self.write_text(run), "the report").err());
+        }
+        failures
+    }
+
+    fn write_text(&self, run: &Run) -> io::Result<()> {
+        // It strips styles where there is no terminal, or none are wanted (NO_COLOR).
+        let mut out = anstream::AutoStream::auto(io::stdout().lock());
+        report::text(run, &mut out)?;
+        let paths = self.files.iter().map(|(_, path)| report::printable(&path.to_string_lossy(), 400));
+        let paths: Vec<String> = paths.collect();
+        if !paths.is_empty() {
+            writeln!(out, "written: {}", paths.join(", "))?;
+        }
+        out.flush()
+    }
+}
+
+fn write_file(form: Form, path: &Path, run: &Run) -> Result<(), Failure> {
+    let text = form.render(run)?;
+    if is_standard(path) {
+        let mut out = io::stdout().lock();
+        return told(out.write_all(text.as_bytes()).and_then(|()| out.flush()), "the report");
+    }
+    let written = File::create(path).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| Failure::output(path.display(), &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(json: Option<&str>, html: Option<&str>) -> ReportOptions {
+        let path = |text: Option<&str>| text.map(PathBuf::from);
+        ReportOptions { json: path(json), junit: None, html: path(html), quiet: false }
+    }
+
+    #[test]
+    fn a_folder_gets_what_no_file_was_named_for() {
+        let outputs = options(None, Some("x.html")).outputs(Some(Path::new("out"))).expect("fine");
+        let names: Vec<&str> = outputs.files.iter().filter_map(|(_, path)| path.to_str()).collect();
+        assert_eq!(names, ["out/results.json", "out/junit.xml", "x.html"]);
+        assert!(outputs.text);
+        assert!(options(None, None).outputs(None).expect("fine").files.is_empty());
+    }
+
+    #[test]
+    fn standard_output_is_for_one_report_only() {
+        assert!(!options(Some("-"), None).outputs(None).expect("fine").text);
+        let failure = options(Some("-"), Some("-")).outputs(None).expect_err("two reports in one");
+        assert_eq!(failure.status, Status::Usage);
+    }
+}

@@ -1,0 +1,203 @@
+//! `run`: drives an implementation through its adapter, and judges what it did.
+
+use std::cell::{Cell, RefCell};
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::builder::PossibleValuesParser;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::consts::SIGTERM;
+
+use super::exit::{Failure, Status};
+use crate::drive::{DriveError, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive};
+use crate::report::Run;
+
+/// The end of the command's help.
+pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter ./my-adapter --nodes 3
+  tramontane-conformance run --adapter 'python3 my_adapter.py' --nodes 4 --scenario kill-sender --seed 7
+  tramontane-conformance --list";
+
+/// A run that takes longer than this shows how far it is.
+const BAR_AFTER: Duration = Duration::from_secs(2);
+
+/// Between two looks of the bar.
+const BAR_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Drive an implementation through scenarios and judge what it does
+#[derive(clap::Args, Debug)]
+pub struct RunArguments {
+    /// The adapter's command, started once for each member, without a shell
+    #[arg(long, value_name = "CMD")]
+    adapter: String,
+    /// How many nodes there are
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=NODES_MAX as u64))]
+    nodes: u64,
+    /// A scenario to run; all if none is named
+    #[arg(long = "scenario", value_name = "NAME", hide_possible_values = true,
+          value_parser = PossibleValuesParser::new(SCENARIOS.iter().map(|scenario| scenario.name)))]
+    scenarios: Vec<String>,
+    /// What decides who does what, and when: the same seed gives the same commands
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How long an answer, a delivery or an end may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
+    deadline: f64,
+    /// How many messages a sender sends, where that does not matter
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(8..=100_000))]
+    messages: u64,
+    /// The folder for histories, members' logs and reports
+    #[arg(long, value_name = "FOLDER", default_value = "conformance-results")]
+    output: PathBuf,
+}
+
+impl RunArguments {
+    /// The folder for histories and reports. It exists once [`run`] returned.
+    pub(super) fn output(&self) -> &Path {
+        &self.output
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            adapter: self.adapter.clone(),
+            nodes: usize::try_from(self.nodes).unwrap_or(NODES_MAX),
+            scenarios: self.scenarios.clone(),
+            seed: self.seed,
+            deadline: Duration::from_secs_f64(self.deadline),
+            messages: self.messages,
+            output: self.output.clone(),
+        }
+    }
+}
+
+/// A time that a driver can wait.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    if (0.1..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("0.1 to 3600 seconds".to_owned()) }
+}
+
+/// The names of the scenarios, each with a sentence on what it does, and what it needs.
+pub(super) fn scenarios() -> Vec<(String, String)> {
+    let told = SCENARIOS.iter().map(|scenario| {
+        let needs = scenario.needs.iter().map(|feature| format!(", {feature}"));
+        let needs = format!("needs {} nodes{}", scenario.nodes_min, needs.collect::<String>());
+        let sentence = format!("{} ({needs}; must reach that {})", scenario.sentence, scenario.reaches);
+        (scenario.name.to_owned(), sentence)
+    });
+    told.collect()
+}
+
+/// Runs the scenarios, with progress on standard error unless it is to be quiet. A run that was interrupted
+/// fails with [`Status::Interrupted`] or [`Status::Terminated`].
+///
+/// # Errors
+/// What kept it from running at all. What happens within a scenario is in its case.
+pub fn run(arguments: &RunArguments, quiet: bool) -> Result<Run, Failure> {
+    let interrupts = Interrupts::watch().map_err(|error| {
+        Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")
+    })?;
+    let bar = Bar::new(!quiet && io::stderr().is_terminal());
+    let outcome = drive(&arguments.options(), &interrupts, &|progress| bar.show(progress));
+    bar.remove();
+    outcome.map_err(|error| failure(&error))
+}
+
+fn failure(error: &DriveError) -> Failure {
+    match error {
+        DriveError::Interrupted(SIGTERM) => Failure::silent(Status::Terminated),
+        DriveError::Interrupted(_) => Failure::silent(Status::Interrupted),
+        DriveError::Command(_) => Failure::new(Status::Usage, error, "quote it as for a shell"),
+        DriveError::NoScenario(_) => Failure::new(Status::Usage, error, "--list prints them"),
+        DriveError::Adapter { .. } => {
+            Failure::new(Status::Broken, error, "give the command of a program that is there")
+        }
+        DriveError::NotOurs(_) | DriveError::InUse(_) => {
+            Failure::new(Status::Usage, error, "name another folder with --output")
+        }
+        DriveError::Output { path, source } => Failure::output(path.display(), source),
+        DriveError::System { .. } => {
+            Failure::new(Status::Broken, error, "see what the system says, and try again")
+        }
+    }
+}
+
+/// How far the run is, on a terminal.
+struct Bar {
+    bar: ProgressBar,
+    began: Instant,
+    shown: Cell<bool>,
+    drawn: Cell<Instant>,
+    scenario: RefCell<String>,
+}
+
+impl Bar {
+    /// A bar that is not shown yet, or never.
+    fn new(wanted: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(1), ProgressDrawTarget::hidden());
+        let style = "{msg} [{bar:30}] {pos}/{len} messages {elapsed}";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        let now = Instant::now();
+        Self {
+            bar,
+            began: now,
+            shown: Cell::new(!wanted),
+            drawn: Cell::new(now),
+            scenario: RefCell::default(),
+        }
+    }
+
+    fn show(&self, progress: Progress) {
+        match progress {
+            Progress::Scenario { name, place, of } => {
+                *self.scenario.borrow_mut() = format!("{}/{of} {name}", place + 1);
+                self.bar.set_position(0);
+            }
+            Progress::Sent { .. } if self.drawn.get().elapsed() < BAR_INTERVAL => {}
+            Progress::Sent { done, of, deliveries } => {
+                self.drawn.set(Instant::now());
+                if !self.shown.get() && self.began.elapsed() > BAR_AFTER {
+                    self.shown.set(true);
+                    self.bar.set_draw_target(ProgressDrawTarget::stderr());
+                }
+                self.bar.set_length(of);
+                self.bar.set_position(done);
+                self.bar.set_message(format!("{}, {deliveries} deliveries", self.scenario.borrow()));
+                self.bar.tick();
+            }
+        }
+    }
+
+    fn remove(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_a_time_that_one_can_wait() {
+        assert_eq!(seconds("2.5"), Ok(2.5));
+        for wrong in ["", "x", "0", "-1", "NaN", "inf", "1e9"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_signal_has_its_own_status() {
+        for (signal, status) in [(2, Status::Interrupted), (SIGTERM, Status::Terminated)] {
+            assert_eq!(failure(&DriveError::Interrupted(signal)), Failure::silent(status));
+        }
+    }
+
+    #[test]
+    fn every_scenario_is_told_with_what_it_needs() {
+        let told = scenarios();
+        assert_eq!(told.len(), SCENARIOS.len());
+        let (_, kill) = told.iter().find(|(name, _)| name == "kill-sender").expect("there is one");
+        assert!(kill.contains("3 nodes, crash"), "{kill}");
+    }
+}

@@ -1,0 +1,62 @@
+//! What came out, all in all, in one sentence.
+
+use super::case::{CaseStatus, Run};
+use super::status::{RunStatus, Tally};
+use super::words::counted;
+
+/// The sentence, the same in every report.
+pub(super) fn conclude(run: &Run) -> String {
+    let cases = run.cases.len() as u64;
+    let count =
+        |wanted: fn(&CaseStatus) -> bool| run.cases.iter().filter(|case| wanted(&case.status)).count() as u64;
+    let main = match run.status() {
+        RunStatus::Failed => {
+            let musts = run.cases.iter().map(|case| Tally::of(case).broken as u64).sum();
+            let are = if musts == 1 { "is" } else { "are" };
+            let place = match cases {
+                1 => String::new(),
+                _ => format!(", in {} of {cases} cases", count(|status| *status == CaseStatus::Failed)),
+            };
+            format!("{} {are} broken{place}", counted(musts, "must"))
+        }
+        RunStatus::Broken => {
+            let broken = count(|status| matches!(status, CaseStatus::Broken(_)));
+            format!("{broken} of {} could not be judged for what is broken there", counted(cases, "case"))
+        }
+        RunStatus::Inconclusive if cases == 0 => "there was nothing to judge".to_owned(),
+        RunStatus::Inconclusive => {
+            let passed = count(|status| *status == CaseStatus::Passed);
+            format!("no must is broken, but only {passed} of {} could show it", counted(cases, "case"))
+        }
+        RunStatus::Passed => {
+            let passed = count(|status| *status == CaseStatus::Passed);
+            format!("every must that could be judged holds in {}", counted(passed, "case"))
+        }
+    };
+    format!("{main}{}{}", others(run), shoulds(run))
+}
+
+/// The cases that the status does not speak of.
+fn others(run: &Run) -> String {
+    let mut text = String::new();
+    let status = run.status();
+    for (word, spoken_of) in [("broken", RunStatus::Broken), ("inconclusive", RunStatus::Inconclusive)] {
+        let number = run.cases.iter().filter(|case| case.status.word() == word).count();
+        if number > 0 && status != spoken_of {
+            text.push_str(&format!(", {number} {word}"));
+        }
+    }
+    match run.cases.iter().filter(|case| matches!(case.status, CaseStatus::Unsupported(_))).count() {
+        0 => text,
+        number => format!("{text}, {number} unsupported"),
+    }
+}
+
+/// Broken shoulds cost nothing, so they have to be said all the louder.
+fn shoulds(run: &Run) -> String {
+    match run.cases.iter().map(|case| Tally::of(case).broken_shoulds as u64).sum() {
+        0 => String::new(),
+        1 => "; one check that is only a should is broken".to_owned(),
+        many => format!("; {many} checks that are only shoulds are broken"),
+    }
+}

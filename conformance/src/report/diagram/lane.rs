@@ -1,0 +1,100 @@
+//! Nodes as lines: solid while the node runs, dashed while it is stopped, faint where it is not there.
+
+use maud::{Markup, html};
+
+use super::super::printable::{printable, shortened};
+use super::draw::px;
+use super::pick::nodes;
+use super::scene::{NAME_CHARACTERS_MAX, Scene};
+use crate::history::{Event, FaultKind};
+
+/// How a node fares along a piece of its lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Runs,
+    Stopped,
+    Gone,
+}
+
+impl State {
+    const fn class(self) -> &'static str {
+        match self {
+            Self::Runs => "lane",
+            Self::Stopped => "lane stopped",
+            Self::Gone => "lane gone",
+        }
+    }
+}
+
+/// The names of the nodes, beside their lanes.
+pub(super) fn names(scene: &Scene<'_>) -> Markup {
+    html! {
+        @for (index, node) in scene.lanes.iter().enumerate() {
+            text.node x="4" y=(px(scene.y_of(index) + 4.0)) {
+                title { (printable(node, 200)) }
+                (shortened(node, NAME_CHARACTERS_MAX))
+            }
+        }
+    }
+}
+
+/// All lanes.
+pub(super) fn lanes(scene: &Scene<'_>) -> Markup {
+    html! {
+        @for (index, node) in scene.lanes.iter().enumerate() {
+            @let y = px(scene.y_of(index));
+            @for (from, to) in cut_off(scene, node) {
+                rect.cut-off x=(px(from)) y=(px(scene.y_of(index) - 13.0)) width=(px(to - from)) height="26" {}
+            }
+            @for (state, from, to) in pieces(scene, node) {
+                line class=(state.class()) x1=(px(from)) y1=(y) x2=(px(to)) y2=(y) {}
+            }
+        }
+    }
+}
+
+/// The pieces of a node's lane, from left to right.
+fn pieces(scene: &Scene<'_>, node: &str) -> Vec<(State, f64, f64)> {
+    let mut pieces = Vec::new();
+    let mut from = scene.left - 22.0;
+    let mut state = first_state(scene, node);
+    for column in scene.columns.iter().filter(|column| nodes(&column.event).contains(&node)) {
+        let next = match &column.event {
+            Event::Start { .. } | Event::Fault { kind: FaultKind::Continue, .. } => State::Runs,
+            Event::Fault { kind: FaultKind::Kill, .. } | Event::End { .. } => State::Gone,
+            Event::Fault { kind: FaultKind::Stop, .. } => State::Stopped,
+            _ => continue,
+        };
+        pieces.push((state, from, column.x));
+        (state, from) = (next, column.x);
+    }
+    pieces.push((state, from, scene.width - 8.0));
+    pieces
+}
+
+/// A node that is seen to start was not there before; any other ran already.
+fn first_state(scene: &Scene<'_>, node: &str) -> State {
+    let mut columns = scene.columns.iter().filter(|column| nodes(&column.event).contains(&node));
+    match columns.next().map(|column| &column.event) {
+        Some(Event::Start { .. }) => State::Gone,
+        Some(Event::Fault { kind: FaultKind::Continue, .. }) => State::Stopped,
+        _ => State::Runs,
+    }
+}
+
+/// Where a node was on the named side of a partition.
+fn cut_off(scene: &Scene<'_>, node: &str) -> Vec<(f64, f64)> {
+    let mut spans = Vec::new();
+    let mut since = None;
+    for column in scene.columns.iter().filter(|column| nodes(&column.event).contains(&node)) {
+        match &column.event {
+            Event::Fault { kind: FaultKind::Partition, .. } => since = since.or(Some(column.x)),
+            Event::Fault { kind: FaultKind::Heal, .. } => {
+                spans.extend(Some((since.take().unwrap_or(scene.left - 22.0), column.x)));
+            }
+            _ => {}
+        }
+    }
+    spans.extend(since.map(|since| (since, scene.width - 8.0)));
+    spans
+}

@@ -1,0 +1,190 @@
+//! One case: how it came out, what is broken with a picture of it, and what was said of every check.
+
+use maud::{Markup, html};
+
+use super::super::case::{Case, CaseStatus};
+use super::super::diagram::{Diagram, diagrams};
+use super::super::quotes::Quotes;
+use super::super::status::Tally;
+use super::super::words;
+use super::{TEXT_CHARACTERS_MAX, look, printable, symbol_of_status};
+use crate::check::{Check, Finding, Judgement, Outcome, Strength, Verdict, Witness};
+
+/// The longest record that is quoted whole.
+const QUOTE_CHARACTERS_MAX: usize = 1000;
+
+/// Everything about one case. What passed is folded.
+pub(super) fn case(case: &Case, index: usize) -> Markup {
+    let word = case.status.word();
+    let tells = !matches!(case.status, CaseStatus::Passed | CaseStatus::Unsupported(_))
+        || case.verdict.as_ref().is_some_and(is_anything_broken);
+    html! {
+        details.case id={ "case-" (index) } open[tells] {
+            summary {
+                span class={ "cell " (word) } { (symbol_of_status(word)) } " "
+                span.name { bdi { (shown(&case.name)) } } " "
+                span.word { (word) (tally(case)) }
+            }
+            (about(case))
+            @if let Some(verdict) = &case.verdict { (judged(case, verdict, index)) }
+        }
+    }
+}
+
+/// How many checks came out which way, in a few words.
+fn tally(case: &Case) -> String {
+    let Tally { held, broken, broken_shoulds, inconclusive, not_judged } = Tally::of(case);
+    let parts = [
+        (broken, "broken"),
+        (broken_shoulds, if broken_shoulds == 1 { "should broken" } else { "shoulds broken" }),
+        (held, "hold"),
+        (inconclusive, "inconclusive"),
+        (not_judged, "not judged"),
+    ];
+    let shown = parts.iter().filter(|(number, _)| *number > 0);
+    shown.map(|(number, word)| format!(" · {number} {word}")).collect()
+}
+
+fn is_anything_broken(verdict: &Verdict) -> bool {
+    verdict.judgements.iter().any(|judgement| matches!(judgement.outcome, Outcome::Broken { .. }))
+}
+
+fn shown(text: &str) -> String {
+    printable(text, TEXT_CHARACTERS_MAX)
+}
+
+/// What was done, and how far it went.
+fn about(case: &Case) -> Markup {
+    let facts = facts(case);
+    html! {
+        @if !case.description.is_empty() { p { (shown(&case.description)) } }
+        @if let Some(reason) = case.status.reason() { p.reason { (shown(reason)) } }
+        @if !facts.is_empty() { p.facts { (facts.join(" · ")) } }
+        @if !case.reached.is_empty() {
+            ul.reached {
+                @for (goal, reached) in &case.reached {
+                    @let word = if *reached { "passed" } else { "inconclusive" };
+                    li {
+                        span class={ "cell " (word) } { (symbol_of_status(word)) } " "
+                        @if *reached { "reached: " } @else { "not reached: " }
+                        (shown(goal))
+                    }
+                }
+            }
+        }
+        @for note in &case.notes { p.note { (shown(note)) } }
+    }
+}
+
+fn facts(case: &Case) -> Vec<String> {
+    let mut facts = Vec::new();
+    facts.extend(case.history.as_deref().map(|path| format!("history {}", shown(&path.to_string_lossy()))));
+    facts.extend(case.seed.map(|seed| format!("seed {seed}")));
+    facts.extend((!case.took.is_zero()).then(|| format!("ran for {}", words::time(case.took))));
+    facts.extend(case.verdict.as_ref().map(super::super::text::effort));
+    facts
+}
+
+fn judged(case: &Case, verdict: &Verdict, index: usize) -> Markup {
+    let quotes = Quotes::of(case.history.as_deref(), Some(verdict));
+    let diagrams = diagrams(case.history.as_deref(), verdict, &quotes);
+    html! {
+        @if let Some(cut) = &verdict.cut { p.note { "The history is cut: " (shown(&cut.to_string())) } }
+        @for (event, line, times) in &verdict.unknown {
+            p.note {
+                "Passed over: " (words::counted(*times, "record")) " of the unknown kind "
+                code { (printable(event, 60)) } ", the first in line " (line) "."
+            }
+        }
+        @for judgement in &verdict.judgements {
+            @if let Outcome::Broken { times, finding } = &judgement.outcome {
+                @let diagram = diagrams.iter().find(|diagram| diagram.check == judgement.check);
+                (broken(judgement.check.check(), *times, finding, &quotes, diagram, index))
+            }
+        }
+        details.all {
+            summary { "All checks" }
+            table.checks {
+                tbody { @for judgement in &verdict.judgements { (line(judgement, index)) } }
+            }
+        }
+    }
+}
+
+/// A broken check: what was promised, what happened, its picture, and its witnesses.
+fn broken(
+    check: &Check,
+    times: u64,
+    finding: &Finding,
+    quotes: &Quotes,
+    diagram: Option<&Diagram>,
+    index: usize,
+) -> Markup {
+    let class = if check.strength == Strength::Must { "failed" } else { "should" };
+    let symbol = if check.strength == Strength::Must { "✗" } else { "!" };
+    html! {
+        article class={ "finding " (class) } id={ "case-" (index) "-" (check.name) } {
+            h3 {
+                span class={ "cell " (class) } { (symbol) } " " (check.name) " "
+                span.strength { (check.strength) }
+                span.times { " · broken " (words::times(times)) }
+            }
+            p.what { bdi { (shown(&finding.what)) } }
+            p.promise { "Promised: " (check.sentence) " " cite { (check.source) } }
+            @if let Some(diagram) = diagram { (picture(diagram)) }
+            @else { p.note { "The history could not be read a second time: there is no picture." } }
+            ol.witness { @for witness in &finding.witness { (witnessed(witness, quotes)) } }
+        }
+    }
+}
+
+fn picture(diagram: &Diagram) -> Markup {
+    html! {
+        figure {
+            div.scroll tabindex="0" role="region" aria-label="space-time diagram" { (diagram.picture) }
+            figcaption {
+                "Nodes are lines, time goes from left to right, not to scale. "
+                b { "◆" } " multicast, " b { "●" } " delivered; numbered marks are the records below, the "
+                span.culprit-word { "red" } " one is the culprit; grey ones are what its node did just before and after."
+                @if diagram.nodes_left_out > 0 {
+                    " " (words::counted(diagram.nodes_left_out as u64, "node")) " had no room."
+                }
+            }
+        }
+    }
+}
+
+fn witnessed(witness: &Witness, quotes: &Quotes) -> Markup {
+    html! {
+        li.culprit[witness.culprit] {
+            span.where { "line " (witness.line) } " " (witness.role)
+            @if witness.culprit { " " span.culprit-word { "culprit" } }
+            @if let Some(quote) = quotes.line(witness.line) {
+                code.record { (printable(quote, QUOTE_CHARACTERS_MAX)) }
+            }
+        }
+    }
+}
+
+/// A check in the list of all.
+fn line(judgement: &Judgement, index: usize) -> Markup {
+    let check = judgement.check.check();
+    let look = look(&judgement.outcome, check.strength);
+    // A broken one has a section of its own, which links lead to.
+    let broken = matches!(judgement.outcome, Outcome::Broken { .. });
+    let id = (!broken).then(|| format!("case-{index}-{}", check.name));
+    let more = match &judgement.outcome {
+        Outcome::Held { judged } => format!("holds in {}", words::counted(*judged, "place")),
+        Outcome::Broken { finding, .. } => shown(&finding.what),
+        Outcome::Inconclusive(why) => format!("inconclusive: {}", shown(why)),
+        Outcome::NotJudged(why) => format!("not judged: {}", shown(why)),
+    };
+    html! {
+        tr id=[id] {
+            td { span class={ "cell " (look.class) } title=(look.word) { (look.symbol) } }
+            th scope="row" title=(check.sentence) { (check.name) }
+            td { (check.strength) }
+            td { (more) }
+        }
+    }
+}

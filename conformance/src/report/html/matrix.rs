@@ -1,0 +1,93 @@
+//! The overview: a row for each case, a column for each check.
+
+use maud::{Markup, html};
+
+use super::super::case::{Case, Run};
+use super::super::printable::shortened;
+use super::{look, symbol_of_status};
+use crate::check::{CheckId, Judgement, Strength};
+
+/// The longest case name that is shown whole.
+const NAME_CHARACTERS_MAX: usize = 46;
+
+/// Draws it.
+pub(super) fn matrix(run: &Run) -> Markup {
+    html! {
+        section.overview {
+            h2 { "Overview" }
+            div.scroll tabindex="0" role="region" aria-label="overview: cases by checks" {
+                table.matrix {
+                    thead {
+                        tr {
+                            th scope="col" { "case" }
+                            th scope="col" { span.slanted { "result" } }
+                            @for check in CheckId::ALL.iter().map(|id| id.check()) {
+                                th scope="col" title=(check.sentence) {
+                                    span class={ "slanted" @if check.strength == Strength::Should { " optional" } } {
+                                        (check.name)
+                                    }
+                                }
+                            }
+                        }
+                    }
+                    tbody {
+                        @for (index, case) in run.cases.iter().enumerate() { (row(case, index)) }
+                    }
+                }
+            }
+            (legend())
+        }
+    }
+}
+
+fn row(case: &Case, index: usize) -> Markup {
+    let word = case.status.word();
+    html! {
+        tr {
+            th scope="row" {
+                a href={ "#case-" (index) } title=(super::printable(&case.name, 200)) {
+                    (shortened(&case.name, NAME_CHARACTERS_MAX))
+                }
+            }
+            td.result { span class={ "cell " (word) } title=(word) { (symbol_of_status(word)) } }
+            @for id in CheckId::ALL {
+                td { (cell(case, index, *id)) }
+            }
+        }
+    }
+}
+
+fn cell(case: &Case, index: usize, id: CheckId) -> Markup {
+    let judgements = case.verdict.iter().flat_map(|verdict| &verdict.judgements);
+    let Some(Judgement { outcome, .. }) = judgements.into_iter().find(|judgement| judgement.check == id)
+    else {
+        return html! { span.cell.absent title={ (id) ": no history" } {} };
+    };
+    let look = look(outcome, id.check().strength);
+    let title = format!("{}: {id} {}", shortened(&case.name, NAME_CHARACTERS_MAX), look.word);
+    html! {
+        a class={ "cell " (look.class) } href={ "#case-" (index) "-" (id) } title=(title) aria-label=(title) {
+            (look.symbol)
+        }
+    }
+}
+
+fn legend() -> Markup {
+    const ENTRIES: [(&str, &str, &str); 7] = [
+        ("passed", "✓", "holds"),
+        ("failed", "✗", "a must is broken"),
+        ("should", "!", "a should is broken"),
+        ("inconclusive", "?", "inconclusive"),
+        ("not-judged", "·", "not judged"),
+        ("unsupported", "–", "unsupported"),
+        ("broken", "⚠", "harness, adapter or history broken"),
+    ];
+    html! {
+        p.legend {
+            @for (class, symbol, text) in ENTRIES {
+                span { span class={ "cell " (class) } { (symbol) } " " (text) }
+            }
+            span { "checks in " i { "italics" } " are shoulds" }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! One HTML page that says everything, needs nothing but itself, and runs no script.
+//!
+//! Whatever comes from a history, an adapter or a file name is untrusted: it goes through the templates,
+//! which escape it, and the page forbids scripts and resources of any kind.
+
+mod case;
+mod matrix;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::case::Run;
+use super::conclude::conclude;
+use super::printable::printable;
+use crate::check::{CheckId, Outcome, Strength};
+
+/// The longest text of unknown origin that is shown whole.
+const TEXT_CHARACTERS_MAX: usize = 600;
+
+const STYLE: &str = include_str!("style.css");
+
+/// Nothing but the page's own style is allowed to take effect.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
+
+/// The page.
+#[must_use]
+pub fn render(run: &Run) -> String {
+    let title = run.implementation.as_deref().map_or_else(
+        || "Conformance of histories".to_owned(),
+        |name| format!("Conformance of {}", printable(name, 80)),
+    );
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                title { (title) ": " (run.status()) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (header(run, &title))
+                main {
+                    (matrix::matrix(run))
+                    @for (index, case) in run.cases.iter().enumerate() { (case::case(case, index)) }
+                    (promises())
+                }
+                footer { "tramontane-conformance " (env!("CARGO_PKG_VERSION")) }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn header(run: &Run, title: &str) -> Markup {
+    let status = run.status();
+    html! {
+        header {
+            h1 { (title) }
+            p class={ "banner " (status.word()) } {
+                strong { (symbol_of_status(status.word())) " " (status.word()) }
+                span { (capitalised(&conclude(run))) "." }
+            }
+            @if let Some(adapter) = &run.adapter {
+                p.facts { "Adapter: " code { (printable(adapter, TEXT_CHARACTERS_MAX)) } }
+            }
+            @if !run.features.is_empty() {
+                p.facts { "Claims: " (printable(&run.features.join(", "), TEXT_CHARACTERS_MAX)) }
+            }
+        }
+    }
+}
+
+/// What each check promises.
+fn promises() -> Markup {
+    html! {
+        details.promises {
+            summary { "What the checks promise" }
+            dl {
+                @for check in CheckId::ALL.iter().map(|id| id.check()) {
+                    dt id={ "check-" (check.name) } { (check.name) " " span.strength { (check.strength) } }
+                    dd { (check.sentence) " " cite { (check.source) } }
+                }
+            }
+        }
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+/// How something looks: the word that names its colour, a symbol for those who see no colours, and what it
+/// is called.
+struct Look {
+    class: &'static str,
+    symbol: &'static str,
+    word: &'static str,
+}
+
+/// How what came out of a check looks.
+fn look(outcome: &Outcome, strength: Strength) -> Look {
+    let (class, symbol, word) = match (outcome, strength) {
+        (Outcome::Held { .. }, _) => ("passed", "✓", "holds"),
+        (Outcome::Broken { .. }, Strength::Must) => ("failed", "✗", "broken"),
+        (Outcome::Broken { .. }, Strength::Should) => ("should", "!", "broken, but only a should"),
+        (Outcome::Inconclusive(_), _) => ("inconclusive", "?", "inconclusive"),
+        (Outcome::NotJudged(_), _) => ("not-judged", "·", "not judged"),
+    };
+    Look { class, symbol, word }
+}
+
+/// A symbol for a status's word.
+fn symbol_of_status(word: &str) -> &'static str {
+    match word {
+        "passed" => "✓",
+        "failed" => "✗",
+        "inconclusive" => "?",
+        "unsupported" => "–",
+        _ => "⚠",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{case, everything, fixture, run, verdict};
+    use super::*;
+
+    /// Elements that HTML ends by itself.
+    const VOID: [&str; 2] = ["meta", "!DOCTYPE"];
+
+    /// The tags of a page, without what is in them.
+    fn tags(page: &str) -> Vec<&str> {
+        let parts = page.split('<').skip(1).map(|part| part.split('>').next().unwrap_or(part));
+        parts.map(|tag| tag.split([' ', '\n']).next().unwrap_or(tag)).collect()
+    }
+
+    #[test]
+    fn every_element_ends_where_it_should() {
+        let page = render(&everything());
+        let mut open = Vec::new();
+        for tag in tags(&page) {
+            match tag.strip_prefix('/') {
+                Some(name) => assert_eq!(open.pop(), Some(name)),
+                None if VOID.contains(&tag) => {}
+                None => open.push(tag),
+            }
+        }
+        assert!(open.is_empty(), "{open:?}");
+    }
+
+    #[test]
+    fn nothing_from_outside_becomes_part_of_the_page() {
+        let page = render(&everything());
+        assert!(page.contains("&lt;script&gt;alert(1)"), "the text itself is shown");
+        assert!(!tags(&page).iter().any(|tag| tag.eq_ignore_ascii_case("script")));
+        assert!(!page.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'));
+    }
+
+    #[test]
+    fn the_page_needs_nothing_but_itself() {
+        let page = render(&everything());
+        for foreign in ["http://", "https://", " src=", "<link", "@import", "url(", " onload=", " onerror="] {
+            let attributes = page.split('<').filter_map(|part| part.split('>').next());
+            assert!(!attributes.into_iter().any(|tag| tag.contains(foreign)), "{foreign}");
+        }
+        assert!(page.contains("prefers-color-scheme: dark") && page.contains("width=device-width"));
+    }
+
+    #[test]
+    fn the_overview_has_a_cell_for_each_case_and_check_that_leads_somewhere() {
+        let cases = (0..12)
+            .map(|index| case(&format!("case-{index}"), Some(fixture("good/suspended")), verdict(&[])));
+        let page = render(&run(cases.collect()));
+        for index in 0..12 {
+            for id in CheckId::ALL {
+                let place = format!("case-{index}-{id}\"");
+                assert_eq!(page.matches(&format!("href=\"#{place}")).count(), 1, "{place}");
+                assert_eq!(page.matches(&format!("id=\"{place}")).count(), 1, "{place}");
+            }
+        }
+        assert!(page.contains("Every must that could be judged holds in 12 cases."));
+    }
+
+    #[test]
+    fn what_is_broken_has_a_section_with_a_picture_and_its_witnesses() {
+        let page = render(&everything());
+        let section = page.split("id=\"case-1-total-order\"").nth(1).expect("a section");
+        let section = section.split("</article>").next().expect("its end");
+        assert!(section.contains("<svg") && section.contains("culprit: what this line shows"), "{section}");
+        assert_eq!(section.matches("class=\"record\"").count(), 4);
+    }
+}

@@ -1,0 +1,331 @@
+//! `results.json`: everything that a run showed, for programs.
+//!
+//! `docs/results.md` beside this crate is its definition. Names are stable: a field may be added, and
+//! whatever else changes raises [`SCHEMA`].
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::case::{Case, Run};
+use super::quotes::Quotes;
+use super::status::Tally;
+use crate::check::{Check, CheckId, Judgement, Outcome, Verdict, Witness};
+
+/// The version of the form.
+const SCHEMA: u32 = 1;
+
+/// The longest record that is copied whole.
+const RECORD_CHARACTERS_MAX: usize = 4096;
+
+/// The text, with a line feed at its end.
+#[must_use]
+pub fn render(run: &Run) -> String {
+    // Only maps with keys that are no strings cannot be written, and there are none.
+    let mut text = serde_json::to_string_pretty(&Results::of(run)).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    schema: u32,
+    program: Program,
+    status: &'static str,
+    exit_status: u8,
+    adapter: Option<&'a str>,
+    implementation: Option<&'a str>,
+    features: &'a [String],
+    checks: Vec<Promise>,
+    cases: Vec<CaseResult<'a>>,
+}
+
+#[derive(Serialize)]
+struct Program {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// A check as such: what `--list --json` prints too.
+#[derive(Serialize)]
+pub(crate) struct Promise {
+    name: &'static str,
+    strength: String,
+    sentence: &'static str,
+    source: &'static str,
+}
+
+impl Promise {
+    /// All of them, in the order of reports.
+    pub(crate) fn all() -> Vec<Self> {
+        CheckId::ALL.iter().map(|id| Self::of(id.check())).collect()
+    }
+
+    fn of(check: &Check) -> Self {
+        let Check { name, sentence, source, strength, .. } = *check;
+        Self { name, strength: strength.to_string(), sentence, source }
+    }
+}
+
+#[derive(Serialize)]
+struct CaseResult<'a> {
+    name: &'a str,
+    description: &'a str,
+    seed: Option<u64>,
+    history: Option<Cow<'a, str>>,
+    status: &'static str,
+    reason: Option<&'a str>,
+    took_us: u64,
+    reached: Vec<Goal<'a>>,
+    notes: &'a [String],
+    counts: Counts,
+    judging: Option<Judging<'a>>,
+    checks: Vec<CheckResult<'a>>,
+}
+
+#[derive(Serialize)]
+struct Goal<'a> {
+    goal: &'a str,
+    reached: bool,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    held: usize,
+    broken_musts: usize,
+    broken_shoulds: usize,
+    inconclusive: usize,
+    not_judged: usize,
+}
+
+#[derive(Serialize)]
+struct Judging<'a> {
+    events: u64,
+    took_us: u64,
+    memory_bytes_max: Option<u64>,
+    unknown: Vec<UnknownEvent<'a>>,
+    cut: Option<Cut>,
+}
+
+#[derive(Serialize)]
+struct UnknownEvent<'a> {
+    event: &'a str,
+    first_line: u64,
+    times: u64,
+}
+
+#[derive(Serialize)]
+struct Cut {
+    line: u64,
+    what: String,
+}
+
+#[derive(Serialize)]
+struct CheckResult<'a> {
+    name: &'static str,
+    strength: String,
+    outcome: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    what: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    witness: Option<Vec<WitnessResult>>,
+}
+
+#[derive(Serialize)]
+struct WitnessResult {
+    line: u64,
+    role: &'static str,
+    culprit: bool,
+    record: Option<String>,
+}
+
+impl<'a> Results<'a> {
+    fn of(run: &'a Run) -> Self {
+        Self {
+            schema: SCHEMA,
+            program: Program { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") },
+            status: run.status().word(),
+            exit_status: run.status().exit_status(),
+            adapter: run.adapter.as_deref(),
+            implementation: run.implementation.as_deref(),
+            features: &run.features,
+            checks: Promise::all(),
+            cases: run.cases.iter().map(CaseResult::of).collect(),
+        }
+    }
+}
+
+impl<'a> CaseResult<'a> {
+    fn of(case: &'a Case) -> Self {
+        let quotes = Quotes::of(case.history.as_deref(), case.verdict.as_ref());
+        let judgements = case.verdict.iter().flat_map(|verdict| &verdict.judgements);
+        Self {
+            name: &case.name,
+            description: &case.description,
+            seed: case.seed,
+            history: case.history.as_deref().map(std::path::Path::to_string_lossy),
+            status: case.status.word(),
+            reason: case.status.reason(),
+            took_us: microseconds(case.took),
+            reached: case.reached.iter().map(|(goal, reached)| Goal { goal, reached: *reached }).collect(),
+            notes: &case.notes,
+            counts: Counts::of(case),
+            judging: case.verdict.as_ref().map(Judging::of),
+            checks: judgements.map(|judgement| CheckResult::of(judgement, &quotes)).collect(),
+        }
+    }
+}
+
+impl Counts {
+    fn of(case: &Case) -> Self {
+        let Tally { held, broken, broken_shoulds, inconclusive, not_judged } = Tally::of(case);
+        Self { held, broken_musts: broken, broken_shoulds, inconclusive, not_judged }
+    }
+}
+
+impl<'a> Judging<'a> {
+    fn of(verdict: &'a Verdict) -> Self {
+        let unknown = verdict.unknown.iter().map(|(event, first_line, times)| UnknownEvent {
+            event,
+            first_line: *first_line,
+            times: *times,
+        });
+        Self {
+            events: verdict.events,
+            took_us: microseconds(verdict.took),
+            memory_bytes_max: verdict.memory_bytes_max,
+            unknown: unknown.collect(),
+            cut: verdict.cut.as_ref().map(|cut| Cut { line: cut.line, what: cut.trouble.to_string() }),
+        }
+    }
+}
+
+impl<'a> CheckResult<'a> {
+    fn of(judgement: &'a Judgement, quotes: &Quotes) -> Self {
+        let check = judgement.check.check();
+        let mut result = Self {
+            name: check.name,
+            strength: check.strength.to_string(),
+            outcome: outcome_word(&judgement.outcome),
+            judged: None,
+            reason: None,
+            times: None,
+            what: None,
+            witness: None,
+        };
+        match &judgement.outcome {
+            Outcome::Held { judged } => result.judged = Some(*judged),
+            Outcome::Inconclusive(why) | Outcome::NotJudged(why) => result.reason = Some(why),
+            Outcome::Broken { times, finding } => {
+                result.times = Some(*times);
+                result.what = Some(&finding.what);
+                let witness = finding.witness.iter();
+                result.witness = Some(witness.map(|one| WitnessResult::of(one, quotes)).collect());
+            }
+        }
+        result
+    }
+}
+
+impl WitnessResult {
+    fn of(witness: &Witness, quotes: &Quotes) -> Self {
+        let Witness { line, role, culprit } = *witness;
+        let record = quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect());
+        Self { line, role, culprit, record }
+    }
+}
+
+/// The word for what came out of a check. Stable.
+pub(super) const fn outcome_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Held { .. } => "held",
+        Outcome::Broken { .. } => "broken",
+        Outcome::Inconclusive(_) => "inconclusive",
+        Outcome::NotJudged(_) => "not-judged",
+    }
+}
+
+fn microseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{HOSTILE, everything};
+    use super::*;
+    use serde_json::Value;
+
+    fn results() -> Value {
+        serde_json::from_str(&render(&everything())).expect("it is JSON")
+    }
+
+    /// All names of fields in it.
+    fn names(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| names(item, found)),
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| {
+                found.push(name.clone());
+                names(value, found);
+            }),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn each_field_is_in_its_definition() {
+        let definition = include_str!("../../docs/results.md");
+        let tables: Vec<&str> = definition.split("```").step_by(2).collect();
+        let mut found = Vec::new();
+        names(&results(), &mut found);
+        for name in found {
+            assert!(tables.iter().any(|text| text.contains(&format!("`{name}`"))), "{name} is not explained");
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_definition_has_exactly_these_fields() {
+        let definition = include_str!("../../docs/results.md");
+        let example = definition.split("```json").nth(1).and_then(|rest| rest.split("```").next());
+        let example: Value = serde_json::from_str(example.expect("an example")).expect("it is JSON");
+        let sorted = |value: &Value| {
+            let mut found = Vec::new();
+            names(value, &mut found);
+            found.sort();
+            found.dedup();
+            found
+        };
+        assert_eq!(sorted(&example), sorted(&results()));
+    }
+
+    #[test]
+    fn everything_that_a_run_holds_is_there() {
+        let results = results();
+        assert_eq!(results["schema"], 1);
+        assert_eq!((&results["status"], &results["exit_status"]), (&"failed".into(), &1.into()));
+        assert_eq!(results["adapter"], HOSTILE);
+        let cases = results["cases"].as_array().expect("a list");
+        let words: Vec<&str> = cases.iter().filter_map(|case| case["status"].as_str()).collect();
+        assert_eq!(words, ["passed", "failed", "inconclusive", "unsupported", "broken"]);
+        assert_eq!(cases[2]["reason"], HOSTILE);
+        assert!(cases[2]["judging"].is_null());
+        assert_eq!(cases[1]["judging"]["cut"]["line"], 2015);
+        assert_eq!(cases[1]["judging"]["unknown"][0]["times"], 3);
+        assert_eq!(cases[1]["reached"][1]["reached"], false);
+        assert_eq!(cases[1]["counts"]["broken_shoulds"], 1);
+
+        let checks = cases[1]["checks"].as_array().expect("a list");
+        assert_eq!(checks.len(), CheckId::ALL.len());
+        let broken = checks.iter().find(|check| check["name"] == "total-order").expect("it is judged");
+        assert_eq!((&broken["outcome"], &broken["times"]), (&"broken".into(), &3.into()));
+        let witness = &broken["witness"][3];
+        assert_eq!((&witness["line"], &witness["culprit"]), (&9.into(), &true.into()));
+        assert!(witness["record"].as_str().is_some_and(|record| record.contains("\"t_ns\":80")), "{witness}");
+    }
+}

@@ -1,0 +1,180 @@
+//! JUnit XML, for continuous integration.
+//!
+//! One suite for each case, with one test for each check, and a test `reached` for the case as a whole: its
+//! error says why a case without a broken check still did not pass. So the file has a failure or an error
+//! if any case failed, is broken or is inconclusive. A broken should is skipped with its finding, as it
+//! costs nothing.
+
+use std::time::Duration;
+
+use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+
+use super::case::{Case, CaseStatus, Run};
+use super::printable::printable;
+use super::quotes::Quotes;
+use super::words;
+use crate::check::{Check, Finding, Judgement, Outcome, Strength};
+
+/// The name of the test that stands for a case as a whole.
+const WHOLE: &str = "reached";
+
+/// The longest text of unknown origin that is shown whole.
+const TEXT_CHARACTERS_MAX: usize = 2000;
+
+/// The text.
+///
+/// # Errors
+/// What the writer of XML says; none is known.
+pub fn render(run: &Run) -> Result<String, SerializeError> {
+    let mut report = Report::new(shown(run.implementation.as_deref().unwrap_or("histories")));
+    report.set_time(run.cases.iter().map(whole_time).sum());
+    report.add_test_suites(run.cases.iter().map(suite));
+    report.to_string()
+}
+
+fn whole_time(case: &Case) -> Duration {
+    case.took + case.verdict.as_ref().map(|verdict| verdict.took).unwrap_or_default()
+}
+
+fn suite(case: &Case) -> TestSuite {
+    let mut suite = TestSuite::new(shown(&case.name));
+    suite.set_time(whole_time(case));
+    let seed = case.seed.map(|seed| Property::new("seed", seed.to_string()));
+    let history =
+        case.history.as_deref().map(|path| Property::new("history", shown(&path.to_string_lossy())));
+    suite.add_properties(seed.into_iter().chain(history));
+    if !case.notes.is_empty() {
+        suite.set_system_out(case.notes.iter().map(|note| shown(note)).collect::<Vec<_>>().join("\n"));
+    }
+    suite.add_test_case(test(case, WHOLE, whole(case)));
+    let quotes = Quotes::of(case.history.as_deref(), case.verdict.as_ref());
+    for judgement in case.verdict.iter().flat_map(|verdict| &verdict.judgements) {
+        suite.add_test_case(test(case, judgement.check.check().name, checked(judgement, &quotes)));
+    }
+    suite
+}
+
+fn test(case: &Case, name: &str, status: TestCaseStatus) -> TestCase {
+    let mut test = TestCase::new(name, status);
+    test.set_classname(shown(&case.name));
+    if name == WHOLE {
+        test.set_time(whole_time(case));
+    }
+    test
+}
+
+fn whole(case: &Case) -> TestCaseStatus {
+    match &case.status {
+        // Where a must is broken, its own test fails.
+        CaseStatus::Passed | CaseStatus::Failed => TestCaseStatus::success(),
+        CaseStatus::Unsupported(what) => skipped(format!("unsupported: {}", shown(what))),
+        CaseStatus::Inconclusive(why) => error("inconclusive", why, case),
+        CaseStatus::Broken(how) => error("broken", how, case),
+    }
+}
+
+fn error(kind: &str, why: &str, case: &Case) -> TestCaseStatus {
+    let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+    let missed = case.reached.iter().filter(|(_, reached)| !reached);
+    let missed: Vec<String> = missed.map(|(goal, _)| format!("not reached: {}", shown(goal))).collect();
+    status.set_type(kind).set_message(shown(why)).set_description(missed.join("\n"));
+    status
+}
+
+fn checked(judgement: &Judgement, quotes: &Quotes) -> TestCaseStatus {
+    let check = judgement.check.check();
+    match &judgement.outcome {
+        Outcome::Held { .. } => TestCaseStatus::success(),
+        Outcome::Inconclusive(why) => skipped(format!("inconclusive: {}", shown(why))),
+        Outcome::NotJudged(why) => skipped(format!("not judged: {}", shown(why))),
+        Outcome::Broken { times, finding } => {
+            let text = told(check, *times, finding, quotes);
+            let what = shown(&finding.what);
+            if check.strength == Strength::Should {
+                let mut status = skipped(format!("broken, but only a should: {what}"));
+                status.set_description(text);
+                return status;
+            }
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+            status.set_type(check.name).set_message(what).set_description(text);
+            status
+        }
+    }
+}
+
+fn skipped(why: String) -> TestCaseStatus {
+    let mut status = TestCaseStatus::skipped();
+    status.set_message(why);
+    status
+}
+
+/// What was promised, what happened, and the records that show it.
+fn told(check: &Check, times: u64, finding: &Finding, quotes: &Quotes) -> String {
+    let mut lines = vec![
+        format!("promised: {} [{}]", check.sentence, check.source),
+        format!("happened: {}", shown(&finding.what)),
+        format!("broken {}", words::times(times)),
+    ];
+    for witness in &finding.witness {
+        let culprit = if witness.culprit { " (culprit)" } else { "" };
+        lines.push(format!("line {}: {}{culprit}", witness.line, witness.role));
+        lines.extend(quotes.line(witness.line).map(|quote| format!("  {}", shown(quote))));
+    }
+    lines.join("\n")
+}
+
+fn shown(text: &str) -> String {
+    printable(text, TEXT_CHARACTERS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{case, everything, run, verdict};
+    use super::*;
+    use crate::check::CheckId;
+
+    fn parsed(run: &Run) -> Report {
+        Report::deserialize_from_str(&render(run).expect("it can be written")).expect("it can be read")
+    }
+
+    fn status<'a>(report: &'a Report, case: &str, test: &str) -> &'a TestCaseStatus {
+        let suites = report.test_suites.iter().filter(|suite| suite.name.as_str() == case);
+        let mut tests = suites.flat_map(|suite| &suite.test_cases);
+        &tests.find(|one| one.name.as_str() == test).expect("the test is there").status
+    }
+
+    fn is_kind(status: &TestCaseStatus, wanted: NonSuccessKind) -> bool {
+        matches!(status, TestCaseStatus::NonSuccess { kind, .. } if *kind == wanted)
+    }
+
+    #[test]
+    fn what_is_written_can_be_read_and_says_the_same() {
+        let report = parsed(&everything());
+        let of = |test| status(&report, "failed-case", test);
+        assert!(matches!(of("integrity-once"), TestCaseStatus::Success { .. }));
+        assert!(matches!(of("durable-kept"), TestCaseStatus::Skipped { .. }));
+        assert!(matches!(of("view-majority"), TestCaseStatus::Skipped { .. }));
+        assert!(is_kind(of("total-order"), NonSuccessKind::Failure));
+        let TestCaseStatus::NonSuccess { ty, description: Some(text), .. } = of("total-order") else {
+            panic!("it has a text");
+        };
+        assert_eq!(ty.as_ref().map(quick_junit::XmlString::as_str), Some("total-order"));
+        for part in ["promised: Two members", "line 9: what this line shows (culprit)", "\"t_ns\":80"] {
+            assert!(text.as_str().contains(part), "{part}: {}", text.as_str());
+        }
+        assert!(is_kind(status(&report, "open-case", WHOLE), NonSuccessKind::Error));
+        assert!(matches!(status(&report, "unsupported-case", WHOLE), TestCaseStatus::Skipped { .. }));
+        let classes = report.test_suites.iter().flat_map(|suite| {
+            suite.test_cases.iter().map(|test| (test.classname.clone(), suite.name.clone()))
+        });
+        assert!(classes.into_iter().all(|(class, suite)| class == Some(suite)));
+    }
+
+    #[test]
+    fn it_fails_if_the_run_does() {
+        let report = parsed(&everything());
+        assert!(report.failures == 1 && report.errors == 2, "{} {}", report.failures, report.errors);
+        let report = parsed(&run(vec![case("fine", None, verdict(&[]))]));
+        assert_eq!((report.failures, report.errors, report.tests), (0, 0, CheckId::ALL.len() + 1));
+    }
+}

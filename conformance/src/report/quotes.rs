@@ -1,0 +1,114 @@
+//! The lines of a history that a report quotes.
+//!
+//! The judge names lines by number only, so that judging a history of any size holds no text. A report reads
+//! the file once more. The file may have changed meanwhile, or be a pipe that cannot be read twice: then
+//! there is nothing to quote, and the report says less; it never fails for that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read as _};
+use std::path::Path;
+
+use crate::check::{Finding, Outcome, Verdict};
+use crate::history::LINE_BYTES_MAX;
+
+/// The lines that were asked for and are there, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Quotes(BTreeMap<u64, String>);
+
+impl Quotes {
+    /// Reads the lines that the findings of a verdict name.
+    pub(super) fn of(history: Option<&Path>, verdict: Option<&Verdict>) -> Self {
+        let wanted: BTreeSet<u64> = verdict.into_iter().flat_map(findings).flat_map(lines_of).collect();
+        let Some(last) = wanted.last().copied() else {
+            return Self::default();
+        };
+        let mut quotes = BTreeMap::new();
+        if let Some(mut lines) = history.and_then(Lines::open) {
+            while let Some((number, text)) = lines.next_line() {
+                if wanted.contains(&number) {
+                    quotes.insert(number, text.to_owned());
+                }
+                if number >= last {
+                    break;
+                }
+            }
+        }
+        Self(quotes)
+    }
+
+    /// A line, without its line feed.
+    pub(super) fn line(&self, number: u64) -> Option<&str> {
+        self.0.get(&number).map(String::as_str)
+    }
+}
+
+/// What is broken, in the order of the checks.
+pub(super) fn findings(verdict: &Verdict) -> impl Iterator<Item = &Finding> {
+    verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
+        Outcome::Broken { finding, .. } => Some(finding),
+        _ => None,
+    })
+}
+
+fn lines_of(finding: &Finding) -> impl Iterator<Item = u64> {
+    finding.witness.iter().map(|witness| witness.line)
+}
+
+/// A history's lines, one after the other, in memory bounded by the longest one.
+pub(super) struct Lines {
+    stream: BufReader<File>,
+    buffer: Vec<u8>,
+    text: String,
+    number: u64,
+}
+
+impl Lines {
+    /// Opens a history that can be read again.
+    pub(super) fn open(history: &Path) -> Option<Self> {
+        // Opening a pipe a second time would wait for a writer that never comes.
+        let regular = std::fs::metadata(history).is_ok_and(|metadata| metadata.is_file());
+        let file = regular.then(|| File::open(history).ok()).flatten()?;
+        let stream = BufReader::with_capacity(1 << 17, file);
+        Some(Self { stream, buffer: Vec::new(), text: String::new(), number: 0 })
+    }
+
+    /// The next line with its number, from 1; nothing at the end, or where the file is no history.
+    pub(super) fn next_line(&mut self) -> Option<(u64, &str)> {
+        self.buffer.clear();
+        let mut limited = (&mut self.stream).take(LINE_BYTES_MAX as u64 + 1);
+        let read = limited.read_until(b'\n', &mut self.buffer).ok()?;
+        if read == 0 || read > LINE_BYTES_MAX {
+            return None;
+        }
+        self.number += 1;
+        self.text.clear();
+        self.text.push_str(&String::from_utf8_lossy(self.buffer.trim_ascii()));
+        Some((self.number, &self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_numbered_as_the_reader_numbers_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("history");
+        std::fs::write(&path, "one\n\nthree\r\n\u{fffd}\nfive").expect("written");
+        let mut lines = Lines::open(&path).expect("opened");
+        let mut seen = Vec::new();
+        while let Some((number, text)) = lines.next_line() {
+            seen.push((number, text.to_owned()));
+        }
+        let expected = [(1, "one"), (2, ""), (3, "three"), (4, "\u{fffd}"), (5, "five")];
+        assert_eq!(seen, expected.map(|(number, text)| (number, text.to_owned())));
+    }
+
+    #[test]
+    fn what_cannot_be_read_again_is_not_quoted() {
+        assert!(Lines::open(Path::new("/dev/null")).is_none());
+        assert!(Lines::open(Path::new("/nowhere/at/all")).is_none());
+    }
+}

@@ -1,0 +1,99 @@
+//! Runs for this module's tests: what the judge might say, of the histories in `fixtures`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::case::{Case, CaseStatus, Run};
+use crate::check::{CheckId, Finding, Judgement, Outcome, Strength, Verdict, Witness};
+use crate::history::{HistoryError, Trouble};
+
+/// What hostile text looks like.
+pub(super) const HOSTILE: &str = "</td><script>alert(1)</script>\"'&\u{1b}[2J\u{0}\u{202e}";
+
+/// A history of `fixtures`.
+pub(super) fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../fixtures/histories/{name}.jsonl"))
+}
+
+/// A finding with these lines as witnesses, the last one the culprit.
+pub(super) fn finding(what: &str, lines: &[u64]) -> Outcome {
+    let witness = lines.iter().map(|line| Witness {
+        line: *line,
+        role: "what this line shows",
+        culprit: Some(line) == lines.last(),
+    });
+    Outcome::Broken { times: 3, finding: Finding { what: what.to_owned(), witness: witness.collect() } }
+}
+
+/// A verdict by which all hold, but for these.
+pub(super) fn verdict(except: &[(CheckId, Outcome)]) -> Verdict {
+    let outcome = |id: CheckId| {
+        let other = except.iter().find(|(other, _)| *other == id);
+        other.map_or(Outcome::Held { judged: 1600 }, |(_, outcome)| outcome.clone())
+    };
+    Verdict {
+        judgements: CheckId::ALL.iter().map(|id| Judgement { check: *id, outcome: outcome(*id) }).collect(),
+        events: 2014,
+        unknown: Vec::new(),
+        cut: None,
+        took: Duration::from_micros(6042),
+        memory_bytes_max: Some(13 << 20),
+    }
+}
+
+/// A case with this verdict.
+pub(super) fn case(name: &str, history: Option<PathBuf>, verdict: Verdict) -> Case {
+    Case {
+        name: name.to_owned(),
+        description: "All nodes send all the time.".to_owned(),
+        seed: Some(7),
+        history,
+        status: CaseStatus::of(&verdict),
+        verdict: Some(verdict),
+        reached: vec![("each node delivered 300 messages".to_owned(), true)],
+        notes: Vec::new(),
+        took: Duration::from_millis(2345),
+    }
+}
+
+/// A case that made no history.
+pub(super) fn without_history(name: &str, status: CaseStatus) -> Case {
+    Case { status, verdict: None, history: None, ..case(name, None, verdict(&[])) }
+}
+
+/// A run of these cases.
+pub(super) fn run(cases: Vec<Case>) -> Run {
+    Run {
+        adapter: Some("./my-adapter --fast".to_owned()),
+        implementation: Some("example 0.1".to_owned()),
+        features: vec!["views".to_owned(), "pause".to_owned()],
+        cases,
+    }
+}
+
+/// A run in which everything there is happens, with hostile text wherever text may come from outside.
+pub(super) fn everything() -> Run {
+    let should = CheckId::ALL.iter().copied().find(|id| id.check().strength == Strength::Should);
+    let mut broken = verdict(&[
+        (CheckId::TotalOrder, finding(HOSTILE, &[6, 7, 8, 9])),
+        (should.expect("there are shoulds"), finding("a should is broken", &[10])),
+        (CheckId::Validity, Outcome::Inconclusive(HOSTILE.to_owned())),
+        (CheckId::DurableKept, Outcome::NotJudged(HOSTILE.to_owned())),
+    ]);
+    broken.unknown = vec![(HOSTILE.to_owned(), 12, 3)];
+    broken.cut = Some(HistoryError { line: 2015, trouble: Trouble::Cut });
+    let mut failed = case("failed-case", Some(fixture("bad/total-order-two-orders")), broken);
+    failed.notes = vec![HOSTILE.to_owned()];
+    failed.reached.push((HOSTILE.to_owned(), false));
+    let mut run = run(vec![
+        case("passed-case", Some(fixture("good/suspended")), verdict(&[])),
+        failed,
+        without_history("open-case", CaseStatus::Inconclusive(HOSTILE.to_owned())),
+        without_history("unsupported-case", CaseStatus::Unsupported(HOSTILE.to_owned())),
+        without_history(HOSTILE, CaseStatus::Broken(HOSTILE.to_owned())),
+    ]);
+    run.adapter = Some(HOSTILE.to_owned());
+    run.implementation = Some(HOSTILE.to_owned());
+    run.features.push(HOSTILE.to_owned());
+    run
+}

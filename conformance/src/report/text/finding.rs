@@ -1,0 +1,42 @@
+//! A broken check, for a person: what was promised, what happened, and the records that show it.
+
+use std::io::{self, Write};
+
+use super::super::printable::printable;
+use super::super::quotes::Quotes;
+use super::super::words;
+use super::{BAD, FAINT, OPEN, STRONG, TEXT_CHARACTERS_MAX};
+use crate::check::{Check, Finding, Strength};
+
+/// The longest record that is quoted whole.
+const QUOTE_CHARACTERS_MAX: usize = 160;
+
+/// Writes one.
+pub(super) fn write(
+    check: &Check,
+    times: u64,
+    finding: &Finding,
+    quotes: &Quotes,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let style = match check.strength {
+        Strength::Must => BAD,
+        Strength::Should => OPEN,
+    };
+    let first = if times == 1 { "" } else { ", first here" };
+    let times = words::times(times);
+    writeln!(out, "  {style}✗ {}{style:#} ({}) is broken {times}{first}", check.name, check.strength)?;
+    writeln!(out, "    {FAINT}promised:{FAINT:#} {} {FAINT}[{}]{FAINT:#}", check.sentence, check.source)?;
+    writeln!(out, "    {FAINT}happened:{FAINT:#} {}", printable(&finding.what, TEXT_CHARACTERS_MAX))?;
+    let digits = finding.witness.iter().map(|witness| witness.line).max().unwrap_or(0).to_string().len();
+    for witness in &finding.witness {
+        let (mark, style) = if witness.culprit { ("▶", style) } else { (" ", STRONG) };
+        let culprit = if witness.culprit { " (culprit)" } else { "" };
+        let line = witness.line;
+        writeln!(out, "    {style}{mark} line {line:>digits$}: {}{culprit}{style:#}", witness.role)?;
+        if let Some(quote) = quotes.line(line) {
+            writeln!(out, "        {}", printable(quote, QUOTE_CHARACTERS_MAX))?;
+        }
+    }
+    Ok(())
+}

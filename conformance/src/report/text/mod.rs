@@ -1,0 +1,277 @@
+//! The report for a person at a terminal.
+//!
+//! Styles are written as escape sequences; the caller's stream strips them where they would not be shown.
+
+mod finding;
+mod table;
+
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+
+use super::case::{Case, CaseStatus, Run};
+use super::printable::{printable, shortened};
+use super::quotes::Quotes;
+use super::status::{RunStatus, Tally};
+use super::words;
+use crate::check::{Outcome, Verdict};
+use table::{Cell, Table};
+
+/// The longest text of unknown origin that is shown whole.
+const TEXT_CHARACTERS_MAX: usize = 400;
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const OPEN: Style = AnsiColor::Yellow.on_default();
+const FAINT: Style = Style::new().dimmed();
+const STRONG: Style = Style::new().bold();
+
+/// Writes the report.
+///
+/// # Errors
+/// What the stream says.
+pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    implementation(run, out)?;
+    summary(run, out)?;
+    for case in run.cases.iter().filter(|case| run.cases.len() == 1 || tells(case)) {
+        details(case, out)?;
+    }
+    conclusion(run, out)
+}
+
+/// What was judged, where a history alone does not say it.
+fn implementation(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    let Some(adapter) = &run.adapter else {
+        return Ok(());
+    };
+    let name = run.implementation.as_deref().unwrap_or("an implementation that did not say its name");
+    let adapter = printable(adapter, TEXT_CHARACTERS_MAX);
+    writeln!(out, "{STRONG}{}{STRONG:#}, by {adapter}", printable(name, TEXT_CHARACTERS_MAX))?;
+    if !run.features.is_empty() {
+        writeln!(out, "claims {}", printable(&run.features.join(", "), TEXT_CHARACTERS_MAX))?;
+    }
+    writeln!(out)
+}
+
+/// One line for each case.
+fn summary(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    if run.cases.is_empty() {
+        return Ok(());
+    }
+    let driven = run.cases.iter().any(|case| !case.took.is_zero());
+    let mut table = Table::default();
+    let mut heading = vec![Cell::text("case"), Cell::text("result")];
+    heading.extend(["hold", "broken", "open", "not judged", "events", "judged in"].map(Cell::number));
+    heading.extend(driven.then(|| Cell::number("ran for")));
+    table.row(heading.into_iter().map(|cell| cell.styled(FAINT)));
+    for case in &run.cases {
+        table.row(summary_row(case, driven));
+    }
+    writeln!(out, "{table}")
+}
+
+fn summary_row(case: &Case, driven: bool) -> Vec<Cell> {
+    let tally = Tally::of(case);
+    let (style, symbol) = look(&case.status);
+    let number = |count: usize, style| {
+        let text = if count == 0 { "-".to_owned() } else { count.to_string() };
+        Cell::number(text).styled(if count == 0 { FAINT } else { style })
+    };
+    let verdict = case.verdict.as_ref();
+    let broken = tally.broken + tally.broken_shoulds;
+    let mut row = vec![
+        Cell::text(shortened(&case.name, 60)),
+        Cell::text(format!("{symbol} {}", case.status.word())).styled(style),
+        number(tally.held, GOOD),
+        number(broken, if tally.broken > 0 { BAD } else { OPEN }),
+        number(tally.inconclusive, OPEN),
+        number(tally.not_judged, FAINT),
+        Cell::number(verdict.map_or_else(|| "-".to_owned(), |verdict| words::count(verdict.events))),
+        Cell::number(verdict.map_or_else(|| "-".to_owned(), |verdict| words::time(verdict.took))),
+    ];
+    let ran_for = if case.took.is_zero() { "-".to_owned() } else { words::time(case.took) };
+    row.extend(driven.then(|| Cell::number(ran_for)));
+    row
+}
+
+/// How a result looks: its style, and a symbol for those who see no colours.
+const fn look(status: &CaseStatus) -> (Style, &'static str) {
+    match status {
+        CaseStatus::Passed => (GOOD, "✓"),
+        CaseStatus::Failed => (BAD, "✗"),
+        CaseStatus::Inconclusive(_) => (OPEN, "?"),
+        CaseStatus::Unsupported(_) => (FAINT, "–"),
+        CaseStatus::Broken(_) => (BAD, "!"),
+    }
+}
+
+/// Whether there is anything to say of a case beside its line in the summary.
+fn tells(case: &Case) -> bool {
+    let tally = Tally::of(case);
+    case.status != CaseStatus::Passed
+        || tally.broken_shoulds + tally.inconclusive > 0
+        || !case.notes.is_empty()
+        || case.verdict.as_ref().is_some_and(|verdict| !verdict.unknown.is_empty())
+}
+
+/// What there is to say of a case beside its line in the summary.
+fn details(case: &Case, out: &mut impl Write) -> io::Result<()> {
+    let (style, symbol) = look(&case.status);
+    write!(out, "{style}{symbol} {}{style:#}: ", printable(&case.name, TEXT_CHARACTERS_MAX))?;
+    match case.status.reason() {
+        Some(why) => writeln!(out, "{}, {}", case.status.word(), printable(why, TEXT_CHARACTERS_MAX))?,
+        None => {
+            let shoulds = match Tally::of(case).broken_shoulds {
+                0 => "",
+                _ => ", though what it should do is broken",
+            };
+            writeln!(out, "{}{shoulds}", case.status.word())?;
+        }
+    }
+    for (what, _) in case.reached.iter().filter(|(_, reached)| !reached) {
+        writeln!(out, "  not reached: {}", printable(what, TEXT_CHARACTERS_MAX))?;
+    }
+    for note in &case.notes {
+        writeln!(out, "  note: {}", printable(note, TEXT_CHARACTERS_MAX))?;
+    }
+    if let Some(verdict) = &case.verdict {
+        judged(case, verdict, out)?;
+    }
+    writeln!(out)
+}
+
+fn judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Result<()> {
+    let quotes = Quotes::of(case.history.as_deref(), Some(verdict));
+    for judgement in &verdict.judgements {
+        let check = judgement.check.check();
+        match &judgement.outcome {
+            Outcome::Broken { times, finding } => finding::write(check, *times, finding, &quotes, out)?,
+            // Where it is the case's own reason, it was said already.
+            Outcome::Inconclusive(why)
+                if case.status.reason() != Some(&*format!("{}: {why}", check.name)) =>
+            {
+                let why = printable(why, TEXT_CHARACTERS_MAX);
+                writeln!(out, "  {OPEN}? {}{OPEN:#} ({}): {why}", check.name, check.strength)?;
+            }
+            Outcome::Inconclusive(_) | Outcome::Held { .. } | Outcome::NotJudged(_) => {}
+        }
+    }
+    not_judged(case, verdict, out)?;
+    for (event, line, times) in &verdict.unknown {
+        let event = printable(event, 60);
+        let times = words::counted(*times, "record");
+        writeln!(out, "  {OPEN}unknown{OPEN:#}: {times} \"{event}\" passed over, the first in line {line}")?;
+    }
+    if let Some(cut) = &verdict.cut {
+        writeln!(out, "  {OPEN}cut{OPEN:#}: {}", printable(&cut.to_string(), TEXT_CHARACTERS_MAX))?;
+    }
+    writeln!(out, "  {FAINT}{}{FAINT:#}", effort(verdict))
+}
+
+/// The checks that had nothing to judge. Why, is said where it is all there is to know.
+fn not_judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Result<()> {
+    let reasons = reasons(verdict);
+    if case.status == CaseStatus::Failed && !reasons.is_empty() {
+        let checks: Vec<&str> = reasons.into_iter().flat_map(|(_, checks)| checks).collect();
+        return writeln!(out, "  {FAINT}not judged: {}{FAINT:#}", checks.join(", "));
+    }
+    for (why, checks) in reasons {
+        let why = printable(&why, TEXT_CHARACTERS_MAX);
+        writeln!(out, "  {FAINT}not judged: {} ({why}){FAINT:#}", checks.join(", "))?;
+    }
+    Ok(())
+}
+
+/// Why checks had nothing to judge, each reason with its checks.
+fn reasons(verdict: &Verdict) -> Vec<(String, Vec<&'static str>)> {
+    let mut reasons: Vec<(String, Vec<&'static str>)> = Vec::new();
+    for judgement in &verdict.judgements {
+        let Outcome::NotJudged(why) = &judgement.outcome else {
+            continue;
+        };
+        let name = judgement.check.check().name;
+        match reasons.iter_mut().find(|(reason, _)| reason == why) {
+            Some((_, checks)) => checks.push(name),
+            None => reasons.push((why.clone(), vec![name])),
+        }
+    }
+    reasons
+}
+
+/// What judging took.
+pub(super) fn effort(verdict: &Verdict) -> String {
+    let memory = verdict.memory_bytes_max.map(|bytes| format!(", with {} of memory", words::bytes(bytes)));
+    let (events, took) = (words::counted(verdict.events, "event"), words::time(verdict.took));
+    format!("judged {events} in {took}{}", memory.unwrap_or_default())
+}
+
+/// The last line: all in all.
+fn conclusion(run: &Run, out: &mut impl Write) -> io::Result<()> {
+    let status = run.status();
+    let style = match status {
+        RunStatus::Passed => GOOD,
+        RunStatus::Inconclusive => OPEN,
+        RunStatus::Failed | RunStatus::Broken => BAD,
+    };
+    writeln!(out, "{style}{}{style:#}: {}", status.word().to_uppercase(), super::conclude::conclude(run))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{HOSTILE, case, everything, finding, run, verdict};
+    use super::*;
+    use crate::check::CheckId;
+
+    fn plain(run: &Run) -> String {
+        let mut out = Vec::new();
+        write(run, &mut out).expect("memory takes it");
+        let text = String::from_utf8(out).expect("it is UTF-8");
+        anstream::adapter::strip_str(&text).to_string()
+    }
+
+    #[test]
+    fn it_says_what_was_promised_what_happened_and_what_shows_it() {
+        let text = plain(&everything());
+        for part in [
+            "total-order (must) is broken 3 times",
+            "promised: Two members of a group",
+            "▶ line 9: what this line shows (culprit)",
+            r#"{"ev":"deliver","t_ns":80"#,
+            "not judged: durable-kept",
+            "3 records",
+            "judged 2 014 events in 6.04 ms, with 13.0 MiB of memory",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let last = text.lines().last().unwrap_or_default();
+        assert!(
+            last.starts_with("FAILED: 1 must is broken, in 1 of 5 cases, 1 broken, 1 inconclusive"),
+            "{last}"
+        );
+    }
+
+    #[test]
+    fn nothing_from_outside_reaches_the_terminal_as_it_is() {
+        let text = plain(&everything());
+        assert!(text.contains("\\u{1b}[2J"), "{text}");
+        assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{HOSTILE:?}");
+    }
+
+    #[test]
+    fn a_broken_should_passes_and_is_said_clearly() {
+        let only = verdict(&[(CheckId::Quiescence, finding("n0 posted", &[1]))]);
+        let text = plain(&run(vec![case("quiet", None, verdict(&[])), case("chatty", None, only)]));
+        assert!(text.contains("chatty: passed, though what it should do is broken"), "{text}");
+        assert!(text.contains("quiescence (should) is broken"), "{text}");
+        let last = text.lines().last().unwrap_or_default();
+        assert!(last.starts_with("PASSED") && last.contains("only a should is broken"), "{last}");
+    }
+
+    #[test]
+    fn of_many_cases_those_that_passed_take_a_line_each() {
+        let cases = (0..12).map(|index| case(&format!("case-{index}"), None, verdict(&[]))).collect();
+        let text = plain(&run(cases));
+        assert!(text.lines().count() < 20, "{text}");
+        assert!((0..12).all(|index| text.contains(&format!("case-{index} "))), "{text}");
+    }
+}
