@@ -1,3 +1,65 @@
-//! The reference adapter: a sequencer that is right, and mutants of it that are not.
+//! The reference adapter: a small atomic multicast that is right, and mutants of it that are not.
+//!
+//! It shows what an implementation owes, and that the checks tell right from wrong. It shares no code with
+//! the suite: all it knows of it is `docs/adapter-protocol.md`. One trusted process, the sequencer, gives
+//! everything its place in one order; so there is no election here, and no agreement among equals.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`protocol`] | the driver's commands and the member's lines |
+//! | [`wire`] | what members and the sequencer say to each other |
+//! | [`order`] | the sequencer's state: the one order, views, and when an entry is stable |
+//! | [`sequencer`] | its process: how it starts, serves and ends |
+//! | [`member`] | a member's threads |
+//! | [`delivery`] | how a member delivers, replays and makes durable |
+//! | [`storage`] | the log that outlives a member |
+//! | [`mutants`] | what can be made wrong |
 
-fn main() {}
+mod delivery;
+mod member;
+mod mutants;
+mod order;
+mod protocol;
+mod sequencer;
+mod storage;
+mod wire;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// A member of the reference multicast; it speaks the adapter protocol on standard input and output
+#[derive(Parser)]
+#[command(version)]
+struct Arguments {
+    /// Be wrong in this way
+    #[arg(long, value_name = "NAME")]
+    mutant: Option<mutants::Mutant>,
+    /// The node that is wrong, for mutants that are wrong at one [default: the last]
+    #[arg(long, value_name = "NODE", requires = "mutant")]
+    at: Option<String>,
+    /// List the mutants: name, the check that must name it, a scenario in which it shows with 4 nodes, the
+    /// node that must be wrong there, what is wrong
+    #[arg(long)]
+    list_mutants: bool,
+    /// Serve the folder that this process works in
+    #[arg(long, hide = true)]
+    sequencer: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if arguments.list_mutants {
+        print!("{}", mutants::list());
+        return ExitCode::SUCCESS;
+    }
+    let mutation = arguments.mutant.map(|mutant| mutants::Mutation::new(mutant, arguments.at));
+    let ran = if arguments.sequencer { sequencer::serve(mutation) } else { member::run(mutation) };
+    match ran {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("tramontane-reference: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

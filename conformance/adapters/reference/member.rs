@@ -1,0 +1,221 @@
+//! A member: it takes the driver's commands on one thread, hears the sequencer on a second, and delivers on
+//! a third, so that a slow application holds up nothing else.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::delivery::{Delivery, Step};
+use crate::mutants::{Mutation, Spoiler, lock};
+use crate::protocol::{self, Command, Init, Line, halt, say};
+use crate::sequencer;
+use crate::storage::Log;
+use crate::wire::{self, Down, Up};
+
+/// Everything of the protocol but `network`: members talk over a socket in the shared folder.
+const FEATURES: &[&str] = &[
+    "views",
+    "crash",
+    "leave",
+    "join",
+    "restart",
+    "durable",
+    "pause",
+    "stats",
+    "several-groups",
+    "order-across-groups",
+    "outside-senders",
+    "suspension",
+    "empty-messages",
+    "large-messages",
+];
+
+/// The member's side of its connection, counted.
+pub struct Uplink {
+    stream: Mutex<UnixStream>,
+    posts: AtomicU64,
+}
+
+impl Uplink {
+    /// Says something to the sequencer, and whether it may have heard it.
+    pub fn post(&self, up: &Up) -> bool {
+        self.posts.fetch_add(1, Ordering::Relaxed);
+        let mut stream = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        stream.write_all(wire::line(up).as_bytes()).is_ok()
+    }
+}
+
+/// A member, as its commands see it.
+struct Member {
+    init: Init,
+    uplink: Arc<Uplink>,
+    pause_ms: Arc<AtomicU64>,
+    spoiler: Arc<Mutex<Spoiler>>,
+}
+
+/// Runs a member until the driver has had enough of it.
+pub fn run(mutation: Option<Mutation>) -> std::io::Result<()> {
+    let mut input = BufReader::new(std::io::stdin());
+    let init = hear_init(&mut input);
+    let mutation = mutation.map(|mutation| mutation.settle(&init));
+    let spoiler = Arc::new(Mutex::new(Spoiler::new(mutation.as_ref(), &init)));
+    let (log, kept) = Log::open(&init.storage)?;
+    std::env::set_current_dir(&init.shared)?;
+    let (uplink, downlink) = join(&init, mutation.as_ref())?;
+    let uplink = Arc::new(uplink);
+
+    let pause_ms = Arc::new(AtomicU64::new(0));
+    let delivery = Delivery::new(log, Arc::clone(&pause_ms), Arc::clone(&spoiler));
+    let (steps, incoming) = channel();
+    let outsider = groups_of(&init).is_empty();
+    std::thread::spawn(move || delivery.run(kept, outsider, &incoming));
+    let listening = Arc::clone(&uplink);
+    std::thread::spawn(move || listen(downlink, &listening, &steps));
+    if lock(&spoiler).chatters() {
+        chatter(Arc::clone(&uplink));
+    }
+    Member { init, uplink, pause_ms, spoiler }.obey(input);
+    halt("done", "")
+}
+
+/// The first command, without which there is no member.
+fn hear_init(input: &mut impl BufRead) -> Init {
+    match next_command(input) {
+        Some(Command::Init(init)) if init.protocol == 1 => init,
+        Some(Command::Init(_)) => {
+            let text = "only protocol 1 is known";
+            say(&Line::Error { code: "unsupported", definite: true, message: None, text });
+            halt("done", text);
+        }
+        _ => halt("done", "there was no init"),
+    }
+}
+
+/// Tells the driver that the member is ready.
+pub fn greet() {
+    say(&Line::InitOk { name: "reference", version: env!("CARGO_PKG_VERSION"), features: FEATURES });
+}
+
+/// The groups of which this node is to be a member.
+fn groups_of(init: &Init) -> Vec<String> {
+    let named = init.groups.iter().filter(|group| group.members.contains(&init.node));
+    named.map(|group| group.group.clone()).collect()
+}
+
+/// The next command. What cannot be understood is logged and passed over.
+fn next_command(input: &mut impl BufRead) -> Option<Command> {
+    loop {
+        let mut text = String::new();
+        if !input.read_line(&mut text).is_ok_and(|read| read > 0) {
+            return None;
+        }
+        match serde_json::from_str(&text) {
+            Ok(command) => return Some(command),
+            Err(error) => eprintln!("passed over: {}: {error}", text.trim_end()),
+        }
+    }
+}
+
+/// Connects to the sequencer and waits until it has let the member in.
+fn join(init: &Init, mutation: Option<&Mutation>) -> std::io::Result<(Uplink, BufReader<UnixStream>)> {
+    let deadline = Instant::now() + Duration::from_millis(init.limits.deadline_ms);
+    loop {
+        let stream = sequencer::connect(deadline, mutation)?;
+        let mut downlink = BufReader::new(stream.try_clone()?);
+        let uplink = Uplink { stream: Mutex::new(stream), posts: AtomicU64::new(0) };
+        uplink.post(&Up::Hello { node: init.node.clone(), groups: groups_of(init) });
+        // A sequencer that was just about to end says nothing.
+        if let Some(Down::Welcome) = wire::next(&mut downlink) {
+            return Ok((uplink, downlink));
+        }
+    }
+}
+
+/// Hears the sequencer: acknowledges entries, and hands them on once they are stable.
+fn listen(mut downlink: BufReader<UnixStream>, uplink: &Uplink, steps: &Sender<Step>) {
+    let mut unstable = std::collections::VecDeque::new();
+    let (mut have, mut acknowledged) = (0, 0);
+    while let Some(down) = wire::next(&mut downlink) {
+        match down {
+            Down::Welcome => {}
+            Down::Entry { number, entry } => {
+                have = number;
+                unstable.push_back((number, entry));
+            }
+            Down::Stable { upto } => {
+                let stable = unstable.iter().take_while(|(number, _)| *number <= upto).count();
+                for (_, entry) in unstable.drain(..stable) {
+                    let _ = steps.send(Step::Entry(entry));
+                }
+            }
+            Down::Taken { message } => say(&Line::Ok { message: Some(&message) }),
+            Down::Lost { message } => {
+                let text = "its groups have no members";
+                say(&Line::Error { code: "no-members", definite: false, message: Some(&message), text });
+            }
+            Down::Halt { text } => drop(steps.send(Step::Halt(text))),
+        }
+        // One acknowledgement for all that came together.
+        if downlink.buffer().is_empty() && have > acknowledged {
+            acknowledged = have;
+            uplink.post(&Up::Have { upto: have });
+        }
+    }
+    let _ = steps.send(Step::Halt("the sequencer is gone".to_owned()));
+}
+
+impl Member {
+    /// Carries out the driver's commands until it says stop, or nothing more.
+    fn obey(&self, mut input: impl BufRead) {
+        while let Some(command) = next_command(&mut input) {
+            match command {
+                Command::Multicast { message, groups, bytes } => self.multicast(message, groups, bytes),
+                Command::Pause { ms } => {
+                    self.pause_ms.fetch_add(ms, Ordering::Relaxed);
+                    say(&Line::Ok { message: None });
+                }
+                Command::Leave => drop(self.uplink.post(&Up::Leave)),
+                Command::Stats => say(&Line::Stats { posts: self.uplink.posts.load(Ordering::Relaxed) }),
+                Command::Stop => break,
+                Command::Init(_) | Command::Unknown => {
+                    let text = "no such command here";
+                    say(&Line::Error { code: "unsupported", definite: true, message: None, text });
+                }
+            }
+        }
+        lock(&self.spoiler).stopping();
+        self.uplink.post(&Up::Stop);
+    }
+
+    /// Sends a message. Its `ok` comes when it is stable, so what a sender has under way is bounded by the
+    /// driver's window.
+    fn multicast(&self, message: String, groups: Vec<String>, bytes: usize) {
+        let Init { node, groups: known, .. } = &self.init;
+        let may_send =
+            |name: &String| known.iter().any(|group| group.group == *name && group.senders.contains(node));
+        if groups.is_empty() || !groups.iter().all(may_send) {
+            let text = "not a sender of these groups";
+            say(&Line::Error { code: "not-a-sender", definite: true, message: Some(&message), text });
+            return;
+        }
+        let payload = protocol::payload(&message, bytes);
+        let sent = Up::Send { message: message.clone(), groups, payload };
+        let spoiled = lock(&self.spoiler).sends(sent);
+        if !spoiled.iter().all(|up| self.uplink.post(up)) {
+            let text = "the sequencer is gone";
+            say(&Line::Error { code: "gone", definite: false, message: Some(&message), text });
+        }
+    }
+}
+
+/// MUTANT `chatter`: posts what nobody needs.
+fn chatter(uplink: Arc<Uplink>) {
+    std::thread::spawn(move || {
+        while uplink.post(&Up::Have { upto: 0 }) {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
+}

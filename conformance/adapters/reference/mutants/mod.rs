@@ -1,0 +1,147 @@
+//! Mutants: the same program, wrong in one way each. Whoever reads the rest to learn what is right may pass
+//! over this folder: without `--mutant` none of it does anything.
+//!
+//! Each is meant for one check, which must name it, and shows in the scenarios in which there is something to
+//! be wrong about. Most are wrong at one node only, which `--at` names.
+
+mod ordering;
+mod spoiler;
+
+pub use spoiler::{Spoiler, lock};
+
+use crate::protocol::Init;
+
+/// What there is to know of a mutant.
+struct About {
+    mutant: Mutant,
+    name: &'static str,
+    /// The check that must name it; a second one where the wrong is truly both.
+    checks: &'static str,
+    /// A scenario in which it shows.
+    scenario: &'static str,
+    /// Which node must be the wrong one there: any, the killed one, a survivor, or the one that leaves.
+    at: &'static str,
+    what: &'static str,
+}
+
+macro_rules! mutants {
+    ($($id:ident, $name:literal, $checks:literal, $scenario:literal, $at:literal, $what:literal;)*) => {
+        /// The mutants by name.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutant {
+            $(#[doc = $what] $id,)*
+        }
+
+        const ALL: &[About] = &[$(About {
+            mutant: Mutant::$id,
+            name: $name,
+            checks: $checks,
+            scenario: $scenario,
+            at: $at,
+            what: $what,
+        },)*];
+    };
+}
+
+mutants! {
+    Drop, "drop", "agreement", "all-senders", "any",
+        "one node does not deliver one message";
+    DropEverywhere, "drop-everywhere", "validity", "all-senders", "any",
+        "a message is taken and delivered by nobody";
+    Swap, "swap", "total-order", "all-senders", "any",
+        "one node delivers two messages of two senders in the other order";
+    SwapSender, "swap-sender", "sender-order", "all-senders", "any",
+        "all nodes deliver two messages of one sender in the other order";
+    Duplicate, "duplicate", "integrity-once", "all-senders", "any",
+        "one node delivers a message twice";
+    Corrupt, "corrupt", "integrity-bytes", "all-senders", "any",
+        "one node delivers a message with another last byte";
+    Invent, "invent", "integrity-sent", "all-senders", "any",
+        "one node delivers a message that nobody sent";
+    WrongSender, "wrong-sender", "integrity-sent", "all-senders", "any",
+        "one node names itself as the sender of someone else's message";
+    WrongAddressee, "wrong-addressee", "integrity-addressee", "overlapping-groups", "any",
+        "nodes deliver the messages of groups of which they are no members";
+    ReorderAcrossGroups, "reorder-across-groups", "acyclic-order", "across-groups", "any",
+        "one node delivers two messages of two groups in the other order, and each group's in its right one";
+    LeakNull, "leak-null", "nulls-invisible", "all-senders", "any",
+        "one node calls its application for nothing";
+    DeliverEarly, "deliver-early", "uniform-agreement", "kill-sender", "killed",
+        "the node that is killed delivered a message of its own before it sent it";
+    GapBeforeCrash, "gap-before-crash", "prefix-order", "kill-receiver", "killed",
+        "the node that is killed left out a message";
+    LoseOnRestart, "lose-on-restart", "durable-kept", "restart", "any",
+        "a restarted node has forgotten the last that it delivered";
+    ReorderOnRestart, "reorder-on-restart", "durable-kept total-order", "restart", "any",
+        "a restarted node replays two messages in the other order";
+    DurableAhead, "durable-ahead", "durable-prefix", "all-senders", "any",
+        "one node says durable of what it has not delivered";
+    ViewMismatch, "view-mismatch", "view-unique", "all-senders", "any",
+        "one node has another list of members for the same view";
+    ViewBack, "view-back", "view-rising", "restart", "any",
+        "a restarted node installs its first view twice";
+    ViewWithoutSelf, "view-without-self", "view-self", "all-senders", "any",
+        "one node installs views that lack it";
+    ViewMinority, "view-minority", "view-majority", "kill-receiver", "any",
+        "after a crash one node alone goes on";
+    LateView, "late-view", "view-delivery", "kill-sender", "survivor",
+        "one node delivers the first message of a view before it installs it";
+    DifferentSet, "different-set", "view-same-set", "kill-sender", "survivor",
+        "one node that survives left out a message of the view that ended";
+    DeliverAfterLeaving, "deliver-after-leaving", "removed-silent", "leave", "leaver",
+        "a node that leaves delivered a message of its own that it never sends";
+    Chatter, "chatter", "quiescence", "quiet", "any",
+        "nodes post while nobody sends";
+    Stall, "stall", "liveness", "kill-sender", "any",
+        "once a node is gone, nothing more is delivered";
+    Hang, "hang", "liveness", "all-senders", "any",
+        "one node does not stop when it is asked to";
+    GiveUp, "give-up", "liveness", "all-senders", "any",
+        "one node halts without cause";
+}
+
+impl std::str::FromStr for Mutant {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let found = ALL.iter().find(|about| about.name == text);
+        found.map(|about| about.mutant).ok_or_else(|| "--list-mutants names those that there are".to_owned())
+    }
+}
+
+/// One mutant a line, with tabs between its name, the check that must name it, a scenario in which it shows,
+/// the node that must be the wrong one there, and what is wrong.
+pub fn list() -> String {
+    let line = |About { name, checks, scenario, at, what, .. }: &About| {
+        format!("{name}\t{checks}\t{scenario}\t{at}\t{what}\n")
+    };
+    ALL.iter().map(line).collect()
+}
+
+/// What is wrong with this run.
+#[derive(Clone, Debug)]
+pub struct Mutation {
+    mutant: Mutant,
+    /// The node that is wrong.
+    at: Option<String>,
+}
+
+impl Mutation {
+    /// As the command line has it.
+    pub fn new(mutant: Mutant, at: Option<String>) -> Self {
+        Self { mutant, at }
+    }
+
+    /// Picks the last node where none was named.
+    pub fn settle(self, init: &Init) -> Self {
+        let last = || init.nodes.last().map(|node| node.node.clone());
+        Self { mutant: self.mutant, at: self.at.or_else(last) }
+    }
+
+    /// The same for the sequencer's command line.
+    pub fn arguments(&self) -> Vec<String> {
+        let at = self.at.clone().unwrap_or_default();
+        let name = ALL.iter().find(|about| about.mutant == self.mutant).map_or("", |about| about.name);
+        vec![format!("--mutant={name}"), format!("--at={at}")]
+    }
+}

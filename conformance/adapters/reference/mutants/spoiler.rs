@@ -1,0 +1,280 @@
+//! What is wrong at a member.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::{Mutant, Mutation};
+use crate::delivery::Step;
+use crate::protocol::{Group, Init, Line, payload, say};
+use crate::storage::Kept;
+use crate::wire::{Entry, Up};
+
+/// The message with which most mutants are wrong: the fifth that the node delivers, or that it sends.
+const ODD: u64 = 5;
+
+/// How long `stall` lets messages through that were sent before the crash.
+const STALL_DELAY: Duration = Duration::from_millis(20);
+
+/// How long `hang` does not stop: longer than any driver waits, and not for ever.
+const HANG: Duration = Duration::from_secs(60);
+
+/// The member's spoiler, for one of its threads.
+pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
+    spoiler.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A member's share in what is wrong. Without a mutant, or at another node, it changes nothing.
+pub struct Spoiler {
+    /// What is wrong here.
+    mutant: Option<Mutant>,
+    node: String,
+    /// The other members of each group.
+    others: BTreeMap<String, BTreeSet<String>>,
+    /// Messages that the node was asked to send.
+    sent: u64,
+    /// Messages that it delivered, and those of its own among them.
+    delivered: u64,
+    delivered_own: u64,
+    /// Whether the node has a former start of which it knows.
+    replayed: bool,
+    /// Whether the wrong thing was done already.
+    done: bool,
+    /// What is kept to be sent, or delivered, too late or too early.
+    kept_back: Option<Up>,
+    held: Option<Entry>,
+    /// Upcalls that are no places in a log.
+    extra: u64,
+    /// Each group's size, and since when one is smaller than it was.
+    sizes: BTreeMap<String, usize>,
+    shrunk: Option<Instant>,
+}
+
+impl Spoiler {
+    /// What is wrong at this node.
+    pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
+        use Mutant::{Chatter, LoseOnRestart, ReorderOnRestart, Stall, ViewBack};
+        let everywhere =
+            |mutant| matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack);
+        let here =
+            |mutation: &&Mutation| everywhere(mutation.mutant) || mutation.at.as_ref() == Some(&init.node);
+        let of_others = |group: &Group| {
+            let others = group.members.iter().filter(|member| **member != init.node);
+            (group.group.clone(), others.cloned().collect())
+        };
+        Self {
+            mutant: mutation.filter(here).map(|mutation| mutation.mutant),
+            node: init.node.clone(),
+            others: init.groups.iter().map(of_others).collect(),
+            sent: 0,
+            delivered: 0,
+            delivered_own: 0,
+            replayed: false,
+            done: false,
+            kept_back: None,
+            held: None,
+            extra: 0,
+            sizes: BTreeMap::new(),
+            shrunk: None,
+        }
+    }
+
+    /// What goes to the sequencer, when it should be this.
+    pub fn sends(&mut self, up: Up) -> Vec<Up> {
+        self.sent += 1;
+        let odd = self.sent == ODD;
+        match self.mutant {
+            // MUTANT: it is taken, and goes nowhere; two of them deliver it without having sent it.
+            Some(Mutant::DropEverywhere) if odd => Self::pretend(&up),
+            Some(Mutant::DeliverEarly | Mutant::DeliverAfterLeaving) if odd => {
+                let nothing = Self::pretend(&up);
+                self.kept_back = Some(up);
+                nothing
+            }
+            Some(Mutant::Stall) if self.shrunk.is_some_and(|since| since.elapsed() > STALL_DELAY) => {
+                Self::pretend(&up)
+            }
+            // MUTANT: it goes after the next.
+            Some(Mutant::SwapSender) if odd => {
+                self.kept_back = Some(up);
+                Vec::new()
+            }
+            Some(Mutant::SwapSender) => [Some(up), self.kept_back.take()].into_iter().flatten().collect(),
+            _ => vec![up],
+        }
+    }
+
+    fn pretend(up: &Up) -> Vec<Up> {
+        if let Up::Send { message, .. } = up {
+            say(&Line::Ok { message: Some(message) });
+        }
+        Vec::new()
+    }
+
+    /// What the member does next, when it should be this.
+    pub fn steps(&mut self, step: Step) -> Vec<Step> {
+        match step {
+            Step::Entry(entry @ Entry::Message { .. }) => self.message(entry),
+            Step::Entry(Entry::View { group, view, members }) => self.view(group, view, members),
+            Step::Entry(Entry::Left) | Step::Halt(_) => vec![step],
+        }
+    }
+
+    fn message(&mut self, entry: Entry) -> Vec<Step> {
+        let Entry::Message { sender, groups, payload: text } = entry.clone() else { return Vec::new() };
+        let before = self.unsent();
+        self.delivered += 1;
+        self.delivered_own += u64::from(sender == self.node);
+        let odd = self.delivered == ODD;
+        let other = |sender: &str, payload: String| Entry::Message {
+            sender: sender.to_owned(),
+            groups: groups.clone(),
+            payload,
+        };
+        let entries = match self.mutant {
+            Some(Mutant::Drop | Mutant::DifferentSet | Mutant::GapBeforeCrash) if odd => Vec::new(),
+            Some(Mutant::Swap | Mutant::ReorderAcrossGroups | Mutant::LateView) => self.hold(entry),
+            Some(Mutant::Duplicate) if odd => self.with(entry.clone(), entry),
+            Some(Mutant::Invent) if odd => self.with(entry, other(&sender, payload("nobody/1/0", 64))),
+            Some(Mutant::LeakNull) if odd => self.with(entry, other(&sender, String::new())),
+            Some(Mutant::Corrupt) if self.delivered >= ODD && !self.done && text.len() > 1 => {
+                self.done = true;
+                vec![other(&sender, format!("{}!", &text[..text.len() - 1]))]
+            }
+            Some(Mutant::WrongSender) if self.delivered >= ODD && !self.done && sender != self.node => {
+                self.done = true;
+                vec![other(&self.node, text)]
+            }
+            Some(Mutant::GiveUp) if odd => {
+                return vec![Step::Entry(entry), Step::Halt("no cause".to_owned())];
+            }
+            _ => vec![entry],
+        };
+        before.into_iter().chain(entries).map(Step::Entry).collect()
+    }
+
+    /// MUTANT `deliver-early`, `deliver-after-leaving`: what was not sent, in its place among the node's own.
+    fn unsent(&mut self) -> Option<Entry> {
+        if self.mutant == Some(Mutant::SwapSender) || self.delivered_own < ODD - 1 {
+            return None;
+        }
+        match self.kept_back.take() {
+            Some(Up::Send { groups, payload, .. }) => {
+                Some(Entry::Message { sender: self.node.clone(), groups, payload })
+            }
+            _ => None,
+        }
+    }
+
+    /// An upcall too much.
+    fn with(&mut self, entry: Entry, extra: Entry) -> Vec<Entry> {
+        self.extra += 1;
+        vec![entry, extra]
+    }
+
+    /// MUTANT `swap`, `reorder-across-groups`, `late-view`: once, something is done after what follows it.
+    fn hold(&mut self, entry: Entry) -> Vec<Entry> {
+        let Some(held) = self.held.take() else {
+            if self.done || self.delivered < ODD || self.mutant == Some(Mutant::LateView) {
+                return vec![entry];
+            }
+            self.held = Some(entry);
+            return Vec::new();
+        };
+        if self.may_swap(&held, &entry) {
+            self.done = true;
+            return vec![entry, held];
+        }
+        if self.mutant == Some(Mutant::LateView) {
+            self.held = Some(held);
+            return vec![entry];
+        }
+        self.held = Some(entry);
+        vec![held]
+    }
+
+    fn may_swap(&self, held: &Entry, next: &Entry) -> bool {
+        match (self.mutant, held, next) {
+            (
+                Some(Mutant::Swap),
+                Entry::Message { sender: one, groups, .. },
+                Entry::Message { sender: two, groups: also, .. },
+            ) => one != two && groups == also,
+            (
+                Some(Mutant::ReorderAcrossGroups),
+                Entry::Message { groups, .. },
+                Entry::Message { groups: others, .. },
+            ) => !groups.iter().any(|group| others.contains(group)) && self.someone_has_both(groups, others),
+            (Some(Mutant::LateView), Entry::View { group, .. }, Entry::Message { groups, .. }) => {
+                groups.contains(group)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether another node delivers messages of both.
+    fn someone_has_both(&self, one: &[String], two: &[String]) -> bool {
+        let others = |groups: &[String]| -> BTreeSet<&String> {
+            groups.iter().filter_map(|group| self.others.get(group)).flatten().collect()
+        };
+        !others(one).is_disjoint(&others(two))
+    }
+
+    fn view(&mut self, group: String, view: u64, mut members: Vec<String>) -> Vec<Step> {
+        let former = self.sizes.insert(group.clone(), members.len());
+        if former.is_some_and(|former| members.len() < former) {
+            self.shrunk = Some(Instant::now());
+        }
+        let other = members.iter().position(|member| *member != self.node);
+        if let Some(other) = other.filter(|_| self.mutant == Some(Mutant::ViewMismatch)) {
+            members.remove(other);
+        }
+        let held = self.held.take();
+        let entry = Entry::View { group, view, members };
+        if self.mutant == Some(Mutant::LateView) && self.delivered > 0 && !self.done {
+            self.held = Some(entry);
+            return held.into_iter().map(Step::Entry).collect();
+        }
+        // MUTANT `view-back`: it is installed again.
+        let again = self.replayed && self.mutant == Some(Mutant::ViewBack);
+        let again = (again && !std::mem::replace(&mut self.done, true)).then(|| entry.clone());
+        held.into_iter().chain([entry]).chain(again).map(Step::Entry).collect()
+    }
+
+    /// What is replayed, when it should be this.
+    pub fn replays(&mut self, mut kept: Vec<Kept>) -> Vec<Kept> {
+        self.replayed = !kept.is_empty();
+        match self.mutant {
+            Some(Mutant::LoseOnRestart) => drop(kept.pop()),
+            Some(Mutant::ReorderOnRestart) => {
+                let two = kept.windows(2).position(|two| two[0].sender != two[1].sender);
+                if let Some(first) = two {
+                    kept.swap(first, first + 1);
+                }
+            }
+            _ => {}
+        }
+        kept
+    }
+
+    /// The last durable place, when it should be this.
+    pub fn durable(&self, upto: u64) -> u64 {
+        match self.mutant {
+            Some(Mutant::DurableAhead) => upto + 3,
+            // These tell the truth about it.
+            _ => upto.saturating_sub(self.extra),
+        }
+    }
+
+    /// MUTANT `chatter`: whether to post what nobody needs.
+    pub fn chatters(&self) -> bool {
+        self.mutant == Some(Mutant::Chatter)
+    }
+
+    /// The member is about to stop.
+    pub fn stopping(&self) {
+        if self.mutant == Some(Mutant::Hang) {
+            std::thread::sleep(HANG);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The sequencer's state: one order for everything in all groups.
+//!
+//! Invariants:
+//! - an entry goes to the members that its groups have at its place in the order, and to nobody else;
+//! - an entry is stable when all who got it have it, or are gone, and all before it are stable. Only then
+//!   does anyone act on it: so what one member delivered, all others have, whoever is killed;
+//! - a view is an entry like any other: so all who go from one view to the next deliver the same between;
+//! - a view's id is never used twice, even by a later sequencer of the same folder;
+//! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to halt.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use crate::mutants::Mutation;
+use crate::wire::{self, Down, Entry, Up};
+
+/// Who comes, leaves or is lost within this time makes one change of views.
+const GATHER: Duration = Duration::from_millis(50);
+
+/// Where view ids are kept, in the shared folder.
+const VIEW_IDS: &str = "sequencer.views";
+
+/// One order for all.
+pub struct Order {
+    next: u64,
+    /// What is not stable, in order.
+    pending: VecDeque<Pending>,
+    connections: BTreeMap<u64, Connection>,
+    /// Each group's members, in the order in which they came.
+    members: BTreeMap<String, Vec<String>>,
+    view_ids: BTreeMap<String, u64>,
+    change: Change,
+    mutation: Option<Mutation>,
+}
+
+/// A member's connection.
+struct Connection {
+    outbox: Sender<Arc<str>>,
+    /// Who it is, once it has said so.
+    node: Option<String>,
+}
+
+/// An entry that is not stable.
+struct Pending {
+    number: u64,
+    to: Vec<u64>,
+    lacking: BTreeSet<u64>,
+    /// The connection by which it came, and its name there.
+    sent: Option<(u64, String)>,
+}
+
+/// What the next views will differ in.
+#[derive(Default)]
+struct Change {
+    due: Option<Instant>,
+    /// Who comes, and the groups that name it.
+    coming: Vec<(String, Vec<String>)>,
+    leaving: Vec<(u64, String)>,
+    lost: Vec<String>,
+}
+
+impl Change {
+    /// Has it carried out when enough is gathered.
+    fn begin(&mut self) {
+        self.due.get_or_insert_with(|| Instant::now() + GATHER);
+    }
+
+    /// Those of a view who go on to the next.
+    fn stay(&self, before: &[String]) -> Vec<String> {
+        let leaves = |node: &&String| self.leaving.iter().any(|(_, leaver)| leaver == *node);
+        before.iter().filter(|node| !self.lost.contains(node) && !leaves(node)).cloned().collect()
+    }
+
+    /// How many of a view are lost.
+    fn lost_of(&self, before: &[String]) -> usize {
+        before.iter().filter(|node| self.lost.contains(node)).count()
+    }
+
+    /// Who comes to a group, and is not lost again.
+    fn come(&self, group: &String) -> impl Iterator<Item = String> {
+        let comes =
+            |(node, groups): &&(String, Vec<String>)| groups.contains(group) && !self.lost.contains(node);
+        self.coming.iter().filter(comes).map(|(node, _)| node.clone())
+    }
+}
+
+impl Order {
+    /// Nobody is there.
+    pub fn new(mutation: Option<Mutation>) -> Self {
+        let kept = std::fs::read(VIEW_IDS).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        Self {
+            next: 1,
+            pending: VecDeque::new(),
+            connections: BTreeMap::new(),
+            members: BTreeMap::new(),
+            view_ids: kept.unwrap_or_default(),
+            change: Change::default(),
+            mutation,
+        }
+    }
+
+    /// Whether nobody is connected.
+    pub fn is_alone(&self) -> bool {
+        self.connections.is_empty()
+    }
+
+    /// Someone has connected.
+    pub fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
+        self.connections.insert(connection, Connection { outbox, node: None });
+    }
+
+    /// Someone has said something. Those who were replaced are not heard.
+    pub fn hear(&mut self, connection: u64, up: Up) {
+        let Some(known) = self.connections.get(&connection) else { return };
+        match (up, known.node.clone()) {
+            (Up::Hello { node, groups }, None) => self.admit(connection, &node, groups),
+            (Up::Send { message, groups, payload }, Some(sender)) => {
+                let to = self.addressees(&groups);
+                let entry = Entry::Message { sender, groups, payload };
+                self.append(entry, to, Some((connection, message)));
+            }
+            (Up::Have { upto }, Some(_)) => self.acknowledge(connection, upto),
+            (Up::Leave, Some(node)) => {
+                self.change.leaving.push((connection, node));
+                self.change.begin();
+            }
+            (Up::Stop, Some(node)) => {
+                self.members.values_mut().for_each(|members| members.retain(|member| *member != node));
+            }
+            _ => self.close(connection),
+        }
+        self.settle();
+    }
+
+    /// Someone is gone.
+    pub fn close(&mut self, connection: u64) {
+        let gone = self.connections.remove(&connection);
+        for pending in &mut self.pending {
+            pending.lacking.remove(&connection);
+        }
+        if let Some(node) = gone.and_then(|gone| gone.node) {
+            self.change.lost.push(node);
+            self.change.begin();
+        }
+        self.settle();
+    }
+
+    /// How long nothing need be done if nothing comes.
+    pub fn rest(&self) -> Option<Duration> {
+        self.change.due.map(|due| due.saturating_duration_since(Instant::now()))
+    }
+
+    fn admit(&mut self, connection: u64, node: &str, groups: Vec<String>) {
+        // A former start of the node is dead, even if nobody has seen it die yet.
+        for former in self.connections_of(&[node.to_owned()]) {
+            self.close(former);
+        }
+        if self.change.lost.iter().any(|lost| lost == node) {
+            self.change_views();
+        }
+        if let Some(known) = self.connections.get_mut(&connection) {
+            known.node = Some(node.to_owned());
+        }
+        self.tell(connection, &Down::Welcome);
+        self.change.coming.push((node.to_owned(), groups));
+        self.change.begin();
+    }
+
+    fn acknowledge(&mut self, connection: u64, upto: u64) {
+        for pending in self.pending.iter_mut().take_while(|pending| pending.number <= upto) {
+            pending.lacking.remove(&connection);
+        }
+    }
+
+    /// Gives all groups the views that are due.
+    pub fn change_views(&mut self) {
+        let change = std::mem::take(&mut self.change);
+        for group in change.coming.iter().flat_map(|(_, groups)| groups) {
+            self.members.entry(group.clone()).or_default();
+        }
+        let mut halted = Vec::new();
+        for (group, before) in self.members.clone() {
+            let mut next = change.stay(&before);
+            // Who leaves is no loss.
+            if change.lost_of(&before) * 2 >= before.len() && !before.is_empty() {
+                halted.extend(next.drain(..).map(|node| (node, group.clone())));
+            }
+            if let Some(mutation) = self.mutation.as_ref().filter(|_| !change.lost.is_empty()) {
+                halted.extend(mutation.break_up(&mut next).into_iter().map(|node| (node, group.clone())));
+            }
+            next.extend(change.come(&group));
+            if next != before {
+                self.members.insert(group.clone(), next);
+                self.install(&group);
+            }
+        }
+        for (connection, _) in change.leaving {
+            self.append(Entry::Left, vec![connection], None);
+        }
+        self.halt(halted);
+        self.settle();
+    }
+
+    /// From here on these are nobody, and lost to their other groups.
+    fn halt(&mut self, halted: Vec<(String, String)>) {
+        for (node, group) in halted {
+            for connection in self.connections_of(&[node]) {
+                self.tell(connection, &Down::Halt { text: format!("{group} has lost its majority") });
+                self.close(connection);
+            }
+        }
+    }
+
+    /// Gives a group its next view, if anyone is in it.
+    fn install(&mut self, group: &str) {
+        let mut members = self.members.get(group).cloned().unwrap_or_default();
+        if members.is_empty() {
+            return;
+        }
+        let to = self.connections_of(&members);
+        let view = self.view_ids.get(group).map_or(1, |last| last + 1);
+        self.view_ids.insert(group.to_owned(), view);
+        if let Err(error) = std::fs::write(VIEW_IDS, wire::line(&self.view_ids)) {
+            eprintln!("cannot keep the id of view {view} of {group}: {error}");
+        }
+        if let Some(mutation) = &self.mutation {
+            mutation.forget_member(&mut members);
+        }
+        self.append(Entry::View { group: group.to_owned(), view, members }, to, None);
+    }
+
+    /// The members of any of the groups.
+    fn addressees(&self, groups: &[String]) -> Vec<u64> {
+        if self.mutation.as_ref().is_some_and(Mutation::goes_astray) {
+            return self.connections.keys().copied().collect();
+        }
+        let members = groups.iter().filter_map(|group| self.members.get(group));
+        let nodes: Vec<String> = members.flatten().cloned().collect();
+        self.connections_of(&nodes)
+    }
+
+    fn connections_of(&self, nodes: &[String]) -> Vec<u64> {
+        let named = |known: &Connection| known.node.as_ref().is_some_and(|node| nodes.contains(node));
+        let found = self.connections.iter().filter(|(_, known)| named(known));
+        found.map(|(connection, _)| *connection).collect()
+    }
+
+    /// Gives an entry the next place in the order.
+    fn append(&mut self, entry: Entry, to: Vec<u64>, sent: Option<(u64, String)>) {
+        let number = self.next;
+        self.next += 1;
+        let line: Arc<str> = wire::line(&Down::Entry { number, entry }).into();
+        for connection in &to {
+            self.tell_line(*connection, Arc::clone(&line));
+        }
+        let there = to.iter().copied().filter(|connection| self.connections.contains_key(connection));
+        let lacking = there.collect();
+        self.pending.push_back(Pending { number, to, lacking, sent });
+    }
+
+    /// Tells what has become stable.
+    fn settle(&mut self) {
+        let mut concerned = BTreeSet::new();
+        let mut upto = 0;
+        while self.pending.front().is_some_and(|pending| pending.lacking.is_empty()) {
+            let Some(stable) = self.pending.pop_front() else { break };
+            upto = stable.number;
+            if let Some((connection, message)) = stable.sent {
+                let lost = !stable.to.iter().any(|member| self.connections.contains_key(member));
+                self.tell(connection, &if lost { Down::Lost { message } } else { Down::Taken { message } });
+            }
+            concerned.extend(stable.to);
+        }
+        for connection in concerned {
+            self.tell(connection, &Down::Stable { upto });
+        }
+    }
+
+    fn tell(&self, connection: u64, down: &Down) {
+        self.tell_line(connection, wire::line(down).into());
+    }
+
+    fn tell_line(&self, connection: u64, line: Arc<str>) {
+        if let Some(known) = self.connections.get(&connection) {
+            // Who cannot be told any more is gone, and its connection will say so.
+            let _ = known.outbox.send(line);
+        }
+    }
+}

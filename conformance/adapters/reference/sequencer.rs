@@ -1,0 +1,121 @@
+//! The sequencer's process: it is started by whichever member finds none, and serves all members of the run.
+//!
+//! Invariants:
+//! - one per shared folder: who holds the lock is the one, and a second ends at once;
+//! - in a session of its own, so whatever is done to a member's process group is not done to it;
+//! - never left behind: it ends when nobody has been connected for [`IDLE_MAX`], or the folder vanishes.
+
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crate::mutants::Mutation;
+use crate::order::Order;
+use crate::wire::{self, Up};
+
+/// The socket's name in the shared folder. Both sides work in that folder: a whole path may be too long for
+/// a socket's address.
+const SOCKET: &str = "sequencer.socket";
+
+/// How long it waits for a member.
+const IDLE_MAX: Duration = Duration::from_secs(3);
+
+/// How long it rests when nothing comes.
+const REST: Duration = Duration::from_millis(100);
+
+/// What comes from the members' connections, which are numbered.
+enum Event {
+    Opened(u64, Sender<Arc<str>>),
+    Said(u64, Up),
+    Closed(u64),
+}
+
+/// Connects to the sequencer of the folder that this process works in, and starts it if need be.
+pub fn connect(deadline: Instant, mutation: Option<&Mutation>) -> std::io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(SOCKET) {
+            Err(error) if Instant::now() > deadline => return Err(error),
+            Err(_) => start(mutation)?,
+            connected => return connected,
+        }
+        // Starting takes a few milliseconds. One that is started in vain ends by itself.
+        for _ in 0..20 {
+            std::thread::sleep(Duration::from_millis(5));
+            if Path::new(SOCKET).exists() {
+                break;
+            }
+        }
+    }
+}
+
+fn start(mutation: Option<&Mutation>) -> std::io::Result<()> {
+    let log = File::options().append(true).create(true).open("sequencer.log")?;
+    Command::new(std::env::current_exe()?)
+        .arg("--sequencer")
+        .args(mutation.map(Mutation::arguments).into_iter().flatten())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .map(drop)
+}
+
+/// Serves the folder that this process works in, until it is not needed any more.
+pub fn serve(mutation: Option<Mutation>) -> std::io::Result<()> {
+    let lock = File::create("sequencer.lock")?;
+    if lock.try_lock().is_err() {
+        return Ok(());
+    }
+    rustix::process::setsid()?;
+    // What is left of one that was killed.
+    let _ = std::fs::remove_file(SOCKET);
+    let listener = UnixListener::bind(SOCKET)?;
+    let (events, incoming) = channel();
+    std::thread::spawn(move || {
+        for (connection, stream) in (0..).zip(listener.incoming().flatten()) {
+            let _ = attend(connection, stream, &events);
+        }
+    });
+    run(Order::new(mutation), &incoming);
+    std::fs::remove_file(SOCKET)
+}
+
+fn run(mut order: Order, incoming: &Receiver<Event>) {
+    let mut busy = Instant::now();
+    while busy.elapsed() < IDLE_MAX && Path::new(SOCKET).exists() {
+        match incoming.recv_timeout(order.rest().map_or(REST, |rest| rest.min(REST))) {
+            Ok(Event::Opened(connection, outbox)) => order.open(connection, outbox),
+            Ok(Event::Said(connection, up)) => order.hear(connection, up),
+            Ok(Event::Closed(connection)) => order.close(connection),
+            Err(_) => {}
+        }
+        if order.rest().is_some_and(|rest| rest.is_zero()) {
+            order.change_views();
+        }
+        if !order.is_alone() {
+            busy = Instant::now();
+        }
+    }
+}
+
+/// A thread to read a connection and one to write it: a member that does not read holds up nobody.
+fn attend(connection: u64, mut stream: UnixStream, events: &Sender<Event>) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (outbox, outgoing) = channel::<Arc<str>>();
+    std::thread::spawn(move || outgoing.iter().all(|line| stream.write_all(line.as_bytes()).is_ok()));
+    // Nobody hears it if the sequencer has just ended; the member sees the socket close.
+    let _ = events.send(Event::Opened(connection, outbox));
+    let events = events.clone();
+    std::thread::spawn(move || {
+        while let Some(up) = wire::next(&mut reader) {
+            let _ = events.send(Event::Said(connection, up));
+        }
+        let _ = events.send(Event::Closed(connection));
+    });
+    Ok(())
+}

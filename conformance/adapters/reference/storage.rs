@@ -1,0 +1,45 @@
+//! What a member delivered, in a file of its storage folder, one JSON object a line.
+//!
+//! Invariant: a delivery is in the file before the application is called, so what the application knows
+//! survives the process. (It is in the system's cache, not on the disk: it does not survive the machine.)
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// A delivery as it is kept.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Kept {
+    pub group: String,
+    pub view: Option<u64>,
+    pub sender: String,
+    pub payload: String,
+}
+
+/// The file.
+pub struct Log {
+    file: File,
+}
+
+impl Log {
+    /// Opens the log in a folder, and reads what it holds. What a kill cut in the middle is cut off.
+    pub fn open(folder: &Path) -> io::Result<(Self, Vec<Kept>)> {
+        std::fs::create_dir_all(folder)?;
+        let path = folder.join("delivered");
+        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        let whole_bytes = text.rfind('\n').map_or(0, |end| end + 1);
+        let kept = text[..whole_bytes].lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        file.set_len(whole_bytes as u64)?;
+        file.seek(SeekFrom::End(0))?;
+        Ok((Self { file }, kept))
+    }
+
+    /// Adds a delivery.
+    pub fn keep(&mut self, delivery: &Kept) -> io::Result<()> {
+        self.file.write_all(crate::wire::line(delivery).as_bytes())
+    }
+}

@@ -1,0 +1,142 @@
+//! What members say, as lines with the time at which they came.
+//!
+//! One thread for each member's output. Whatever comes, at most one line is held, and the channel to the
+//! driver is short: a member that floods waits, and nobody else does.
+
+use std::io::{BufRead, BufReader, Read};
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
+
+/// The longest line that is taken.
+pub(super) const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// How much of a line that is too long is kept, to be shown.
+const SHOWN_BYTES: usize = 256;
+
+/// The one clock of a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock(Instant);
+
+impl Clock {
+    /// A clock that begins now.
+    pub(super) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Nanoseconds since then.
+    pub(super) fn now_ns(self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Something that came from a member.
+#[derive(Debug)]
+pub(super) struct Heard {
+    pub(super) node: usize,
+    /// Which of the node's starts.
+    pub(super) inc: u32,
+    pub(super) t_ns: u64,
+    /// The line's number in this start's output, from 1.
+    pub(super) line: u64,
+    pub(super) what: What,
+}
+
+/// What came.
+#[derive(Debug)]
+pub(super) enum What {
+    /// A line, without its line feed.
+    Line(Vec<u8>),
+    /// The output ended in the middle of this line.
+    Cut(Vec<u8>),
+    /// A line that is too long; its beginning. Nothing more is read.
+    TooLong(Vec<u8>),
+    /// The output ended.
+    End,
+}
+
+/// Reads a member's output to its end, or until nobody takes it any more.
+pub(super) fn read(output: impl Read, node: usize, inc: u32, clock: Clock, heard: &SyncSender<Heard>) {
+    let mut output = BufReader::new(output);
+    for line in 1.. {
+        let what = next(&mut output);
+        let last = !matches!(what, What::Line(_));
+        let cut = matches!(what, What::Cut(_));
+        if heard.send(Heard { node, inc, t_ns: clock.now_ns(), line, what }).is_err() {
+            return;
+        }
+        if cut {
+            // The driver has gone if this fails.
+            let _ = heard.send(Heard { node, inc, t_ns: clock.now_ns(), line, what: What::End });
+        }
+        if last {
+            return;
+        }
+    }
+}
+
+fn next(output: &mut impl BufRead) -> What {
+    let mut line = Vec::new();
+    let read = output.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
+    if line.last() == Some(&b'\n') {
+        line.pop();
+        return What::Line(line);
+    }
+    if line.len() > LINE_BYTES_MAX {
+        line.truncate(SHOWN_BYTES);
+        return What::TooLong(line);
+    }
+    // A pipe that fails has ended.
+    match read {
+        Ok(_) if line.is_empty() => What::End,
+        Err(_) if line.is_empty() => What::End,
+        _ => What::Cut(line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::sync_channel;
+
+    use super::*;
+
+    fn heard(output: &[u8]) -> Vec<(u64, String)> {
+        let (sender, receiver) = sync_channel(64);
+        read(output, 0, 1, Clock::start(), &sender);
+        drop(sender);
+        receiver
+            .iter()
+            .map(|heard| {
+                let text = match heard.what {
+                    What::Line(line) => format!("line {}", String::from_utf8_lossy(&line)),
+                    What::Cut(line) => format!("cut {}", String::from_utf8_lossy(&line)),
+                    What::TooLong(line) => format!("too long {}", line.len()),
+                    What::End => "end".to_owned(),
+                };
+                (heard.line, text)
+            })
+            .collect()
+    }
+
+    fn expected(list: &[(u64, &str)]) -> Vec<(u64, String)> {
+        list.iter().map(|(line, text)| (*line, (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn lines_are_numbered_and_the_end_is_told() {
+        assert_eq!(heard(b"a\n\nb\n"), expected(&[(1, "line a"), (2, "line "), (3, "line b"), (4, "end")]));
+        assert_eq!(heard(b""), expected(&[(1, "end")]));
+    }
+
+    #[test]
+    fn half_a_line_is_no_line() {
+        assert_eq!(heard(b"a\n{\"ty"), expected(&[(1, "line a"), (2, "cut {\"ty"), (2, "end")]));
+    }
+
+    #[test]
+    fn a_line_without_end_is_given_up() {
+        assert_eq!(heard(&vec![b'x'; LINE_BYTES_MAX * 2]), expected(&[(1, "too long 256")]));
+        let mut just = vec![b'x'; LINE_BYTES_MAX];
+        just.push(b'\n');
+        assert_eq!(heard(&just).len(), 2);
+    }
+}

@@ -1,0 +1,131 @@
+//! What the driver knows of a member.
+
+use std::collections::{HashSet, VecDeque};
+
+use super::ledger::NodeSet;
+use super::plan::Sending;
+use super::process::Process;
+
+/// Where a member is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Never started.
+    Absent,
+    /// Started, and has not answered `init`.
+    Starting,
+    /// Takes messages.
+    Ready,
+    /// Said its last line.
+    Ended,
+    /// Was killed.
+    Killed,
+}
+
+/// Something that a member is to be told.
+#[derive(Debug)]
+pub(super) enum Order {
+    Multicast(Sending),
+    Pause(u64),
+    Stats,
+    Leave,
+}
+
+/// Something without a message that a member was told, and has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Pause,
+    Stats,
+    Leave,
+}
+
+/// A node: what it was told, and what it said, in its last start.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) name: String,
+    pub(super) address: String,
+    pub(super) process: Option<Process>,
+    /// Which start this is, from 1; 0 before the first.
+    pub(super) inc: u32,
+    pub(super) phase: Phase,
+    pub(super) suspended: bool,
+    /// Whether it was asked to stop.
+    pub(super) stopping: bool,
+    /// Whether it was started into running groups.
+    pub(super) joined: bool,
+    /// Whether its output ended.
+    pub(super) silent: bool,
+    /// When it was killed.
+    pub(super) killed_ns: Option<u64>,
+    /// What it is still to be told, in order.
+    pub(super) orders: VecDeque<Order>,
+    /// Messages, by their place in the ledger, that it was asked to send and has not answered.
+    pub(super) unanswered: HashSet<usize>,
+    pub(super) asked: Vec<Asked>,
+    /// How many multicasts it has answered.
+    pub(super) answered: u64,
+    /// How many messages it has delivered, those of nobody included.
+    pub(super) delivered: u64,
+    /// How many messages it was asked to send.
+    pub(super) sent: u64,
+    /// How many messages had been sent by all when it could take some.
+    pub(super) ready_at: usize,
+    /// Its last view of each group.
+    pub(super) views: Vec<Option<NodeSet>>,
+}
+
+impl Member {
+    /// A node that has not been started.
+    pub(super) fn new(name: String, address: String, groups: usize) -> Self {
+        Self {
+            name,
+            address,
+            process: None,
+            inc: 0,
+            phase: Phase::Absent,
+            suspended: false,
+            stopping: false,
+            joined: false,
+            silent: false,
+            killed_ns: None,
+            orders: VecDeque::new(),
+            unanswered: HashSet::new(),
+            asked: Vec::new(),
+            answered: 0,
+            delivered: 0,
+            sent: 0,
+            ready_at: 0,
+            views: vec![None; groups],
+        }
+    }
+
+    /// The same node with its next process.
+    pub(super) fn restarted(&self, process: Process, joined: bool) -> Self {
+        let fresh = Self::new(self.name.clone(), self.address.clone(), self.views.len());
+        Self { process: Some(process), inc: self.inc + 1, phase: Phase::Starting, joined, ..fresh }
+    }
+
+    /// Whether its process is there and has not come to its end.
+    pub(super) fn runs(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Ready)
+    }
+
+    /// Takes an open question of that kind off the list; false if there is none.
+    pub(super) fn take_asked(&mut self, kind: Asked) -> bool {
+        let found = self.asked.iter().position(|asked| *asked == kind);
+        found.map(|place| self.asked.remove(place)).is_some()
+    }
+
+    /// Forgets what it was to be told, and what it was to answer: it does neither any more.
+    pub(super) fn forget_orders(&mut self) {
+        self.orders.clear();
+        self.unanswered.clear();
+        self.asked.clear();
+    }
+
+    /// A name for its next message.
+    pub(super) fn next_message(&mut self) -> String {
+        let name = format!("{}/{}/{}", self.name, self.inc, self.sent);
+        self.sent += 1;
+        name
+    }
+}

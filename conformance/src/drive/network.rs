@@ -1,0 +1,259 @@
+//! Networks that can be parted: a network namespace for each node, and one with two bridges between them.
+//!
+//! Every node has a port at the first bridge. To part nodes is to move the ports of one side to the second
+//! bridge, which is connected to nothing else; to heal is to move them back. No packet filter is needed.
+//!
+//! # Nothing is left behind
+//! The namespaces have no names. Each is held by a small process that ends when its input does, which the
+//! kernel sees to however the driver ends; with the last process in it a namespace and its links are gone.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+
+/// What a holder runs: it says when it is there, and waits for the end of its input.
+const HOLD: &str = "echo here; read -r end";
+
+/// How namespaces are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    /// By a privileged user.
+    Privileged,
+    /// In a user namespace, in which this user may do everything.
+    UserNamespace,
+}
+
+/// Everything that nodes' networks are.
+#[derive(Debug)]
+pub(super) struct Network {
+    means: Means,
+    hub: Holder,
+    nodes: Vec<Holder>,
+}
+
+/// A process that holds a namespace.
+#[derive(Debug)]
+struct Holder(Child);
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // Both fail only if it is gone already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Network {
+    /// Makes networks for so many nodes, all connected.
+    ///
+    /// # Errors
+    /// Why this system, or this user, cannot have them.
+    pub(super) fn build(nodes: usize) -> Result<Self, String> {
+        match Self::build_by(Means::Privileged, nodes) {
+            Ok(network) => Ok(network),
+            Err(privileged) => Self::build_by(Means::UserNamespace, nodes)
+                .map_err(|user| format!("{privileged}; and in a user namespace: {user}")),
+        }
+    }
+
+    fn build_by(means: Means, nodes: usize) -> Result<Self, String> {
+        let unshare: &[&str] = match means {
+            Means::Privileged => &["unshare", "--net"],
+            Means::UserNamespace => &["unshare", "--user", "--map-root-user", "--net"],
+        };
+        let hub = Holder::start(unshare.iter().map(ToString::to_string).collect())?;
+        let mut network = Self { means, hub, nodes: Vec::new() };
+        for _ in 0..nodes {
+            let mut command = match means {
+                Means::Privileged => Vec::new(),
+                // All namespaces must belong to one user namespace, or no link could cross.
+                Means::UserNamespace => network.enter(&network.hub, false),
+            };
+            command.extend(["unshare", "--net"].map(str::to_owned));
+            network.nodes.push(Holder::start(command)?);
+        }
+        network.connect()?;
+        Ok(network)
+    }
+
+    fn connect(&self) -> Result<(), String> {
+        let mut hub = String::new();
+        for bridge in ["here", "apart"] {
+            // Without snooping, multicast goes everywhere, as on a plain switch.
+            hub += &format!("link add {bridge} type bridge mcast_snooping 0\nlink set {bridge} up\n");
+        }
+        for (node, holder) in self.nodes.iter().enumerate() {
+            let pid = holder.0.id();
+            hub += &format!("link add port{node} type veth peer name eth0 netns {pid}\n");
+            hub += &format!("link set port{node} master here up\n");
+        }
+        self.ip(&self.hub, &hub)?;
+        for (node, holder) in self.nodes.iter().enumerate() {
+            let address = Self::address(node);
+            let setup = format!("link set lo up\naddress add {address}/24 dev eth0\nlink set eth0 up\n");
+            self.ip(holder, &setup)?;
+        }
+        Ok(())
+    }
+
+    /// The address of a node.
+    pub(super) fn address(node: usize) -> String {
+        format!("10.113.0.{}", node + 1)
+    }
+
+    /// The command that runs another in a node's network.
+    pub(super) fn within(&self, node: usize, command: &[String]) -> Vec<String> {
+        let mut whole = self.nodes.get(node).map(|holder| self.enter(holder, true)).unwrap_or_default();
+        whole.extend_from_slice(command);
+        whole
+    }
+
+    /// Cuts these nodes off from the others.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn part(&self, side: &[usize]) -> Result<(), String> {
+        self.move_ports(side, "apart")
+    }
+
+    /// Connects them again.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn heal(&self, side: &[usize]) -> Result<(), String> {
+        self.move_ports(side, "here")
+    }
+
+    /// How nodes are parted, for people.
+    pub(super) fn means(&self) -> &'static str {
+        match self.means {
+            Means::Privileged => "network namespaces, whose ports are moved between two bridges",
+            Means::UserNamespace => {
+                "network namespaces in a user namespace, whose ports are moved between two bridges"
+            }
+        }
+    }
+
+    fn move_ports(&self, side: &[usize], bridge: &str) -> Result<(), String> {
+        let lines = side.iter().map(|node| format!("link set port{node} master {bridge}\n"));
+        self.ip(&self.hub, &lines.collect::<String>())
+    }
+
+    /// The words that put a command into a namespace.
+    fn enter(&self, holder: &Holder, net: bool) -> Vec<String> {
+        let pid = holder.0.id().to_string();
+        let mut words = vec!["nsenter", "--target", &pid];
+        if self.means == Means::UserNamespace {
+            words.extend(["--user", "--preserve-credentials"]);
+        }
+        if net {
+            words.push("--net");
+        }
+        words.push("--");
+        words.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Runs commands of `ip` in a namespace.
+    fn ip(&self, holder: &Holder, commands: &str) -> Result<(), String> {
+        let mut words = self.enter(holder, true);
+        words.extend(["ip", "-batch", "-"].map(str::to_owned));
+        let mut child = spawn(&words)?;
+        if let Some(mut input) = child.stdin.take() {
+            // If it does not read, its status says so.
+            let _ = input.write_all(commands.as_bytes());
+        }
+        let output = child.wait_with_output().map_err(|error| format!("ip: {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("ip: {}", first_line(&output.stderr)))
+    }
+}
+
+impl Holder {
+    fn start(mut command: Vec<String>) -> Result<Self, String> {
+        command.extend(["sh", "-c", HOLD].map(str::to_owned));
+        let mut holder = Self(spawn(&command)?);
+        let mut said = String::new();
+        if let Some(output) = holder.0.stdout.take() {
+            // Nothing said is as good as an error.
+            let _ = BufReader::new(output).read_line(&mut said);
+        }
+        if said == "here\n" {
+            return Ok(holder);
+        }
+        let mut errors = Vec::new();
+        if let Some(mut stream) = holder.0.stderr.take() {
+            let _ = stream.read_to_end(&mut errors);
+        }
+        Err(first_line(&errors))
+    }
+}
+
+fn spawn(words: &[String]) -> Result<Child, String> {
+    let Some((program, arguments)) = words.split_first() else { return Err("no command".to_owned()) };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.spawn().map_err(|error| format!("{program}: {error}"))
+}
+
+fn first_line(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).lines().next().unwrap_or("it ended without a word").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tells the test below what to try.
+    const VISIT: &str = "TRAMONTANE_TEST_VISIT";
+
+    /// Not a test, but what [`reaches`] runs inside a namespace: a datagram to a port where nobody listens is
+    /// answered at once if it arrives.
+    #[test]
+    fn visitor() {
+        let Ok(address) = std::env::var(VISIT) else { return };
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
+        socket.set_read_timeout(Some(std::time::Duration::from_millis(100))).expect("a limit");
+        socket.connect((address.as_str(), 9)).expect("an address");
+        let refused = (0..5).any(|_| {
+            let answer = socket.send(b"hello").and_then(|_| socket.recv(&mut [0; 8]));
+            matches!(answer, Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused)
+        });
+        assert!(refused, "nobody there");
+    }
+
+    fn reaches(network: &Network, from: usize, to: usize) -> bool {
+        let program = std::env::current_exe().expect("this test").to_string_lossy().into_owned();
+        let visitor = [program.as_str(), "drive::network::tests::visitor", "--exact"].map(str::to_owned);
+        let words = network.within(from, &visitor);
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).env(VISIT, Network::address(to)).stdout(Stdio::null());
+        command.stderr(Stdio::null()).status().expect("nsenter was there before").success()
+    }
+
+    /// Builds one, or says why not: not every system allows it.
+    fn built(means: Means, nodes: usize) -> Option<Network> {
+        Network::build_by(means, nodes).map_err(|why| eprintln!("skipped: {why}")).ok()
+    }
+
+    #[test]
+    fn nodes_reach_each_other_unless_they_are_parted() {
+        for means in [Means::Privileged, Means::UserNamespace] {
+            let Some(network) = built(means, 3) else { continue };
+            assert!(reaches(&network, 0, 1) && reaches(&network, 2, 0), "{means:?}");
+            network.part(&[2]).expect("it was allowed before");
+            assert!(reaches(&network, 0, 1), "{means:?}: one side is not cut");
+            assert!(!reaches(&network, 0, 2) && !reaches(&network, 2, 1), "{means:?}: the sides are");
+            network.heal(&[2]).expect("it was allowed before");
+            assert!(reaches(&network, 0, 2), "{means:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_left_when_it_is_dropped() {
+        let Some(network) = built(Means::Privileged, 2) else { return };
+        let pids: Vec<u32> = network.nodes.iter().chain([&network.hub]).map(|holder| holder.0.id()).collect();
+        drop(network);
+        assert!(pids.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()));
+    }
+}

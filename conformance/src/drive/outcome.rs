@@ -1,0 +1,145 @@
+//! From what a scenario left behind to how it came out.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::DriveError;
+use super::reach::Reach;
+use super::recorded::Recorded;
+use super::scenarios::Scenario;
+use super::stage::Ending;
+use crate::check::{Verdict, judge};
+use crate::history::HistoryError;
+use crate::report::{Case, CaseStatus};
+
+/// What a scenario left behind.
+pub(super) struct Played<'p> {
+    pub(super) scenario: &'static Scenario,
+    pub(super) seed: u64,
+    pub(super) history: PathBuf,
+    /// What must have been reached.
+    pub(super) reach: &'p [Reach],
+    /// Whether the plan was played to its end, or why it was not.
+    pub(super) outcome: Result<bool, Ending>,
+    /// When members were told to leave.
+    pub(super) leaves: Vec<(usize, u64)>,
+    pub(super) notes: Vec<String>,
+    pub(super) took: Duration,
+}
+
+/// A scenario that was not played, because something that it needs is missing.
+pub(super) fn unsupported(scenario: &Scenario, seed: u64, why: String) -> Case {
+    Case {
+        name: scenario.name.to_owned(),
+        description: scenario.sentence.to_owned(),
+        seed: Some(seed),
+        history: None,
+        status: CaseStatus::Unsupported(why),
+        verdict: None,
+        reached: Vec::new(),
+        notes: Vec::new(),
+        took: Duration::ZERO,
+    }
+}
+
+/// A scenario that could not even begin, because an adapter broke.
+pub(super) fn broken(scenario: &Scenario, seed: u64, what: String, log: Option<String>) -> Case {
+    let status = CaseStatus::Broken(what);
+    Case { status, notes: log.into_iter().collect(), ..unsupported(scenario, seed, String::new()) }
+}
+
+/// Whether the plan was carried out and nothing is wrong, only that what the scenario is for did not come about.
+pub(super) fn is_matter_of_timing(case: &Case) -> bool {
+    let finished = case.reached.first().is_some_and(|(_, finished)| *finished);
+    let missed = case.reached.iter().any(|(_, reached)| !reached);
+    matches!(case.status, CaseStatus::Inconclusive(_)) && finished && missed
+}
+
+/// Judges the history, and says how the scenario came out.
+///
+/// # Errors
+/// If the driver could not go on, or cannot read what it wrote.
+pub(super) fn conclude(played: Played<'_>) -> Result<Case, DriveError> {
+    let mut case = unsupported(played.scenario, played.seed, String::new());
+    case.notes = played.notes.clone();
+    case.took = played.took;
+    case.history = Some(played.history.clone());
+    match &played.outcome {
+        Ok(finished) => conclude_played(&mut case, &played, *finished)?,
+        Err(Ending::Unsupported(why)) => case.status = CaseStatus::Unsupported(why.clone()),
+        Err(Ending::Broken { what, log }) => conclude_broken(&mut case, &played, what, log)?,
+        // Taken apart, because it is handed on.
+        Err(Ending::Failed(_)) => {
+            return match played.outcome {
+                Err(Ending::Failed(error)) => Err(error),
+                _ => Ok(case),
+            };
+        }
+    }
+    Ok(case)
+}
+
+fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Result<(), DriveError> {
+    let verdict = match judged(played)? {
+        Ok(verdict) => verdict,
+        Err(error) => {
+            case.status = refused(&error);
+            return Ok(());
+        }
+    };
+    case.reached = reached(played, finished)?;
+    case.status = match CaseStatus::of(&verdict) {
+        CaseStatus::Failed => CaseStatus::Failed,
+        open => case.reached.iter().find(|(_, reached)| !reached).map_or(open, |(what, _)| {
+            CaseStatus::Inconclusive(format!("the scenario did not reach what it is for: {what}"))
+        }),
+    };
+    case.verdict = Some(verdict);
+    Ok(())
+}
+
+/// An adapter that breaks leaves no verdict on its system, unless a promise was broken before.
+fn conclude_broken(
+    case: &mut Case,
+    played: &Played<'_>,
+    what: &str,
+    log: &Option<String>,
+) -> Result<(), DriveError> {
+    case.notes.extend(log.clone());
+    case.status = CaseStatus::Broken(what.to_owned());
+    match judged(played)? {
+        Ok(verdict) if CaseStatus::of(&verdict) == CaseStatus::Failed => {
+            case.notes.push(format!("the adapter broke then: {what}"));
+            case.status = CaseStatus::Failed;
+            case.verdict = Some(verdict);
+        }
+        Ok(_) => {}
+        Err(error) => case.notes.push(format!("and the history is refused: {error}")),
+    }
+    Ok(())
+}
+
+fn judged(played: &Played<'_>) -> Result<Result<Verdict, HistoryError>, DriveError> {
+    Ok(judge(open(played)?))
+}
+
+fn open(played: &Played<'_>) -> Result<BufReader<File>, DriveError> {
+    let file = File::open(&played.history).map_err(|error| DriveError::output(&played.history, error))?;
+    Ok(BufReader::new(file))
+}
+
+fn refused(error: &HistoryError) -> CaseStatus {
+    CaseStatus::Broken(format!("the driver made a history that is refused, please report this: {error}"))
+}
+
+fn reached(played: &Played<'_>, finished: bool) -> Result<Vec<(String, bool)>, DriveError> {
+    let mut reached = vec![("the plan was carried out to its end".to_owned(), finished)];
+    // The judge has just read it: it can be read.
+    if let Ok(mut recorded) = Recorded::read(open(played)?) {
+        recorded.leaves.clone_from(&played.leaves);
+        reached.extend(played.reach.iter().map(|reach| (reach.to_string(), reach.is_reached(&recorded))));
+    }
+    Ok(reached)
+}

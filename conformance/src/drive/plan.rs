@@ -1,0 +1,246 @@
+//! Plans: what a scenario does, as data.
+//!
+//! Invariants:
+//! - the scenario, the seed, the number of nodes and the scale decide a plan, and nothing else does;
+//! - what each member is told, and in which order, is decided by the plan: a fault in mid-stream comes when a
+//!   member has answered or delivered so many messages, and never takes back what is still to be sent by a
+//!   member that was not killed.
+
+use tramontane_fixtures::random::Random;
+
+use super::protocol::WINDOW;
+use super::reach::Reach;
+use crate::history::GroupOrder;
+
+/// The shortest message that is not empty: longer than any name.
+const BYTES_MIN: u64 = 32;
+
+/// The longest message where sizes do not matter.
+const BYTES_USUAL_MAX: u64 = 512;
+
+/// In so many rounds is sent what is to last.
+const PACED_ROUNDS: u64 = 10;
+
+/// Between two of those rounds.
+const PACED_MS: u64 = 15;
+
+/// What a run of a scenario does. Nodes and groups are numbers, from 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    /// The groups, all who are or may become members included.
+    pub(super) groups: Vec<Group>,
+    /// What is done, in order.
+    pub(super) steps: Vec<Step>,
+    /// What it must have reached.
+    pub(super) reach: Vec<Reach>,
+    /// Whether nodes must be parted, and so need networks of their own.
+    pub(super) parts: bool,
+}
+
+/// A group of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    pub(super) members: Vec<usize>,
+    pub(super) senders: Vec<usize>,
+    pub(super) order: GroupOrder,
+}
+
+/// A message to be sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Sending {
+    pub(super) sender: usize,
+    pub(super) groups: Vec<usize>,
+    pub(super) bytes: u64,
+}
+
+/// One thing to do. What is for a member waits in line behind what it was told before; what is done to a
+/// member is done at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Start these nodes' processes: together the first time, into running groups later.
+    Start(Vec<usize>),
+    /// Have these messages sent.
+    Send(Vec<Sending>),
+    /// Make one delivery of a member slow.
+    Pause { node: usize, ms: u64 },
+    /// Ask members what they posted.
+    Stats(Vec<usize>),
+    /// Have a member leave.
+    Leave(usize),
+    /// Suspend a member's process.
+    Stop(usize),
+    /// Resume it.
+    Continue(usize),
+    /// End members' processes without warning, one after the other with so much time between them.
+    Kill { nodes: Vec<usize>, gap_us: u64 },
+    /// Cut these nodes off from the others.
+    Part(Vec<usize>),
+    /// Join them again.
+    Heal,
+    /// Wait for something that must come about: without it the rest of the plan makes no sense.
+    Await(Condition),
+    /// Wait for something that may come about, so long at most.
+    AwaitAtMost { condition: Condition, ms: u64 },
+    /// Let time pass.
+    Wait { ms: u64 },
+    /// Wait until all that should be delivered is, and nothing more happens; the deadline ends it.
+    Settle,
+    /// Have all members stop.
+    StopAll,
+}
+
+/// Something to wait for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// These nodes can take messages.
+    Ready(Vec<usize>),
+    /// The node has answered so many multicasts since its start.
+    Answered { node: usize, count: u64 },
+    /// The node has delivered so many messages since its start.
+    Delivered { node: usize, count: u64 },
+    /// All that was sent is delivered by all who should.
+    AllDelivered,
+    /// The node has left, or ended otherwise.
+    Ended(usize),
+    /// All others that still run have a view without these nodes.
+    ViewWithout(Vec<usize>),
+}
+
+/// A plan in the making.
+pub(super) struct Draft {
+    /// Chance, of the plan's own.
+    pub(super) chance: Random,
+    /// How many nodes there are.
+    pub(super) nodes: usize,
+    /// How many messages a sender sends where that does not matter.
+    pub(super) scale: u64,
+    plan: Plan,
+}
+
+impl Draft {
+    /// An empty plan.
+    pub(super) fn new(chance: Random, nodes: usize, scale: u64) -> Self {
+        let plan = Plan { groups: Vec::new(), steps: Vec::new(), reach: Vec::new(), parts: false };
+        Self { chance, nodes, scale, plan }
+    }
+
+    /// The plan, with its end, which is the same for all.
+    pub(super) fn finish(mut self) -> Plan {
+        self.plan.steps.extend([Step::Settle, Step::StopAll]);
+        self.plan
+    }
+
+    /// All nodes.
+    pub(super) fn everyone(&self) -> Vec<usize> {
+        (0..self.nodes).collect()
+    }
+
+    /// All nodes, in an order that chance decides.
+    pub(super) fn shuffled(&mut self) -> Vec<usize> {
+        let mut nodes = self.everyone();
+        self.chance.shuffle(&mut nodes);
+        nodes
+    }
+
+    /// Some node.
+    pub(super) fn someone(&mut self) -> usize {
+        self.chance.index(self.nodes)
+    }
+
+    /// All nodes but these.
+    pub(super) fn others(&self, without: &[usize]) -> Vec<usize> {
+        (0..self.nodes).filter(|node| !without.contains(node)).collect()
+    }
+
+    /// Adds a group that has one order with all such groups, and gives its number.
+    pub(super) fn group(&mut self, members: Vec<usize>, senders: Vec<usize>) -> usize {
+        self.group_of_order(members, senders, GroupOrder::Total)
+    }
+
+    /// Adds a group that promises nothing about others, and gives its number.
+    pub(super) fn lone_group(&mut self, members: Vec<usize>, senders: Vec<usize>) -> usize {
+        self.group_of_order(members, senders, GroupOrder::Group)
+    }
+
+    fn group_of_order(&mut self, members: Vec<usize>, senders: Vec<usize>, order: GroupOrder) -> usize {
+        self.plan.groups.push(Group { members, senders, order });
+        self.plan.groups.len() - 1
+    }
+
+    /// One group in which everyone is a member and a sender, and everyone is started.
+    pub(super) fn one_group(&mut self) {
+        self.group(self.everyone(), self.everyone());
+        self.start(self.everyone());
+    }
+
+    /// Starts nodes, and waits until they can take messages.
+    pub(super) fn start(&mut self, nodes: Vec<usize>) {
+        self.then(Step::Start(nodes.clone()));
+        self.then(Step::Await(Condition::Ready(nodes)));
+    }
+
+    /// Adds a step.
+    pub(super) fn then(&mut self, step: Step) {
+        self.plan.parts |= matches!(step, Step::Part(_));
+        self.plan.steps.push(step);
+    }
+
+    /// Each of these sends so many messages of usual sizes to the first group.
+    pub(super) fn send(&mut self, senders: &[usize], each: u64) {
+        self.send_sized(senders, each, BYTES_MIN, BYTES_USUAL_MAX);
+    }
+
+    /// The same, with sizes of that range.
+    pub(super) fn send_sized(&mut self, senders: &[usize], each: u64, bytes_min: u64, bytes_max: u64) {
+        let mut list = Vec::new();
+        for _ in 0..each {
+            for &sender in senders {
+                let bytes = self.chance.between(bytes_min, bytes_max);
+                list.push(Sending { sender, groups: vec![0], bytes });
+            }
+        }
+        self.then(Step::Send(list));
+    }
+
+    /// The same, in rounds with a little time between them, so that it lasts while something else happens.
+    pub(super) fn send_paced(&mut self, senders: &[usize], each: u64) {
+        for _ in 0..PACED_ROUNDS {
+            self.send(senders, each.div_ceil(PACED_ROUNDS));
+            self.then(Step::Wait { ms: PACED_MS });
+        }
+    }
+
+    /// So few messages that one member's are all under way at once. What a member is told before it is
+    /// killed must be few, so that how many it is told is decided here and not by timing.
+    pub(super) fn few(&self) -> u64 {
+        self.scale.min(WINDOW as u64 / 2)
+    }
+
+    /// A usual size.
+    pub(super) fn bytes(&mut self) -> u64 {
+        self.chance.between(BYTES_MIN, BYTES_USUAL_MAX)
+    }
+
+    /// Kills a member.
+    pub(super) fn kill(&mut self, node: usize) {
+        self.then(Step::Kill { nodes: vec![node], gap_us: 0 });
+    }
+
+    /// Waits until a node has delivered so many messages.
+    pub(super) fn await_delivered(&mut self, node: usize, count: u64) {
+        self.then(Step::Await(Condition::Delivered { node, count }));
+    }
+
+    /// Says what must have been reached.
+    pub(super) fn must_reach(&mut self, reach: Reach) {
+        self.plan.reach.push(reach);
+    }
+}
+
+impl Plan {
+    /// How many messages it sends.
+    pub(super) fn messages(&self) -> usize {
+        let count = |step: &Step| if let Step::Send(list) = step { list.len() } else { 0 };
+        self.steps.iter().map(count).sum()
+    }
+}

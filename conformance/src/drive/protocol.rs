@@ -1,0 +1,224 @@
+//! The lines that pass between the driver and an adapter, as `docs/adapter-protocol.md` defines them.
+//!
+//! Whatever an adapter writes, reading it gives a line that makes sense or a text that says what is wrong.
+
+use std::path::Path;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The version that is spoken.
+pub(super) const VERSION: u32 = 1;
+
+/// How many multicasts of a member may be unanswered at once.
+pub(super) const WINDOW: usize = 64;
+
+/// The largest message that is ever asked for.
+pub(super) const MESSAGE_BYTES_MAX: u64 = 10 * 1024;
+
+/// The largest message that an adapter without the feature `large-messages` is asked for.
+pub(super) const ORDINARY_BYTES_MAX: u64 = 1024;
+
+/// What the driver asks of a member.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Command<'a> {
+    Init(Init<'a>),
+    Multicast { message: &'a str, groups: Vec<&'a str>, bytes: u64 },
+    Pause { ms: u64 },
+    Leave,
+    Stats,
+    Stop,
+}
+
+impl Command<'_> {
+    /// The line, with its line feed.
+    pub(super) fn line(&self) -> String {
+        // It holds nothing but texts and numbers, so it always is JSON; a path that is not UTF-8 was made one.
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
+
+/// Who a member is, and with whom.
+#[derive(Debug, Serialize)]
+pub(super) struct Init<'a> {
+    pub(super) protocol: u32,
+    pub(super) node: &'a str,
+    pub(super) inc: u32,
+    pub(super) join: bool,
+    pub(super) nodes: Vec<NodeAddress<'a>>,
+    pub(super) groups: Vec<GroupMembers<'a>>,
+    pub(super) limits: Limits,
+    pub(super) seed: u64,
+    pub(super) shared: &'a Path,
+    pub(super) storage: &'a Path,
+}
+
+/// Where a node is.
+#[derive(Debug, Serialize)]
+pub(super) struct NodeAddress<'a> {
+    pub(super) node: &'a str,
+    pub(super) address: &'a str,
+}
+
+/// Who is in a group at this moment.
+#[derive(Debug, Serialize)]
+pub(super) struct GroupMembers<'a> {
+    pub(super) group: &'a str,
+    pub(super) members: Vec<&'a str>,
+    pub(super) senders: Vec<&'a str>,
+}
+
+/// What the driver keeps to.
+#[derive(Debug, Serialize)]
+pub(super) struct Limits {
+    pub(super) message_bytes_max: u64,
+    pub(super) window: usize,
+    pub(super) deadline_ms: u64,
+}
+
+/// What a member says.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Said {
+    InitOk {
+        name: String,
+        version: String,
+        features: Vec<String>,
+    },
+    Ok {
+        message: Option<String>,
+    },
+    Error {
+        code: String,
+        /// Nobody who is silent on it is taken to be sure.
+        #[serde(default)]
+        definite: bool,
+        message: Option<String>,
+        text: Option<String>,
+    },
+    Deliver(Delivery),
+    View {
+        group: String,
+        view: u64,
+        members: Vec<String>,
+    },
+    Durable {
+        group: String,
+        upto: u64,
+    },
+    Stats {
+        posts: u64,
+    },
+    Halt {
+        reason: HaltReason,
+        text: Option<String>,
+    },
+}
+
+/// The application was called.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Delivery {
+    /// Nothing for an empty message, but never left out.
+    #[serde(deserialize_with = "present")]
+    pub(super) message: Option<String>,
+    pub(super) sender: String,
+    pub(super) group: String,
+    pub(super) view: Option<u64>,
+    pub(super) bytes: Option<u64>,
+    pub(super) digest: Option<String>,
+    #[serde(default)]
+    pub(super) replayed: bool,
+}
+
+/// A field that may be `null` and may not be missing.
+fn present<'de, D: Deserializer<'de>>(field: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(field)
+}
+
+/// Why a member comes to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum HaltReason {
+    Done,
+    Left,
+    Halted,
+}
+
+impl Said {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn read(line: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(line)
+            .map_err(|error| format!("not UTF-8 from byte {} on", error.valid_up_to()))?;
+        // A list could be read as one of these too.
+        if !text.trim_ascii_start().starts_with('{') {
+            return Err("not a JSON object".to_owned());
+        }
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Said, String> {
+        Said::read(line.as_bytes())
+    }
+
+    #[test]
+    fn the_example_session_is_read() {
+        for line in [
+            r#"{"type":"init_ok","name":"example","version":"0.1","features":["views","pause"]}"#,
+            r#"{"type":"view","group":"g0","view":1,"members":["n0","n1"]}"#,
+            r#"{"type":"ok","message":"n1/1/0"}"#,
+            r#"{"type":"ok"}"#,
+            r#"{"type":"deliver","message":"n1/1/0","sender":"n1","group":"g0","view":1,"sequence":0,"bytes":100,"digest":"955396c97e2db725"}"#,
+            r#"{"type":"deliver","message":null,"sender":"n1","group":"g0","bytes":0,"mood":["any"]}"#,
+            r#"{"type":"stats","posts":3}"#,
+            r#"{"type":"halt","reason":"done"}"#,
+        ] {
+            assert!(read(line).is_ok(), "{line}: {:?}", read(line));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_said_and_not_guessed() {
+        for line in [
+            "",
+            "hello",
+            "null",
+            r#"["ok","n1/1/0"]"#,
+            r#"{"type":"party"}"#,
+            r#"{"message":"n1/1/0"}"#,
+            r#"{"type":"deliver","sender":"n1","group":"g0"}"#,
+            r#"{"type":"deliver","message":5,"sender":"n1","group":"g0"}"#,
+            r#"{"type":"stats","posts":-1}"#,
+            r#"{"type":"stats","posts":1} {"type":"stats","posts":2}"#,
+            r#"{"type":"halt","reason":"bored"}"#,
+            r#"{"type":"ok""#,
+        ] {
+            assert!(read(line).is_err(), "{line}");
+        }
+        assert_eq!(Said::read(b"{\"type\":\"\xff\"}"), Err("not UTF-8 from byte 9 on".to_owned()));
+    }
+
+    #[test]
+    fn a_refusal_without_a_word_on_it_is_not_definite() {
+        let said = read(r#"{"type":"error","code":"full","message":"m"}"#);
+        assert!(matches!(said, Ok(Said::Error { definite: false, .. })), "{said:?}");
+    }
+
+    #[test]
+    fn a_command_is_one_line() {
+        let line = Command::Multicast { message: "n0/1/0", groups: vec!["g0"], bytes: 100 }.line();
+        assert_eq!(
+            line,
+            "{\"type\":\"multicast\",\"message\":\"n0/1/0\",\"groups\":[\"g0\"],\"bytes\":100}\n"
+        );
+    }
+}

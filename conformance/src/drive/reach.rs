@@ -1,0 +1,319 @@
+//! What a scenario must have reached, told from the history that it made.
+//!
+//! A system that does nothing keeps every promise of order. So a scenario whose history does not show what
+//! the scenario is about has shown nothing, and its verdict is that it cannot be told.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use super::recorded::{Delivery, Recorded};
+use crate::history::FaultKind;
+
+/// The quiet that the check of quiescence asks for.
+const QUIET_NS: u64 = 500_000_000;
+
+const NS_PER_MS: u64 = 1_000_000;
+
+/// Something that must have been reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// So many messages were delivered by all for whom they are.
+    DeliveredByAll { count: u64 },
+    /// Somebody delivered messages of different senders in turns.
+    SendersInterleave,
+    /// So many messages were under way at once.
+    UnderWay { count: usize },
+    /// These were asked to send nothing.
+    Silent { nodes: Vec<usize> },
+    /// The node's first message came after it had delivered so many.
+    Late { node: usize, after: usize },
+    /// The node delivered nothing for so long while so many messages waited for it.
+    Backlog { node: usize, ms: u64, count: usize },
+    /// A message of that size was delivered by all.
+    Size { bytes: u64 },
+    /// Somebody counted twice, and nothing happened before and between.
+    Quiet,
+    /// Two nodes delivered messages of several groups in turns.
+    GroupsInterleave,
+    /// So many messages for several groups were delivered by all for whom they are.
+    AcrossGroups { count: u64 },
+    /// So many messages of that node were delivered by all for whom they are.
+    From { node: usize, count: u64 },
+    /// It left, and messages were under way when it was asked to.
+    LeftUnderLoad { node: usize },
+    /// Others sent between its start and its first view or delivery, and it delivered something.
+    JoinedUnderLoad { node: usize },
+    /// At its kill, messages of its own were under way.
+    KilledSending { node: usize },
+    /// At its kill, messages were under way.
+    KilledMidway { node: usize },
+    /// It was killed before all others that ran had a view without the other one.
+    KilledBeforeViewWithout { node: usize, gone: usize },
+    /// It was killed before all others that ran had a view with the other one.
+    KilledBeforeViewWith { node: usize, joined: usize },
+    /// These delivered before their kill and after their restart.
+    Restarted { nodes: Vec<usize> },
+    /// Others sent while it was suspended.
+    SentWhileStopped { node: usize },
+    /// Both sides of a partition sent while it lasted.
+    SentWhileParted { side: Vec<usize> },
+}
+
+impl Reach {
+    /// Whether it was reached.
+    pub(super) fn is_reached(&self, recorded: &Recorded) -> bool {
+        match self {
+            Self::DeliveredByAll { count } => delivered(recorded, |_| true) >= *count,
+            Self::SendersInterleave => senders_interleave(recorded),
+            Self::UnderWay { count } => under_way_max(recorded) >= *count,
+            Self::Silent { nodes } => !recorded.messages.iter().any(|one| nodes.contains(&one.sender)),
+            Self::Late { node, after } => begins_late(recorded, *node, *after),
+            Self::Backlog { node, ms, count } => backlog(recorded, *node, *ms * NS_PER_MS, *count),
+            Self::Size { bytes } => delivered(recorded, |place| recorded.messages[place].bytes == *bytes) > 0,
+            Self::Quiet => quiet(recorded),
+            Self::GroupsInterleave => groups_interleave(recorded),
+            Self::AcrossGroups { count } => {
+                delivered(recorded, |place| recorded.messages[place].groups.len() > 1) >= *count
+            }
+            Self::From { node, count } => {
+                delivered(recorded, |place| recorded.messages[place].sender == *node) >= *count
+            }
+            Self::LeftUnderLoad { node } => left_under_load(recorded, *node),
+            Self::JoinedUnderLoad { node } => joined_under_load(recorded, *node),
+            Self::KilledSending { node } => killed_midway(recorded, *node, |sender| sender == *node),
+            Self::KilledMidway { node } => killed_midway(recorded, *node, |_| true),
+            Self::KilledBeforeViewWithout { node, gone } => {
+                killed_before_view(recorded, *node, *gone, |members| !members.contains(gone))
+            }
+            Self::KilledBeforeViewWith { node, joined } => {
+                killed_before_view(recorded, *node, *joined, |members| members.contains(joined))
+            }
+            Self::Restarted { nodes } => nodes.iter().all(|node| restarted(recorded, *node, nodes)),
+            Self::SentWhileStopped { node } => {
+                let time = |kind| recorded.fault_ns(kind, *node);
+                sent_between(recorded, time(FaultKind::Stop), time(FaultKind::Continue), |who| who != *node)
+            }
+            Self::SentWhileParted { side } => {
+                let time = |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node));
+                let (from, to) = (time(FaultKind::Partition), time(FaultKind::Heal));
+                sent_between(recorded, from, to, |who| side.contains(&who))
+                    && sent_between(recorded, from, to, |who| !side.contains(&who))
+            }
+        }
+    }
+}
+
+/// How many messages, of those that are meant, were delivered by all.
+fn delivered(recorded: &Recorded, meant: impl Fn(usize) -> bool) -> u64 {
+    let messages = recorded.messages.iter().enumerate();
+    messages.filter(|(place, message)| meant(*place) && recorded.delivered_by_all(message)).count() as u64
+}
+
+/// Whether a list comes back to something that it had left.
+fn comes_back<T: PartialEq + std::hash::Hash + Eq + Copy>(list: impl Iterator<Item = T>) -> bool {
+    let (mut seen, mut last) = (HashSet::new(), None);
+    for item in list {
+        if last != Some(item) && !seen.insert(item) {
+            return true;
+        }
+        last = Some(item);
+    }
+    false
+}
+
+fn of_node(recorded: &Recorded, node: usize) -> impl Iterator<Item = &Delivery> {
+    recorded.deliveries.iter().filter(move |delivery| delivery.node == node)
+}
+
+fn nodes(recorded: &Recorded) -> HashSet<usize> {
+    recorded.starts.iter().map(|(node, _)| *node).collect()
+}
+
+fn senders_interleave(recorded: &Recorded) -> bool {
+    let sender = |delivery: &Delivery| recorded.messages[delivery.message].sender;
+    nodes(recorded).into_iter().any(|node| comes_back(of_node(recorded, node).map(sender)))
+}
+
+fn groups_interleave(recorded: &Recorded) -> bool {
+    let group = |delivery: &Delivery| recorded.messages[delivery.message].groups.first();
+    let in_turns = |node: &usize| comes_back(of_node(recorded, *node).map(group));
+    nodes(recorded).iter().filter(|node| in_turns(node)).count() >= 2
+}
+
+fn under_way_max(recorded: &Recorded) -> usize {
+    let mut changes = Vec::new();
+    for message in recorded.messages.iter().filter(|message| !message.refused) {
+        let last = recorded.addressees(message).map(|node| message.delivered.get(&node).copied());
+        changes.push((message.t_ns, 1_i64));
+        if let Some(Some(done_ns)) = last.max_by_key(|time| time.unwrap_or(u64::MAX)) {
+            changes.push((done_ns, -1));
+        }
+    }
+    changes.sort_unstable();
+    let (mut now, mut most) = (0_i64, 0);
+    for (_, change) in changes {
+        now += change;
+        most = most.max(now);
+    }
+    usize::try_from(most).unwrap_or(0)
+}
+
+fn begins_late(recorded: &Recorded, node: usize, after: usize) -> bool {
+    let first = recorded.messages.iter().find(|message| message.sender == node);
+    first.is_some_and(|first| {
+        of_node(recorded, node).filter(|delivery| delivery.t_ns <= first.t_ns).count() >= after
+    })
+}
+
+fn backlog(recorded: &Recorded, node: usize, gap_ns: u64, count: usize) -> bool {
+    let times: Vec<u64> = of_node(recorded, node).map(|delivery| delivery.t_ns).collect();
+    let gaps = times.windows(2).filter(|pair| pair[1].saturating_sub(pair[0]) >= gap_ns);
+    gaps.map(|pair| pair[1]).any(|end_ns| {
+        let waits = recorded.messages.iter().filter(|message| {
+            message.t_ns + gap_ns / 2 <= end_ns
+                && message.delivered.get(&node).is_some_and(|time| *time >= end_ns)
+        });
+        waits.count() >= count
+    })
+}
+
+fn quiet(recorded: &Recorded) -> bool {
+    let mut busy: Vec<u64> = recorded.messages.iter().map(|message| message.t_ns).collect();
+    busy.extend(recorded.deliveries.iter().map(|delivery| delivery.t_ns));
+    busy.extend(recorded.views.iter().map(|view| view.t_ns));
+    busy.extend(recorded.faults.iter().map(|fault| fault.t_ns));
+    busy.extend(recorded.starts.iter().chain(&recorded.ends).map(|(_, t_ns)| *t_ns));
+    nodes(recorded).into_iter().any(|node| {
+        let counts = recorded.stats.iter().filter(|(who, _)| *who == node).map(|(_, t_ns)| *t_ns);
+        let counts: Vec<u64> = counts.collect();
+        counts.windows(2).any(|pair| {
+            let quiet = pair[0].saturating_sub(QUIET_NS)..=pair[1];
+            pair[1] - pair[0] >= QUIET_NS && !busy.iter().any(|time| quiet.contains(time))
+        })
+    })
+}
+
+fn left_under_load(recorded: &Recorded, node: usize) -> bool {
+    let asked = recorded.leaves.iter().find(|(who, _)| *who == node);
+    let left = recorded.ends.iter().any(|(who, _)| *who == node);
+    left && asked.is_some_and(|(_, t_ns)| any_under_way(recorded, *t_ns, |_| true))
+}
+
+fn joined_under_load(recorded: &Recorded, node: usize) -> bool {
+    let start = recorded.starts.iter().find(|(who, _)| *who == node).map(|(_, t_ns)| *t_ns);
+    let delivery = of_node(recorded, node).map(|delivery| delivery.t_ns).next();
+    let view = recorded.views.iter().find(|view| view.node == node).map(|view| view.t_ns);
+    let joined = [delivery, view].into_iter().flatten().min();
+    delivery.is_some() && sent_between(recorded, start, joined, |who| who != node)
+}
+
+fn any_under_way(recorded: &Recorded, t_ns: u64, meant: impl Fn(usize) -> bool) -> bool {
+    recorded.messages.iter().any(|one| meant(one.sender) && recorded.under_way(one, t_ns))
+}
+
+fn killed_midway(recorded: &Recorded, node: usize, meant: impl Fn(usize) -> bool) -> bool {
+    recorded.kill_ns(node).is_some_and(|t_ns| any_under_way(recorded, t_ns, meant))
+}
+
+/// Whether the node was killed before everyone who goes on had installed the view that the other one's
+/// coming or going leads to. Without any views, messages under way must do.
+fn killed_before_view(
+    recorded: &Recorded,
+    node: usize,
+    other: usize,
+    awaited: impl Fn(&[usize]) -> bool,
+) -> bool {
+    let Some(kill_ns) = recorded.kill_ns(node) else { return false };
+    if recorded.views.is_empty() {
+        return any_under_way(recorded, kill_ns, |_| true);
+    }
+    let has_view = |who: usize| {
+        let views = recorded.views.iter().filter(|view| view.node == who && view.t_ns <= kill_ns);
+        views.map(|view| view.members.as_slice()).any(&awaited)
+    };
+    let goes_on = |who: &usize| *who != node && *who != other && recorded.runs_before(*who, kill_ns);
+    nodes(recorded).into_iter().filter(goes_on).any(|who| !has_view(who))
+}
+
+/// Whether the node delivered in two starts, and somebody who was not down delivered in between.
+fn restarted(recorded: &Recorded, node: usize, down: &[usize]) -> bool {
+    let Some(kill_ns) = recorded.kill_ns(node) else { return false };
+    let again = recorded.starts.iter().find(|(who, t_ns)| *who == node && *t_ns > kill_ns);
+    let Some((_, again_ns)) = again else { return false };
+    let others = recorded.deliveries.iter().filter(|delivery| !down.contains(&delivery.node));
+    let between = others.map(|delivery| delivery.t_ns).any(|t_ns| t_ns > kill_ns && t_ns < *again_ns);
+    of_node(recorded, node).any(|delivery| delivery.inc == 1)
+        && of_node(recorded, node).any(|delivery| delivery.inc > 1 && !delivery.replayed)
+        && (between || nodes(recorded).iter().all(|who| down.contains(who)))
+}
+
+fn sent_between(
+    recorded: &Recorded,
+    from: Option<u64>,
+    to: Option<u64>,
+    meant: impl Fn(usize) -> bool,
+) -> bool {
+    let (Some(from), Some(to)) = (from, to) else { return false };
+    recorded.messages.iter().any(|one| meant(one.sender) && one.t_ns > from && one.t_ns < to)
+}
+
+/// Names of nodes, for people.
+fn names(nodes: &[usize]) -> String {
+    nodes.iter().map(|node| format!("n{node}")).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Reach {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DeliveredByAll { count } => {
+                write!(out, "{count} messages or more were delivered by all members")
+            }
+            Self::SendersInterleave => out.write_str("messages of different senders were delivered in turns"),
+            Self::UnderWay { count } => write!(out, "{count} messages or more were under way at once"),
+            Self::Silent { nodes } => write!(out, "{} sent nothing", names(nodes)),
+            Self::Late { node, after } => {
+                write!(out, "n{node} first sent after it had delivered {after} messages or more")
+            }
+            Self::Backlog { node, ms, count } => {
+                write!(out, "n{node} delivered nothing for {ms} ms while {count} messages or more waited")
+            }
+            Self::Size { bytes } => write!(out, "a message of {bytes} bytes was delivered by all members"),
+            Self::Quiet => out.write_str("a member counted twice, and nothing happened before and between"),
+            Self::GroupsInterleave => {
+                out.write_str("two members delivered messages of several groups in turns")
+            }
+            Self::AcrossGroups { count } => {
+                write!(out, "{count} messages or more for several groups were delivered in all of them")
+            }
+            Self::From { node, count } => {
+                write!(out, "{count} messages or more of n{node}, which is no member, were delivered by all")
+            }
+            Self::LeftUnderLoad { node } => write!(out, "n{node} left, and messages were under way"),
+            Self::JoinedUnderLoad { node } => {
+                write!(out, "others sent while n{node} joined, and it delivered messages")
+            }
+            Self::KilledSending { node } => {
+                write!(out, "messages of n{node} were not yet delivered everywhere when it was killed")
+            }
+            Self::KilledMidway { node } => {
+                write!(out, "messages were not yet delivered everywhere when n{node} was killed")
+            }
+            Self::KilledBeforeViewWithout { node, gone } => {
+                write!(out, "n{node} was killed before all others had got over the loss of n{gone}")
+            }
+            Self::KilledBeforeViewWith { node, joined } => {
+                write!(out, "n{node} was killed before all others had a view with n{joined}")
+            }
+            Self::Restarted { nodes } => {
+                write!(out, "{} delivered before the kill and after the restart", names(nodes))
+            }
+            Self::SentWhileStopped { node } => write!(out, "others sent while n{node} was suspended"),
+            Self::SentWhileParted { side } => {
+                write!(out, "both sides were asked to send while {} was cut off", names(side))
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Each thing to be reached, with a history that reaches it, and one that only just does not.
+
+use super::Reach;
+use crate::drive::recorded::Recorded;
+
+/// One group of three, all of whom start at the beginning.
+const BEGIN: &str = r#"{"ev":"group","group":"g0","members":["n0","n1","n2"],"senders":["n0","n1","n2"]}
+{"ev":"start","t_ns":0,"node":"n0","inc":1}
+{"ev":"start","t_ns":0,"node":"n1","inc":1}
+{"ev":"start","t_ns":0,"node":"n2","inc":1}
+"#;
+
+/// Reads a history in short: `m TIME NODE MSG GROUPS BYTES`, `d TIME NODE MSG INC`, `v TIME NODE MEMBERS`,
+/// `f TIME KIND NODE`, `s TIME NODE INC`, `e TIME NODE`, `p TIME NODE`, times in milliseconds.
+fn recorded(short: &[&str]) -> Recorded {
+    let mut text = BEGIN.to_owned();
+    let group = r#"{"ev":"group","group":"g1","members":["n0","n1"],"senders":["n0","n1"]}"#;
+    text += &format!("{group}\n");
+    for line in short {
+        let words: Vec<&str> = line.split(' ').collect();
+        let t_ns = words[1].parse::<u64>().expect("a time") * 1_000_000;
+        let list = |word: &str| word.split(',').map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(",");
+        let record = match words[0] {
+            "m" => format!(
+                r#""multicast","node":"{}","inc":1,"msg":"{}","groups":[{}],"bytes":{}"#,
+                words[2],
+                words[3],
+                list(words[4]),
+                words[5]
+            ),
+            "d" => format!(
+                r#""deliver","node":"{}","group":"g0","msg":"{}","inc":{}"#,
+                words[2], words[3], words[4]
+            ),
+            "v" => format!(
+                r#""view","node":"{}","inc":1,"group":"g0","view":1,"members":[{}]"#,
+                words[2],
+                list(words[3])
+            ),
+            "f" => format!(r#""fault","kind":"{}","nodes":["{}"]"#, words[2], words[3]),
+            "s" => format!(r#""start","node":"{}","inc":{}"#, words[2], words[3]),
+            "e" => format!(r#""end","node":"{}","inc":1,"reason":"left""#, words[2]),
+            "p" => format!(r#""stats","node":"{}","inc":1,"posts":5"#, words[2]),
+            other => panic!("no such record: {other}"),
+        };
+        text += &format!("{{\"ev\":{record},\"t_ns\":{t_ns}}}\n");
+    }
+    Recorded::read(text.as_bytes()).expect("a history")
+}
+
+/// The second history is the first without what makes the difference.
+fn tells(reach: &Reach, yes: &[&str], no: &[&str]) {
+    assert!(reach.is_reached(&recorded(yes)), "{reach}");
+    assert!(!reach.is_reached(&recorded(no)), "not: {reach}");
+}
+
+#[test]
+fn what_all_delivered() {
+    let yes = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 2 n2 a 1"];
+    tells(&Reach::DeliveredByAll { count: 1 }, &yes, &yes[..3]);
+    tells(&Reach::Size { bytes: 40 }, &yes, &yes[..3]);
+    tells(&Reach::From { node: 0, count: 1 }, &yes, &yes[..3]);
+    assert!(!Reach::Size { bytes: 41 }.is_reached(&recorded(&yes)));
+    assert!(!Reach::From { node: 1, count: 1 }.is_reached(&recorded(&yes)));
+    assert!(!Reach::AcrossGroups { count: 1 }.is_reached(&recorded(&yes)));
+    let across = ["m 1 n0 a g1,g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 2 n2 a 1"];
+    tells(&Reach::AcrossGroups { count: 1 }, &across, &across[..3]);
+}
+
+#[test]
+fn what_comes_in_turns() {
+    let sent = ["m 1 n0 a g0 40", "m 1 n1 b g0 40", "m 1 n0 c g0 40"];
+    let yes = [&sent[..], &["d 2 n2 a 1", "d 3 n2 b 1", "d 4 n2 c 1"]].concat();
+    let no = [&sent[..], &["d 2 n2 a 1", "d 3 n2 c 1", "d 4 n2 b 1"]].concat();
+    tells(&Reach::SendersInterleave, &yes, &no);
+    let sent = ["m 1 n0 a g0 40", "m 1 n0 b g1 40", "m 1 n0 c g0 40"];
+    let one = [&sent[..], &["d 2 n0 a 1", "d 3 n0 b 1", "d 4 n0 c 1"]].concat();
+    let both = [&one[..], &["d 2 n1 a 1", "d 3 n1 b 1", "d 4 n1 c 1"]].concat();
+    tells(&Reach::GroupsInterleave, &both, &one);
+}
+
+#[test]
+fn what_is_under_way_at_once() {
+    let yes = ["m 1 n0 a g1 40", "d 2 n0 a 1", "m 3 n0 b g1 40", "d 4 n1 a 1"];
+    let no = ["m 1 n0 a g1 40", "d 2 n0 a 1", "d 2 n1 a 1", "m 3 n0 b g1 40"];
+    tells(&Reach::UnderWay { count: 2 }, &yes, &no);
+}
+
+#[test]
+fn who_is_silent_and_who_is_late() {
+    let history = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 3 n1 b g0 40"];
+    tells(&Reach::Silent { nodes: vec![1, 2] }, &history[..2], &history);
+    let early = ["m 1 n0 a g0 40", "m 1 n1 b g0 40", "d 2 n1 a 1"];
+    tells(&Reach::Late { node: 1, after: 1 }, &history, &early);
+}
+
+#[test]
+fn what_waits_for_a_slow_one() {
+    let reach = Reach::Backlog { node: 1, ms: 100, count: 1 };
+    let yes = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 3 n0 b g0 40", "d 120 n1 b 1"];
+    // It waited, because nothing was there.
+    let no = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 119 n0 b g0 40", "d 120 n1 b 1"];
+    tells(&reach, &yes, &no);
+}
+
+#[test]
+fn what_is_quiet() {
+    let yes = ["m 1 n0 a g0 40", "p 600 n0", "p 1200 n0"];
+    tells(&Reach::Quiet, &yes, &["m 101 n0 a g0 40", "p 600 n0", "p 1200 n0"]);
+    assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "p 1000 n0"])), "too short");
+    assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "p 1200 n1"])), "two nodes");
+    assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "v 700 n1 n1", "p 1200 n0"])), "a view");
+}
+
+#[test]
+fn who_comes_and_goes_under_load() {
+    let mut left = recorded(&["m 1 n0 a g1 40", "d 2 n0 a 1", "d 9 n1 a 1", "e 10 n2"]);
+    let reach = Reach::LeftUnderLoad { node: 2 };
+    assert!(!reach.is_reached(&left), "nobody told it to");
+    left.leaves = vec![(2, 5_000_000)];
+    assert!(reach.is_reached(&left));
+    left.leaves = vec![(2, 9_500_000)];
+    assert!(!reach.is_reached(&left), "all was delivered");
+
+    let joined = ["s 5 n2 2", "m 6 n0 a g0 40", "d 9 n2 a 2"];
+    let reach = Reach::JoinedUnderLoad { node: 3 };
+    let joined: Vec<String> = joined.iter().map(|line| line.replace("n2", "n3")).collect();
+    let joined: Vec<&str> = joined.iter().map(String::as_str).collect();
+    tells(&reach, &joined, &joined[..2]);
+    let quiet = ["s 5 n3 1", "v 6 n3 n0,n1,n2,n3", "m 7 n0 a g0 40", "d 9 n3 a 1"];
+    assert!(!reach.is_reached(&recorded(&quiet)), "nobody sent while it joined");
+}
+
+#[test]
+fn who_is_killed_midway() {
+    let yes = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "f 5 kill n0"];
+    let no = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 4 n2 a 1", "f 5 kill n0"];
+    tells(&Reach::KilledSending { node: 0 }, &yes, &no);
+    tells(&Reach::KilledMidway { node: 0 }, &yes, &no);
+    let others: Vec<String> = yes.iter().map(|line| line.replace("kill n0", "kill n2")).collect();
+    let others: Vec<&str> = others.iter().map(String::as_str).collect();
+    assert!(Reach::KilledMidway { node: 2 }.is_reached(&recorded(&others)));
+    assert!(!Reach::KilledSending { node: 2 }.is_reached(&recorded(&others)), "it was not its own");
+    // The one who lacks it had been killed before, and is waited for no more.
+    let late = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "f 3 kill n2", "f 5 kill n0"];
+    assert!(!Reach::KilledMidway { node: 0 }.is_reached(&recorded(&late)));
+}
+
+#[test]
+fn who_is_killed_while_a_view_changes() {
+    let without = Reach::KilledBeforeViewWithout { node: 1, gone: 2 };
+    let first = ["v 1 n0 n0,n1,n2", "f 3 kill n2", "f 6 kill n1", "v 7 n0 n0"];
+    let second = ["v 1 n0 n0,n1,n2", "f 3 kill n2", "v 5 n0 n0,n1", "f 6 kill n1"];
+    tells(&without, &first, &second);
+    let with = Reach::KilledBeforeViewWith { node: 1, joined: 2 };
+    let first = ["v 1 n0 n0,n1", "f 6 kill n1", "v 7 n0 n0,n2"];
+    let second = ["v 1 n0 n0,n1", "v 5 n0 n0,n1,n2", "f 6 kill n1"];
+    tells(&with, &first, &second);
+}
+
+#[test]
+fn who_came_back() {
+    let reach = Reach::Restarted { nodes: vec![2] };
+    let sent = ["m 1 n0 a g0 40", "m 1 n0 b g0 40", "m 1 n0 c g0 40", "d 2 n2 a 1", "f 3 kill n2"];
+    let between = [&sent[..], &["d 4 n0 b 1"]].concat();
+    let back = ["s 5 n2 2", "d 6 n2 c 2"];
+    tells(&reach, &[&between[..], &back].concat(), &[&sent[..], &back].concat());
+    assert!(!reach.is_reached(&recorded(&[&between[..], &back[..1]].concat())), "it does nothing new");
+}
+
+#[test]
+fn who_sent_while_others_could_not_hear() {
+    let stopped = ["f 1 stop n2", "m 2 n0 a g0 40", "f 3 continue n2"];
+    let late = ["f 1 stop n2", "f 3 continue n2", "m 4 n0 a g0 40"];
+    tells(&Reach::SentWhileStopped { node: 2 }, &stopped, &late);
+    let parted = ["f 1 partition n2", "m 2 n0 a g0 40", "m 2 n2 b g0 40", "f 3 heal n2"];
+    let one_side = ["f 1 partition n2", "m 2 n0 a g0 40", "f 3 heal n2"];
+    tells(&Reach::SentWhileParted { side: vec![2] }, &parted, &one_side);
+}

@@ -1,0 +1,171 @@
+//! What a history says, in the form in which it can be asked what was reached.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+
+use crate::history::{Event, FaultKind, HistoryError, Reader};
+
+/// A message that a node was asked to send.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) t_ns: u64,
+    pub(super) sender: usize,
+    pub(super) groups: Vec<String>,
+    pub(super) bytes: u64,
+    pub(super) refused: bool,
+    /// Who delivered it, and when first.
+    pub(super) delivered: HashMap<usize, u64>,
+}
+
+/// A delivery of a message that was sent.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    pub(super) t_ns: u64,
+    pub(super) node: usize,
+    pub(super) inc: u32,
+    pub(super) message: usize,
+    pub(super) replayed: bool,
+}
+
+/// A view that a node installed.
+#[derive(Debug)]
+pub(super) struct View {
+    pub(super) t_ns: u64,
+    pub(super) node: usize,
+    pub(super) members: Vec<usize>,
+}
+
+/// A fault.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) t_ns: u64,
+    pub(super) kind: FaultKind,
+    pub(super) nodes: Vec<usize>,
+}
+
+/// All of a history that matters here, each list in the order of its lines.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    pub(super) members: HashMap<String, Vec<usize>>,
+    pub(super) messages: Vec<Message>,
+    pub(super) deliveries: Vec<Delivery>,
+    pub(super) views: Vec<View>,
+    pub(super) faults: Vec<Fault>,
+    /// When nodes' processes began.
+    pub(super) starts: Vec<(usize, u64)>,
+    /// When they ended by themselves.
+    pub(super) ends: Vec<(usize, u64)>,
+    /// When they told what they posted.
+    pub(super) stats: Vec<(usize, u64)>,
+    /// When members were asked to leave, which a history does not say.
+    pub(super) leaves: Vec<(usize, u64)>,
+}
+
+/// The number in a node's name, as this driver names nodes.
+fn number(name: &str) -> usize {
+    name.trim_start_matches('n').parse().unwrap_or(usize::MAX)
+}
+
+fn numbers<T: AsRef<str>>(names: &[T]) -> Vec<usize> {
+    names.iter().map(|name| number(name.as_ref())).collect()
+}
+
+impl Recorded {
+    /// Reads a history that this driver wrote.
+    ///
+    /// # Errors
+    /// What is wrong with the history.
+    pub(super) fn read(history: impl BufRead) -> Result<Self, HistoryError> {
+        let mut reader = Reader::new(history);
+        let mut recorded = Self::default();
+        let mut names = HashMap::new();
+        while let Some((_, event)) = reader.next_event()? {
+            recorded.take(event, &mut names);
+        }
+        Ok(recorded)
+    }
+
+    fn take(&mut self, event: Event<'_>, names: &mut HashMap<String, usize>) {
+        match event {
+            Event::Group { group, members, .. } => {
+                self.members.insert(group.into_owned(), numbers(&members));
+            }
+            Event::Start { t_ns, node, .. } => self.starts.push((number(&node), t_ns)),
+            Event::End { t_ns, node, .. } => self.ends.push((number(&node), t_ns)),
+            Event::Stats { t_ns, node, .. } => self.stats.push((number(&node), t_ns)),
+            Event::View { t_ns, node, members, .. } => {
+                self.views.push(View { t_ns, node: number(&node), members: numbers(&members) });
+            }
+            Event::Fault { t_ns, kind, nodes } => {
+                self.faults.push(Fault { t_ns, kind, nodes: numbers(&nodes) })
+            }
+            Event::Multicast { t_ns, node, msg, groups, bytes, .. } => {
+                names.insert(msg.into_owned(), self.messages.len());
+                let groups = groups.into_iter().map(|group| group.into_owned()).collect();
+                let (sender, bytes) = (number(&node), bytes.unwrap_or(0));
+                let delivered = HashMap::new();
+                self.messages.push(Message { t_ns, sender, groups, bytes, refused: false, delivered });
+            }
+            Event::Refused { msg, definite: true, .. } => {
+                if let Some(&message) = names.get(msg.as_ref()) {
+                    self.messages[message].refused = true;
+                }
+            }
+            Event::Deliver { t_ns, node, inc, msg: Some(msg), replayed, .. } => {
+                let Some(&message) = names.get(msg.as_ref()) else { return };
+                let node = number(&node);
+                self.messages[message].delivered.entry(node).or_insert(t_ns);
+                self.deliveries.push(Delivery { t_ns, node, inc, message, replayed });
+            }
+            _ => {}
+        }
+    }
+
+    /// Who a message is for.
+    pub(super) fn addressees<'r>(&'r self, message: &'r Message) -> impl Iterator<Item = usize> + 'r {
+        let groups = message.groups.iter().enumerate();
+        groups.flat_map(move |(place, group)| {
+            let members = self.members.get(group).into_iter().flatten().copied();
+            // One that is a member of several of its groups is named once.
+            members.filter(move |node| {
+                let earlier = &message.groups[..place];
+                !earlier.iter().any(|group| self.members.get(group).is_some_and(|all| all.contains(node)))
+            })
+        })
+    }
+
+    /// Whether all for whom it is delivered it.
+    pub(super) fn delivered_by_all(&self, message: &Message) -> bool {
+        self.addressees(message).all(|node| message.delivered.contains_key(&node))
+    }
+
+    /// When a node was first killed.
+    pub(super) fn kill_ns(&self, node: usize) -> Option<u64> {
+        self.fault_ns(FaultKind::Kill, node)
+    }
+
+    /// When something was first done to a node.
+    pub(super) fn fault_ns(&self, kind: FaultKind, node: usize) -> Option<u64> {
+        let found = self.faults.iter().find(|fault| fault.kind == kind && fault.nodes.contains(&node));
+        found.map(|fault| fault.t_ns)
+    }
+
+    /// Whether a node's process ran just before that time.
+    pub(super) fn runs_before(&self, node: usize, t_ns: u64) -> bool {
+        let last = |times: &mut dyn Iterator<Item = u64>| times.filter(|time| *time < t_ns).max();
+        let started =
+            last(&mut self.starts.iter().filter(|(who, _)| *who == node).map(|(_, start_ns)| *start_ns));
+        let ended = last(&mut self.ends.iter().filter(|(who, _)| *who == node).map(|(_, end_ns)| *end_ns));
+        let kills = self.faults.iter().filter(|fault| fault.kind == FaultKind::Kill);
+        let killed = last(&mut kills.filter(|fault| fault.nodes.contains(&node)).map(|fault| fault.t_ns));
+        started.is_some_and(|start_ns| ended.max(killed).is_none_or(|end_ns| end_ns < start_ns))
+    }
+
+    /// Whether a message was under way then: sent, and not delivered by someone who should and could.
+    pub(super) fn under_way(&self, message: &Message, t_ns: u64) -> bool {
+        let lacks = |node: usize| message.delivered.get(&node).is_none_or(|time| *time > t_ns);
+        message.t_ns <= t_ns
+            && !message.refused
+            && self.addressees(message).any(|node| lacks(node) && self.runs_before(node, t_ns))
+    }
+}

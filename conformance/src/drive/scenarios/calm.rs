@@ -1,0 +1,120 @@
+//! One group, and nothing goes wrong.
+
+use crate::drive::plan::{Condition, Draft, Sending, Step};
+use crate::drive::protocol::{MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
+use crate::drive::reach::Reach;
+
+/// How long one slow delivery takes.
+const PAUSE_MS: u64 = 250;
+
+/// How many deliveries are slow.
+const PAUSES: u64 = 3;
+
+/// How many messages make others wait.
+const BACKLOG_MIN: usize = 8;
+
+/// How many bursts there are.
+const BURSTS: usize = 5;
+
+/// Quiet has to last longer than this before it is judged, and the time to notice it comes on top.
+const QUIET_MS: u64 = 600;
+
+pub(super) fn one_sender(draft: &mut Draft) {
+    draft.one_group();
+    let sender = draft.someone();
+    let count = draft.scale;
+    draft.send(&[sender], count);
+    draft.must_reach(Reach::DeliveredByAll { count: count.div_ceil(2) });
+}
+
+pub(super) fn all_senders(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    let (count, nodes) = (draft.scale, draft.nodes as u64);
+    // In two parts: else a fast member could be done before a slow one begins.
+    draft.send(&everyone, count.div_ceil(2));
+    draft.await_delivered(0, count / 4 * nodes);
+    draft.send(&everyone, count / 2);
+    draft.must_reach(Reach::DeliveredByAll { count: (count * nodes).div_ceil(2) });
+    draft.must_reach(Reach::SendersInterleave);
+}
+
+pub(super) fn bursts(draft: &mut Draft) {
+    draft.one_group();
+    for _ in 0..BURSTS {
+        let mut senders = draft.shuffled();
+        senders.truncate(1 + draft.chance.index(draft.nodes));
+        draft.send(&senders, WINDOW as u64);
+        draft.then(Step::Await(Condition::AllDelivered));
+        let ms = draft.chance.between(0, 30);
+        draft.then(Step::Wait { ms });
+    }
+    draft.must_reach(Reach::UnderWay { count: WINDOW / 4 });
+}
+
+pub(super) fn silent_senders(draft: &mut Draft) {
+    draft.one_group();
+    let shuffled = draft.shuffled();
+    let (late, rest) = (shuffled[0], &shuffled[1..]);
+    let (busy, silent) = rest.split_at(rest.len() - rest.len() / 2);
+    let count = draft.scale;
+    draft.send(busy, count);
+    draft.then(Step::Await(Condition::AllDelivered));
+    draft.send(&[late], count.div_ceil(4));
+    draft.send(busy, count.div_ceil(2));
+    draft.must_reach(Reach::Silent { nodes: silent.to_vec() });
+    draft.must_reach(Reach::Late { node: late, after: count as usize });
+}
+
+pub(super) fn slow_consumer(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    let slow = draft.someone();
+    for round in 1..=PAUSES {
+        draft.then(Step::Pause { node: slow, ms: PAUSE_MS });
+        // So many from each that the slow one is behind, however few nodes there are.
+        let each = draft.scale.div_ceil(PAUSES).max(BACKLOG_MIN as u64 * 4);
+        draft.send(&everyone, each);
+        let count = each * round * draft.nodes as u64;
+        draft.await_delivered(slow, count - each / 2);
+    }
+    draft.must_reach(Reach::Backlog { node: slow, ms: PAUSE_MS * 3 / 4, count: BACKLOG_MIN });
+}
+
+pub(super) fn large_messages(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    draft.send_sized(&everyone, 2, MESSAGE_BYTES_MAX, MESSAGE_BYTES_MAX);
+    let each = draft.scale.div_ceil(4);
+    draft.send_sized(&everyone, each, ORDINARY_BYTES_MAX + 1, MESSAGE_BYTES_MAX);
+    draft.send(&everyone, each);
+    draft.must_reach(Reach::Size { bytes: MESSAGE_BYTES_MAX });
+}
+
+pub(super) fn empty_messages(draft: &mut Draft) {
+    draft.one_group();
+    let mut list = Vec::new();
+    for _ in 0..draft.scale {
+        for sender in 0..draft.nodes {
+            let bytes = if draft.chance.chance(40) { 0 } else { draft.bytes() };
+            list.push(Sending { sender, groups: vec![0], bytes });
+        }
+    }
+    // However few there are, there is an empty one.
+    list.push(Sending { sender: 0, groups: vec![0], bytes: 0 });
+    draft.then(Step::Send(list));
+    draft.must_reach(Reach::Size { bytes: 0 });
+}
+
+pub(super) fn quiet(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    let each = draft.scale.div_ceil(4);
+    draft.send(&everyone, each);
+    draft.then(Step::Settle);
+    draft.then(Step::Wait { ms: QUIET_MS });
+    draft.then(Step::Stats(everyone.clone()));
+    draft.then(Step::Wait { ms: QUIET_MS });
+    draft.then(Step::Stats(everyone));
+    draft.must_reach(Reach::Quiet);
+}

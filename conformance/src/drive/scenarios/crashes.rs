@@ -1,0 +1,118 @@
+//! Members are killed, and come back.
+
+use crate::drive::plan::{Condition, Draft, Step};
+use crate::drive::protocol::WINDOW;
+use crate::drive::reach::Reach;
+
+/// How long after a kill the next comes at most, where it is to hit what the first set off: those who see at
+/// once that a connection ended need less than a millisecond to get over it.
+const GAP_US: u64 = 400;
+
+/// How long after a kill the next round begins at most.
+const PAUSE_MS: u64 = 40;
+
+pub(super) fn kill_sender(draft: &mut Draft) {
+    draft.one_group();
+    let victim = draft.someone();
+    let others = draft.others(&[victim]);
+    let (count, few) = (draft.scale, draft.few());
+    draft.send(&[victim], few);
+    draft.then(Step::Await(Condition::AllDelivered));
+    // All commands of the victim are given at once, and it is killed when it has answered a few of them: how
+    // many it is told is decided here and not by timing, and most of them are under way then.
+    let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
+    draft.send(&others, count.div_ceil(2));
+    draft.send(&[victim], WINDOW as u64);
+    draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
+    draft.kill(victim);
+    draft.send_paced(&others, count.div_ceil(2));
+    draft.must_reach(Reach::KilledSending { node: victim });
+}
+
+pub(super) fn kill_receiver(draft: &mut Draft) {
+    let victim = draft.someone();
+    let (everyone, others) = (draft.everyone(), draft.others(&[victim]));
+    draft.group(everyone.clone(), others.clone());
+    draft.start(everyone);
+    let count = draft.scale;
+    draft.send(&others, count);
+    let all = count * others.len() as u64;
+    let before = draft.chance.between(all / 4, all / 2);
+    draft.await_delivered(others[0], before);
+    draft.kill(victim);
+    draft.send_paced(&others, count.div_ceil(2));
+    draft.must_reach(Reach::KilledMidway { node: victim });
+}
+
+pub(super) fn rolling_kills(draft: &mut Draft) {
+    draft.one_group();
+    let shuffled = draft.shuffled();
+    let victims = &shuffled[..(draft.nodes - 1) / 2];
+    let count = draft.scale;
+    let mut delivered = 0;
+    for (done, &victim) in victims.iter().enumerate() {
+        let senders = draft.others(&victims[..done]);
+        let survivors = draft.others(victims);
+        let few = draft.few();
+        draft.send(&senders, few);
+        draft.send(&survivors, count);
+        delivered += count * survivors.len() as u64 / 2;
+        draft.await_delivered(survivors[0], delivered);
+        draft.kill(victim);
+        draft.must_reach(Reach::KilledMidway { node: victim });
+        let ms = draft.chance.between(0, PAUSE_MS);
+        draft.then(Step::Wait { ms });
+    }
+    let survivors = draft.others(victims);
+    draft.send_paced(&survivors, count.div_ceil(2));
+}
+
+pub(super) fn kill_twice(draft: &mut Draft) {
+    draft.one_group();
+    let shuffled = draft.shuffled();
+    let (first, second) = (shuffled[0], shuffled[1]);
+    let others = draft.others(&[first, second]);
+    let (everyone, count, few) = (draft.everyone(), draft.scale, draft.few());
+    draft.send(&everyone, few);
+    draft.send(&others, count);
+    draft.await_delivered(others[0], count / 2);
+    let gap_us = draft.chance.between(0, GAP_US);
+    draft.then(Step::Kill { nodes: vec![first, second], gap_us });
+    draft.send_paced(&others, count.div_ceil(2));
+    draft.must_reach(Reach::KilledBeforeViewWithout { node: second, gone: first });
+}
+
+pub(super) fn restart(draft: &mut Draft) {
+    draft.one_group();
+    let victim = draft.someone();
+    let (everyone, others) = (draft.everyone(), draft.others(&[victim]));
+    let (count, few) = (draft.scale, draft.few());
+    draft.send(&[victim], few);
+    draft.send(&others, count);
+    draft.await_delivered(victim, count / 2);
+    draft.kill(victim);
+    draft.send(&others, count.div_ceil(2));
+    draft.then(Step::Await(Condition::AllDelivered));
+    draft.then(Step::Start(vec![victim]));
+    draft.send_paced(&others, count.div_ceil(2));
+    draft.then(Step::Await(Condition::Ready(vec![victim])));
+    draft.send(&everyone, count.div_ceil(4));
+    draft.must_reach(Reach::Restarted { nodes: vec![victim] });
+}
+
+pub(super) fn restart_all(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    let count = draft.few();
+    draft.send(&everyone, count);
+    draft.then(Step::Await(Condition::AllDelivered));
+    // All of these are given at once, and only the first of them are delivered when all are killed.
+    draft.send(&everyone, WINDOW as u64);
+    let ms = draft.chance.between(0, 2);
+    draft.then(Step::Wait { ms });
+    draft.then(Step::Kill { nodes: everyone.clone(), gap_us: 0 });
+    draft.start(everyone.clone());
+    draft.send(&everyone, count);
+    draft.must_reach(Reach::Restarted { nodes: everyone.clone() });
+    draft.must_reach(Reach::KilledMidway { node: everyone[0] });
+}

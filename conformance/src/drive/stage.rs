@@ -1,0 +1,475 @@
+//! A scenario while it is played: its members, what was sent, and the history.
+//!
+//! One thread decides everything: it gives orders as far as the window lets it, and hears what members say,
+//! in the order in which it comes. It never waits for a member, only for lines, and for no longer than a
+//! deadline; every wait ends when the driver is asked to end.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `stage` | the state, giving orders, and waiting |
+//! | `steps` | what each step of a plan does |
+//! | `hearing` | what each line of a member means |
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+use super::chronicle::Chronicle;
+use super::folder::ScenarioFolder;
+use super::interrupt::Interrupts;
+use super::ledger::{Fate, Ledger, Message, NodeSet, only, set};
+use super::lines::{Clock, Heard};
+use super::member::{Asked, Member, Order, Phase};
+use super::network::Network;
+use super::payload;
+use super::plan::{Condition, Plan, Sending};
+use super::protocol::{Command, WINDOW};
+use super::{DriveError, Progress};
+use crate::history::Event;
+
+/// Between two looks at signals and clocks.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How many lines may wait to be heard.
+const HEARD_MAX: usize = 4096;
+
+/// How many are heard before orders are given again.
+const HEARD_AT_ONCE: usize = 256;
+
+/// Nothing more must come for so long before all is taken to be over.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// The same after faults, whose consequences may come late.
+const QUIET_AFTER_FAULTS: Duration = Duration::from_millis(250);
+
+/// What does not change during a run.
+pub(super) struct Setting<'s> {
+    pub(super) adapter: &'s [String],
+    pub(super) nodes: usize,
+    pub(super) seed: u64,
+    pub(super) deadline: Duration,
+    pub(super) interrupts: &'s Interrupts,
+    pub(super) progress: &'s dyn Fn(Progress),
+}
+
+/// How an implementation introduced itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Introduction {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) features: Vec<String>,
+}
+
+/// Why a scenario cannot go on.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// A member broke the protocol: how, and the end of its log.
+    Broken { what: String, log: Option<String> },
+    /// The implementation, or this system, lacks something.
+    Unsupported(String),
+    /// The driver itself cannot go on.
+    Failed(DriveError),
+}
+
+impl From<DriveError> for Ending {
+    fn from(error: DriveError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What is waited for.
+#[derive(Debug)]
+pub(super) enum Goal<'p> {
+    /// A condition of the plan.
+    Met(&'p Condition),
+    /// All is delivered, and nothing more comes.
+    Settled,
+    /// All members said their last line.
+    Stopped,
+    /// The output of all processes ended.
+    Silent,
+    /// Nothing: time is to pass.
+    Later,
+}
+
+impl Goal<'_> {
+    /// Whether it is that a member has come to a number.
+    fn is_count(&self) -> bool {
+        matches!(self, Self::Met(Condition::Answered { .. } | Condition::Delivered { .. }))
+    }
+}
+
+/// How near a goal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outlook {
+    Reached,
+    Open,
+    /// It will never be reached.
+    Hopeless,
+}
+
+/// A scenario while it is played.
+pub(super) struct Stage<'s> {
+    pub(super) setting: &'s Setting<'s>,
+    pub(super) plan: &'s Plan,
+    pub(super) folder: &'s ScenarioFolder,
+    pub(super) network: Option<Network>,
+    pub(super) members: Vec<Member>,
+    pub(super) ledger: Ledger,
+    pub(super) chronicle: Chronicle,
+    pub(super) clock: Clock,
+    pub(super) heard: Receiver<Heard>,
+    pub(super) to_heard: SyncSender<Heard>,
+    /// What came while only one member was listened to.
+    pub(super) stash: VecDeque<Heard>,
+    pub(super) last_heard: Instant,
+    /// Of each group, the highest view that anybody installed.
+    pub(super) highest: Vec<Option<(u64, NodeSet)>>,
+    /// Of each group, all who since their last start were in any of its views.
+    pub(super) seen: Vec<NodeSet>,
+    pub(super) introduction: Option<Introduction>,
+    /// The nodes that are cut off now.
+    pub(super) parted: Vec<usize>,
+    pub(super) had_faults: bool,
+    /// When members were told to leave.
+    pub(super) leaves: Vec<(usize, u64)>,
+    pub(super) notes: Vec<String>,
+    /// A member that says more lines than this floods.
+    pub(super) lines_max: u64,
+}
+
+/// The name of a node in histories.
+pub(super) fn node_name(node: usize) -> String {
+    format!("n{node}")
+}
+
+/// The name of a group in histories.
+pub(super) fn group_name(group: usize) -> String {
+    format!("g{group}")
+}
+
+impl<'s> Stage<'s> {
+    /// A stage with its history begun and nobody on it. The scenario's name is for the history.
+    ///
+    /// # Errors
+    /// If the history cannot be written.
+    pub(super) fn set(
+        setting: &'s Setting<'s>,
+        scenario: &str,
+        adapter: Option<&str>,
+        plan: &'s Plan,
+        folder: &'s ScenarioFolder,
+        network: Option<Network>,
+    ) -> Result<Self, DriveError> {
+        let clock = Clock::start();
+        let names: Vec<String> = (0..setting.nodes).map(node_name).collect();
+        let mut chronicle = Chronicle::begin(&folder.history(), clock, names.clone())?;
+        chronicle.run(scenario, setting.seed, adapter)?;
+        for (group, of) in plan.groups.iter().enumerate() {
+            chronicle.group(&group_name(group), of)?;
+        }
+        let address = |node| match network {
+            Some(_) => Network::address(node),
+            None => "127.0.0.1".to_owned(),
+        };
+        let members = names.into_iter().enumerate();
+        let members =
+            members.map(|(node, name)| Member::new(name, address(node), plan.groups.len())).collect();
+        let (to_heard, heard) = sync_channel(HEARD_MAX);
+        Ok(Self {
+            setting,
+            plan,
+            folder,
+            network,
+            members,
+            ledger: Ledger::default(),
+            chronicle,
+            clock,
+            heard,
+            to_heard,
+            stash: VecDeque::new(),
+            last_heard: Instant::now(),
+            highest: vec![None; plan.groups.len()],
+            seen: vec![0; plan.groups.len()],
+            introduction: None,
+            parted: Vec::new(),
+            had_faults: false,
+            leaves: Vec::new(),
+            notes: Vec::new(),
+            lines_max: 100_000 + 64 * plan.messages() as u64,
+        })
+    }
+
+    /// Gives orders and hears members until the goal is reached, cannot be, or so much time has passed.
+    pub(super) fn wait(&mut self, goal: &Goal<'_>, time: Duration) -> Result<Outlook, Ending> {
+        let until = Instant::now() + time;
+        loop {
+            self.give_orders()?;
+            let outlook = self.outlook(goal);
+            let left = until.saturating_duration_since(Instant::now());
+            if outlook != Outlook::Open || left.is_zero() {
+                return Ok(outlook);
+            }
+            if let Some(signal) = self.setting.interrupts.signal() {
+                return Err(DriveError::Interrupted(signal).into());
+            }
+            // A fault that is to come at a count comes there, and not some lines later.
+            self.listen(left.min(TICK), if goal.is_count() { 1 } else { HEARD_AT_ONCE })?;
+            self.show_progress();
+        }
+    }
+
+    /// Hears so many lines at most of what there is, and waits so long at most if there is nothing.
+    fn listen(&mut self, time: Duration, lines: usize) -> Result<(), Ending> {
+        let first = match self.stash.pop_front() {
+            Some(heard) => heard,
+            None => match self.heard.recv_timeout(time) {
+                Ok(heard) => heard,
+                // This end holds a sender too: it is never disconnected.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
+            },
+        };
+        self.last_heard = Instant::now();
+        self.hear(first)?;
+        for _ in 1..lines {
+            let Some(heard) = self.stash.pop_front().or_else(|| self.heard.try_recv().ok()) else { break };
+            self.hear(heard)?;
+        }
+        Ok(())
+    }
+
+    fn show_progress(&self) {
+        let (done, of) = (self.ledger.len() as u64, self.plan.messages() as u64);
+        (self.setting.progress)(Progress::Sent { done, of, deliveries: self.ledger.deliveries() });
+    }
+
+    /// Gives members the orders that they may be given, in turns.
+    fn give_orders(&mut self) -> Result<(), DriveError> {
+        let mut any = true;
+        while std::mem::take(&mut any) {
+            for node in 0..self.members.len() {
+                if let Some(order) = self.next_order(node) {
+                    self.give(node, order)?;
+                    any = true;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn next_order(&mut self, node: usize) -> Option<Order> {
+        let member = &mut self.members[node];
+        let full = member.unanswered.len() >= WINDOW;
+        let waits = full && matches!(member.orders.front(), Some(Order::Multicast(_)));
+        if member.phase != Phase::Ready || member.stopping || waits {
+            return None;
+        }
+        member.orders.pop_front()
+    }
+
+    fn give(&mut self, node: usize, order: Order) -> Result<(), DriveError> {
+        let (command, asked) = match order {
+            Order::Multicast(sending) => return self.give_multicast(sending),
+            Order::Pause(ms) => (Command::Pause { ms }, Asked::Pause),
+            Order::Stats => (Command::Stats, Asked::Stats),
+            Order::Leave => (Command::Leave, Asked::Leave),
+        };
+        if asked == Asked::Leave {
+            self.leaves.push((node, self.clock.now_ns()));
+        }
+        self.members[node].asked.push(asked);
+        self.tell(node, &command);
+        Ok(())
+    }
+
+    fn give_multicast(&mut self, sending: Sending) -> Result<(), DriveError> {
+        let Sending { sender, groups, bytes } = sending;
+        let member = &mut self.members[sender];
+        let (name, inc) = (member.next_message(), member.inc);
+        let group_names: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
+        let digest = payload::digest(&name, bytes);
+        // It is recorded before the member can know of it.
+        self.chronicle.of(sender, self.clock.now_ns(), |t_ns, node| Event::Multicast {
+            t_ns,
+            node,
+            inc,
+            msg: name.as_str().into(),
+            groups: group_names.iter().map(|group| group.as_str().into()).collect(),
+            bytes: Some(bytes),
+            digest: digest.as_deref().map(Into::into),
+        })?;
+        let group_names = group_names.iter().map(String::as_str).collect();
+        self.tell(sender, &Command::Multicast { message: &name, groups: group_names, bytes });
+        let message = Message { name, sender, inc, groups, bytes, fate: Fate::Asked, delivered: 0 };
+        let place = self.ledger.ask(message);
+        self.members[sender].unanswered.insert(place);
+        Ok(())
+    }
+
+    /// Tells a member something.
+    pub(super) fn tell(&self, node: usize, command: &Command<'_>) {
+        if let Some(process) = &self.members[node].process {
+            process.tell(command.line());
+        }
+    }
+
+    fn outlook(&mut self, goal: &Goal<'_>) -> Outlook {
+        let reached = match goal {
+            Goal::Met(condition) => return self.outlook_of(condition),
+            Goal::Settled => {
+                let quiet = if self.had_faults { QUIET_AFTER_FAULTS } else { QUIET };
+                self.last_heard.elapsed() >= quiet && self.is_delivered()
+            }
+            Goal::Stopped => !self.members.iter().any(Member::runs),
+            Goal::Silent => self.members.iter().all(|member| member.process.is_none() || member.silent),
+            Goal::Later => false,
+        };
+        if reached { Outlook::Reached } else { Outlook::Open }
+    }
+
+    fn outlook_of(&mut self, condition: &Condition) -> Outlook {
+        let (reached, hopeless) = match condition {
+            Condition::Ready(nodes) => {
+                let phases = || nodes.iter().map(|node| self.members[*node].phase);
+                let over = |phase| matches!(phase, Phase::Ended | Phase::Killed | Phase::Absent);
+                (phases().all(|phase| phase == Phase::Ready), phases().any(over))
+            }
+            Condition::Answered { node, count } => {
+                (self.members[*node].answered >= *count, !self.members[*node].runs())
+            }
+            Condition::Delivered { node, count } => {
+                (self.members[*node].delivered >= *count, !self.members[*node].runs())
+            }
+            Condition::AllDelivered => (self.is_delivered(), false),
+            Condition::Ended(node) => (!self.members[*node].runs(), false),
+            Condition::ViewWithout(nodes) => (self.have_views_without(set(nodes)), false),
+        };
+        match (reached, hopeless) {
+            (true, _) => Outlook::Reached,
+            (false, true) => Outlook::Hopeless,
+            (false, false) => Outlook::Open,
+        }
+    }
+
+    /// The nodes that run and take messages.
+    fn live(&self) -> NodeSet {
+        let ready = |node: &usize| self.members[*node].phase == Phase::Ready;
+        (0..self.members.len()).filter(ready).fold(0, |set, node| set | only(node))
+    }
+
+    /// Whether all others that run have a view of each group that is without these.
+    fn have_views_without(&self, nodes: NodeSet) -> bool {
+        let others = self.members.iter().enumerate().filter(|(node, _)| only(*node) & nodes == 0);
+        let mut running = others.map(|(_, member)| member).filter(|member| member.runs());
+        running.all(|member| member.views.iter().flatten().all(|view| view & nodes == 0))
+            && self.highest.iter().any(Option::is_some)
+    }
+
+    /// Who is a member of a group now, as far as can be told: all but those whom its highest view has removed.
+    fn members_now(&self, group: usize, live: NodeSet) -> NodeSet {
+        let members = set(&self.plan.groups[group].members) & live;
+        // One that no view has named is still about to get in.
+        self.highest[group].map_or(members, |(_, view)| (view | !self.seen[group]) & members)
+    }
+
+    /// Whether no order is open, all that run agree on a view, and each message was delivered by all who
+    /// should. A loose count: it decides when to go on, and judges nobody.
+    fn is_delivered(&mut self) -> bool {
+        let live = self.live();
+        let present = self.present(live);
+        let busy = |(node, member): (usize, &Member)| {
+            let waits = !member.orders.is_empty() || !member.unanswered.is_empty();
+            // One that was removed may wait for an answer for ever.
+            member.phase == Phase::Starting || only(node) & present != 0 && waits
+        };
+        !self.members.iter().enumerate().any(busy)
+            && self.views_agree(live)
+            && self.first_lacking(live).is_none()
+    }
+
+    /// Those of the live whom no group has removed.
+    fn present(&self, live: NodeSet) -> NodeSet {
+        (0..self.plan.groups.len()).fold(live, |present, group| {
+            let members = set(&self.plan.groups[group].members);
+            present & (self.members_now(group, live) | !members)
+        })
+    }
+
+    /// Whether the highest view of each group holds all who are in and nobody who is gone, and its members have
+    /// all installed it.
+    fn views_agree(&self, live: NodeSet) -> bool {
+        self.highest.iter().enumerate().all(|(group, highest)| {
+            let Some((_, view)) = highest else { return true };
+            let installed = |node: usize| self.members[node].views[group] == Some(*view);
+            (0..self.members.len()).filter(|node| only(*node) & view != 0).all(installed)
+                && view & !live == 0
+                && self.members_now(group, live) & !view == 0
+        })
+    }
+
+    /// The first message that somebody is still to deliver.
+    pub(super) fn first_lacking(&mut self, live: NodeSet) -> Option<(usize, NodeSet)> {
+        let now: Vec<NodeSet> =
+            (0..self.plan.groups.len()).map(|group| self.members_now(group, live)).collect();
+        let has_views: Vec<bool> = self.highest.iter().map(Option::is_some).collect();
+        let present = self.present(live);
+        let (plan, members) = (self.plan, &self.members);
+        let all = |message: &Message| {
+            message.groups.iter().fold(0, |all, group| all | set(&plan.groups[*group].members))
+        };
+        // In a group with views a joiner, or one that came back, owes only what was sent after that.
+        let late = |place: usize| {
+            let late = |member: &Member| (member.joined || member.inc > 1) && member.ready_at > place;
+            (0..members.len()).filter(|node| late(&members[*node])).fold(0, |set, node| set | only(node))
+        };
+        let awaited = |place: usize, message: &Message| {
+            let sender = &members[message.sender];
+            let groups = &message.groups;
+            let stands = sender.inc == message.inc && only(message.sender) & present != 0;
+            if message.delivered == 0 && (message.fate == Fate::Unsure || !stands) {
+                return 0;
+            }
+            let due = groups
+                .iter()
+                .fold(0, |due, group| due | now[*group] & !if has_views[*group] { late(place) } else { 0 });
+            due & !message.delivered
+        };
+        self.ledger.first_open(all, awaited)
+    }
+
+    /// Says which message is missing, for a note.
+    pub(super) fn missing(&mut self) -> Option<String> {
+        let live = self.live();
+        let (place, lacking) = self.first_lacking(live)?;
+        let nodes = (0..self.members.len()).filter(|node| only(*node) & lacking != 0);
+        let names: Vec<String> = nodes.map(node_name).collect();
+        Some(format!("{} was not delivered by {}", self.ledger.message(place).name, names.join(", ")))
+    }
+
+    /// The end of a member's log, for people.
+    pub(super) fn log_end(&self, node: usize) -> Option<String> {
+        if let Some(process) = &self.members[node].process {
+            process.await_log(LOG_WAIT);
+        }
+        last_lines(&self.folder.log(&self.members[node].name))
+    }
+}
+
+/// How long a log may take to be written when it is to be shown.
+const LOG_WAIT: Duration = Duration::from_millis(200);
+
+/// So much of a log's end is shown.
+const LOG_END_BYTES: u64 = 1000;
+
+/// The last lines of a file, if it has any.
+fn last_lines(path: &Path) -> Option<String> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut file = std::fs::File::open(path).ok()?;
+    let size = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(size.saturating_sub(LOG_END_BYTES))).ok()?;
+    let mut end = Vec::new();
+    file.take(LOG_END_BYTES).read_to_end(&mut end).ok()?;
+    let text = String::from_utf8_lossy(&end).trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}

@@ -1,0 +1,370 @@
+//! What each step of a plan does.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use super::DriveError;
+use super::ledger::only;
+use super::lines::What;
+use super::member::{Order, Phase};
+use super::plan::{Condition, Step};
+use super::process::{Process, Start};
+use super::protocol::{Command, GroupMembers, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION, WINDOW};
+use super::stage::{Ending, Goal, Outlook, Stage, group_name};
+use crate::history::{EndReason, FaultKind};
+
+/// What members get on top of their deadline, for what takes time between them and the driver.
+const MARGIN: Duration = Duration::from_secs(1);
+
+/// How long the pipe of a killed member may take to run dry.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+
+/// So many lines of others are put aside meanwhile.
+const STASH_MAX: usize = 100_000;
+
+/// How long processes may take to end after their last line.
+const EXIT_MAX: Duration = Duration::from_secs(2);
+
+impl Stage<'_> {
+    /// Plays the plan: true if to its end. If something does not come about that the rest builds on, the rest
+    /// is left out; faults are ended and members stopped all the same.
+    pub(super) fn play(&mut self) -> Result<bool, Ending> {
+        let plan = self.plan;
+        for step in &plan.steps {
+            if let Some(why) = self.perform(step)? {
+                self.note(format!("the plan was given up: {why}"));
+                self.end_faults()?;
+                self.settle()?;
+                self.stop_all()?;
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does one step. If the rest of the plan makes no sense any more, why.
+    fn perform(&mut self, step: &Step) -> Result<Option<String>, Ending> {
+        match step {
+            Step::Start(nodes) => self.start(nodes)?,
+            Step::Send(list) => {
+                for sending in list {
+                    self.order(sending.sender, Order::Multicast(sending.clone()));
+                }
+            }
+            Step::Pause { node, ms } => self.order(*node, Order::Pause(*ms)),
+            Step::Stats(nodes) => nodes.iter().for_each(|node| self.order(*node, Order::Stats)),
+            Step::Leave(node) => self.order(*node, Order::Leave),
+            Step::Stop(node) => self.suspend(*node)?,
+            Step::Continue(node) => self.resume(*node)?,
+            Step::Kill { nodes, gap_us } => self.kill(nodes, Duration::from_micros(*gap_us))?,
+            Step::Part(side) => self.part(side)?,
+            Step::Heal => self.heal()?,
+            Step::Await(condition) => return self.require(condition),
+            Step::AwaitAtMost { condition, ms } => {
+                self.wait(&Goal::Met(condition), Duration::from_millis(*ms))?;
+            }
+            Step::Wait { ms } => {
+                self.wait(&Goal::Later, Duration::from_millis(*ms))?;
+            }
+            Step::Settle => self.settle()?,
+            Step::StopAll => self.stop_all()?,
+        }
+        Ok(None)
+    }
+
+    fn order(&mut self, node: usize, order: Order) {
+        let member = &mut self.members[node];
+        // Nobody tells the dead anything; what is for one that is still starting waits.
+        if member.runs() {
+            member.orders.push_back(order);
+        }
+    }
+
+    /// Starts nodes' processes, all before any is waited for.
+    fn start(&mut self, nodes: &[usize]) -> Result<(), Ending> {
+        let join = self.members.iter().any(|member| member.runs());
+        for &node in nodes {
+            let member = &self.members[node];
+            if member.runs() {
+                continue;
+            }
+            let inc = member.inc + 1;
+            let log = self.folder.log(&member.name);
+            let command = match &self.network {
+                Some(network) => network.within(node, self.setting.adapter),
+                None => self.setting.adapter.to_vec(),
+            };
+            self.chronicle.start(node, inc)?;
+            let heard = self.to_heard.clone();
+            let start = Start { command: &command, node, inc, log: &log, clock: self.clock, heard };
+            let process = Process::start(start).map_err(|source| DriveError::Adapter {
+                command: shell_words::join(self.setting.adapter),
+                source,
+            })?;
+            self.members[node] = self.members[node].restarted(process, join);
+            for seen in &mut self.seen {
+                *seen &= !only(node);
+            }
+        }
+        for &node in nodes {
+            self.tell_init(node, join);
+        }
+        Ok(())
+    }
+
+    fn tell_init(&self, node: usize, join: bool) {
+        let member = &self.members[node];
+        let is_there = |node: &&usize| self.members[**node].runs();
+        let nodes = self.members.iter();
+        let groups: Vec<String> = (0..self.plan.groups.len()).map(group_name).collect();
+        let present = |list: &[usize]| -> Vec<&str> {
+            list.iter().filter(is_there).map(|node| self.members[*node].name.as_str()).collect()
+        };
+        let of = |(name, group): (&'_ String, &super::plan::Group)| {
+            (name.clone(), present(&group.members), present(&group.senders))
+        };
+        let described: Vec<_> = groups.iter().zip(&self.plan.groups).map(of).collect();
+        let groups = described.iter().map(|(group, members, senders)| GroupMembers {
+            group,
+            members: members.clone(),
+            senders: senders.clone(),
+        });
+        self.tell(
+            node,
+            &Command::Init(Init {
+                protocol: VERSION,
+                node: &member.name,
+                inc: member.inc,
+                join,
+                nodes: nodes.map(|one| NodeAddress { node: &one.name, address: &one.address }).collect(),
+                groups: groups.collect(),
+                limits: Limits {
+                    message_bytes_max: MESSAGE_BYTES_MAX,
+                    window: WINDOW,
+                    deadline_ms: u64::try_from(self.setting.deadline.as_millis()).unwrap_or(u64::MAX),
+                },
+                seed: self.setting.seed,
+                shared: &self.folder.shared(),
+                storage: &self.folder.storage(&member.name),
+            }),
+        );
+    }
+
+    /// Waits for what must come about. If it does not, why the rest of the plan makes no sense.
+    fn require(&mut self, condition: &Condition) -> Result<Option<String>, Ending> {
+        let time = match condition {
+            Condition::Ready(_) => self.setting.deadline + MARGIN,
+            _ => self.setting.deadline,
+        };
+        let outlook = self.wait(&Goal::Met(condition), time)?;
+        if outlook == Outlook::Reached {
+            return Ok(None);
+        }
+        if outlook == Outlook::Open
+            && let Condition::Ready(nodes) = condition
+        {
+            return Err(self.no_answer(nodes));
+        }
+        let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
+        let why = if outlook == Outlook::Hopeless { "cannot come about" } else { "did not come in time" };
+        Ok(Some(format!("{condition} {why}{missing}")))
+    }
+
+    fn no_answer(&self, nodes: &[usize]) -> Ending {
+        let silent = |node: &&usize| self.members[**node].phase == Phase::Starting;
+        let node = nodes.iter().find(silent).or(nodes.first()).copied().unwrap_or(0);
+        let name = &self.members[node].name;
+        let what = format!("{name} did not answer init within {} s", self.setting.deadline.as_secs_f64());
+        Ending::Broken { what, log: self.log_end(node).map(|end| format!("{name}'s log ends: {end}")) }
+    }
+
+    fn suspend(&mut self, node: usize) -> Result<(), Ending> {
+        self.had_faults = true;
+        let member = &mut self.members[node];
+        if let Some(process) = member.process.as_ref().filter(|_| member.runs()) {
+            process.suspend().map_err(|source| DriveError::system("cannot suspend a process", source))?;
+            member.suspended = true;
+            self.chronicle.fault(FaultKind::Stop, &[node], self.clock.now_ns())?;
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self, node: usize) -> Result<(), Ending> {
+        let member = &mut self.members[node];
+        if !std::mem::take(&mut member.suspended) {
+            return Ok(());
+        }
+        self.chronicle.fault(FaultKind::Continue, &[node], self.clock.now_ns())?;
+        if let Some(process) = &member.process {
+            process.resume().map_err(|source| DriveError::system("cannot resume a process", source))?;
+        }
+        Ok(())
+    }
+
+    /// Kills members one after the other, and then records what they had said before, and the kills after it.
+    fn kill(&mut self, nodes: &[usize], gap: Duration) -> Result<(), Ending> {
+        self.had_faults = true;
+        let mut victims: Vec<usize> = nodes.to_vec();
+        victims.retain(|node| self.members[*node].runs());
+        for (place, &node) in victims.iter().enumerate() {
+            if place > 0 && !gap.is_zero() {
+                std::thread::sleep(gap);
+            }
+            if let Some(process) = &self.members[node].process {
+                process.strike();
+            }
+            self.members[node].killed_ns = Some(self.clock.now_ns());
+        }
+        self.bury(&victims)?;
+        for &node in &victims {
+            let t_ns = self.members[node].killed_ns.unwrap_or_default();
+            self.chronicle.fault(FaultKind::Kill, &[node], t_ns)?;
+        }
+        Ok(())
+    }
+
+    /// Hears what members said before they were killed, and is done with them.
+    fn bury(&mut self, victims: &[usize]) -> Result<(), Ending> {
+        for &node in victims {
+            let member = &mut self.members[node];
+            member.suspended = false;
+            // Its output ends when it has ended, and what it had said comes before.
+            if let Some(process) = &mut member.process {
+                process.kill();
+            }
+        }
+        self.drain(victims)?;
+        for &node in victims {
+            let member = &mut self.members[node];
+            member.process = None;
+            member.phase = Phase::Killed;
+            member.forget_orders();
+        }
+        Ok(())
+    }
+
+    /// Hears these members to the end of their output, and puts aside what others say.
+    fn drain(&mut self, victims: &[usize]) -> Result<(), Ending> {
+        let until = Instant::now() + DRAIN_MAX;
+        let waiting = std::mem::take(&mut self.stash).into_iter();
+        let (theirs, others): (VecDeque<_>, VecDeque<_>) =
+            waiting.partition(|heard| victims.contains(&heard.node));
+        self.stash = others;
+        for heard in theirs {
+            self.hear(heard)?;
+        }
+        while victims.iter().any(|node| !self.members[*node].silent) && self.stash.len() < STASH_MAX {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(heard) = self.heard.recv_timeout(left) else { break };
+            if victims.contains(&heard.node) {
+                // What is too long is never followed by an end.
+                let last = matches!(heard.what, What::TooLong(_));
+                let node = heard.node;
+                self.hear(heard)?;
+                self.members[node].silent |= last;
+            } else {
+                self.stash.push_back(heard);
+            }
+        }
+        Ok(())
+    }
+
+    fn part(&mut self, side: &[usize]) -> Result<(), Ending> {
+        self.had_faults = true;
+        let Some(network) = &self.network else {
+            return Err(Ending::Unsupported("nodes have no networks of their own".to_owned()));
+        };
+        let failed = |what| DriveError::system("cannot part nodes", std::io::Error::other(what));
+        network.part(side).map_err(failed)?;
+        self.parted = side.to_vec();
+        self.chronicle.fault(FaultKind::Partition, side, self.clock.now_ns())?;
+        Ok(())
+    }
+
+    fn heal(&mut self) -> Result<(), Ending> {
+        let side = std::mem::take(&mut self.parted);
+        if let Some(network) = self.network.as_ref().filter(|_| !side.is_empty()) {
+            self.chronicle.fault(FaultKind::Heal, &side, self.clock.now_ns())?;
+            let failed = |what| DriveError::system("cannot heal a partition", std::io::Error::other(what));
+            network.heal(&side).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn end_faults(&mut self) -> Result<(), Ending> {
+        for node in 0..self.members.len() {
+            self.resume(node)?;
+        }
+        self.heal()
+    }
+
+    /// Waits until all is delivered and quiet, no longer than the deadline: what is missing then is the
+    /// checker's affair.
+    fn settle(&mut self) -> Result<(), Ending> {
+        let outlook = self.wait(&Goal::Settled, self.setting.deadline)?;
+        if outlook != Outlook::Reached
+            && let Some(missing) = self.missing()
+        {
+            self.note(format!("when the deadline came, {missing}"));
+        }
+        Ok(())
+    }
+
+    /// Has all members stop. One that does not within the deadline hangs.
+    fn stop_all(&mut self) -> Result<(), Ending> {
+        for node in 0..self.members.len() {
+            let member = &mut self.members[node];
+            if member.runs() {
+                member.stopping = true;
+                member.orders.clear();
+                self.tell(node, &Command::Stop);
+            }
+        }
+        self.wait(&Goal::Stopped, self.setting.deadline)?;
+        for node in 0..self.members.len() {
+            if self.members[node].phase == Phase::Starting {
+                return Err(self.no_answer(&[node]));
+            }
+            if self.members[node].phase == Phase::Ready {
+                self.end_hung(node)?;
+            }
+        }
+        self.wait(&Goal::Silent, EXIT_MAX)?;
+        for node in 0..self.members.len() {
+            let member = &mut self.members[node];
+            if member.process.take().is_some() && !member.silent {
+                let name = member.name.clone();
+                self.note(format!("{name} said halt, and its process did not end"));
+            }
+        }
+        Ok(())
+    }
+
+    fn end_hung(&mut self, node: usize) -> Result<(), Ending> {
+        let (inc, name) = (self.members[node].inc, self.members[node].name.clone());
+        if let Some(end) = self.log_end(node) {
+            self.note(format!("{name} did not stop; its log ends: {end}"));
+        }
+        let t_ns = self.clock.now_ns();
+        self.members[node].killed_ns = Some(t_ns);
+        self.bury(&[node])?;
+        self.chronicle.end(node, inc, t_ns, EndReason::Hung)?;
+        Ok(())
+    }
+}
+
+impl std::fmt::Display for Condition {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use super::stage::node_name;
+        let names =
+            |nodes: &[usize]| nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ");
+        match self {
+            Self::Ready(nodes) => write!(out, "that {} can take messages", names(nodes)),
+            Self::Answered { node, count } => write!(out, "that n{node} answers {count} multicasts"),
+            Self::Delivered { node, count } => write!(out, "that n{node} delivers {count} messages"),
+            Self::AllDelivered => out.write_str("that all is delivered"),
+            Self::Ended(node) => write!(out, "that n{node} ends"),
+            Self::ViewWithout(nodes) => write!(out, "a view without {}", names(nodes)),
+        }
+    }
+}
