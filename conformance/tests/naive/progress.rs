@@ -1,0 +1,121 @@
+//! Rest and progress, as the definitions read.
+
+use tramontane_conformance::history::{Event, FaultKind};
+
+use super::Found;
+use super::delivery::promised;
+use super::format::time;
+use super::terms::{Delivery, Fate, Message, Start, World};
+
+/// How long before the first of two counts nothing may happen, in nanoseconds.
+const SETTLED_NS: u64 = 500_000_000;
+
+/// `quiescence`
+pub fn quiescence(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for start in &world.starts {
+        let counts: Vec<(u64, u64)> = world
+            .events
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Stats { t_ns, node, inc, posts } if *node == start.node && *inc == start.inc => {
+                    Some((*t_ns, *posts))
+                }
+                _ => None,
+            })
+            .collect();
+        for pair in counts.windows(2) {
+            if is_silent(world, pair[0].0.saturating_sub(SETTLED_NS), pair[1].0) {
+                found.case();
+                found.broken_if(pair[0].1 != pair[1].1);
+            }
+        }
+    }
+    found
+}
+
+fn is_silent(world: &World<'_>, from_ns: u64, until_ns: u64) -> bool {
+    !world.events.iter().any(|(_, event)| {
+        let stirs = matches!(
+            event,
+            Event::Start { .. }
+                | Event::View { .. }
+                | Event::Multicast { .. }
+                | Event::Deliver { .. }
+                | Event::Fault { .. }
+                | Event::End { .. }
+        );
+        stirs && time(event).is_some_and(|t_ns| (from_ns..=until_ns).contains(&t_ns))
+    })
+}
+
+/// Whether a delivery came after its own start's end, on a later line, at a later time.
+pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
+    world.events.iter().any(|(line, event)| match event {
+        Event::End { t_ns, node, inc, .. } => {
+            *node == delivery.node && *inc == delivery.inc && *line < delivery.line && *t_ns < delivery.t_ns
+        }
+        _ => false,
+    })
+}
+
+/// The faults, in order.
+fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
+    let faults = world.events.iter().filter_map(|(_, event)| match event {
+        Event::Fault { t_ns, kind, nodes } => Some((*t_ns, *kind, nodes.iter().map(AsRef::as_ref).collect())),
+        _ => None,
+    });
+    faults.collect()
+}
+
+/// Whether every fault that can end did.
+pub fn faults_ended(world: &World<'_>) -> bool {
+    let faults = faults(world);
+    let is_followed = |place: usize, node: &str, by: FaultKind| {
+        faults[place + 1..]
+            .iter()
+            .any(|(_, kind, nodes)| nodes.contains(&node) && (*kind == by || *kind == FaultKind::Kill))
+    };
+    faults.iter().enumerate().all(|(place, (_, kind, nodes))| match kind {
+        FaultKind::Stop => nodes.iter().all(|node| is_followed(place, node, FaultKind::Continue)),
+        FaultKind::Partition => nodes.iter().all(|node| is_followed(place, node, FaultKind::Heal)),
+        FaultKind::Kill | FaultKind::Continue | FaultKind::Heal => true,
+    })
+}
+
+/// Whether it is `liveness` that says if the message is lost, and not `validity`.
+pub fn is_of_liveness(world: &World<'_>, message: &Message<'_>) -> bool {
+    let last = faults(world).iter().map(|(t_ns, ..)| *t_ns).max();
+    last.is_some_and(|last| message.t_ns >= last)
+}
+
+/// `liveness`
+pub fn liveness(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    if !faults_ended(world) {
+        return found;
+    }
+    for (_, lost) in promised(world, true) {
+        found.case();
+        found.broken_if(lost);
+    }
+    for start in &world.starts {
+        if !matches!(start.fate, Fate::Killed | Fate::Unfinished) {
+            found.case();
+        }
+        found.broken_if(start.fate == Fate::Hung);
+        found.broken_if(start.fate == Fate::Halted && faults(world).is_empty());
+    }
+    for group in &world.groups {
+        let there: Vec<&Start<'_>> = group
+            .members
+            .iter()
+            .filter_map(|member| world.last_start(member))
+            .filter(|start| !matches!(start.fate, Fate::Killed | Fate::Left))
+            .collect();
+        found.broken_if(
+            2 * there.len() > group.members.len() && there.iter().all(|start| start.fate == Fate::Halted),
+        );
+    }
+    found
+}

@@ -1,0 +1,92 @@
+//! Views, as the definitions read.
+
+use super::Found;
+use super::terms::{Delivery, Fate, View, World};
+
+/// `view-unique`
+pub fn unique(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for one in &world.views {
+        found.case();
+        for other in &world.views {
+            let same = one.group == other.group && one.id == other.id;
+            found.broken_if(same && one.members != other.members);
+        }
+    }
+    found
+}
+
+/// `view-rising`
+pub fn rising(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for view in &world.views {
+        found.case();
+        let before = world.views.iter().rfind(|earlier| {
+            earlier.line < view.line && earlier.node == view.node && earlier.group == view.group
+        });
+        found.broken_if(before.is_some_and(|earlier| earlier.id >= view.id));
+    }
+    found
+}
+
+/// `view-self`
+pub fn includes_self(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for view in &world.views {
+        found.case();
+        found.broken_if(!view.members.contains(&view.node));
+    }
+    found
+}
+
+/// `view-majority`
+pub fn majority(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for from in &world.views {
+        let next = world.views.iter().find(|later| {
+            later.line > from.line
+                && (later.node, later.inc, later.group) == (from.node, from.inc, from.group)
+        });
+        let Some(to) = next else { continue };
+        found.case();
+        let mut members = from.members.clone();
+        members.sort_unstable();
+        members.dedup();
+        let accounted =
+            members.iter().filter(|member| to.members.contains(member) || left(world, member, from));
+        found.broken_if(2 * accounted.count() <= members.len());
+    }
+    found
+}
+
+/// Whether a start of the node that installed the view has left.
+fn left(world: &World<'_>, node: &str, view: &View<'_>) -> bool {
+    world.starts.iter().any(|start| {
+        start.node == node
+            && start.fate == Fate::Left
+            && world.installed(start, view.group).iter().any(|installed| installed.id == view.id)
+    })
+}
+
+/// `view-delivery`
+pub fn delivery(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    let judged: Vec<&Delivery<'_>> = world
+        .deliveries
+        .iter()
+        .filter(|delivery| {
+            !delivery.replayed && world.has_views(delivery.group) && world.is_in_its_group(delivery)
+        })
+        .collect();
+    for delivery in &judged {
+        found.case();
+        let installed = world.last_installed_before(delivery);
+        found.broken_if(installed.is_none() || delivery.view.is_some_and(|view| Some(view) != installed));
+        for other in &judged {
+            let same = other.message == delivery.message && other.group == delivery.group;
+            let views = world.view_of_delivery(delivery).zip(world.view_of_delivery(other));
+            found.broken_if(same && views.is_some_and(|(one, other)| one != other));
+        }
+    }
+    found
+}
