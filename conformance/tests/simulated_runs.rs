@@ -1,54 +1,39 @@
-//! Whole groups in the simulator, over many seeds, each run judged by the oracle of order.
+//! Whole groups in the simulator, over many seeds, each run judged by the checker that judges everybody.
 //!
 //! A seed decides the group, its loads, the hardware, the switches and the faults. `TRAMONTANE_SEEDS`
 //! says how many are run (200 by default), `TRAMONTANE_SEED` runs that one alone and prints what it was.
 //! A failure prints its seed. The suite as a whole must reach every goal that the simulator knows: a
 //! suite that never saw a wrap, a torn write or a crash has shown nothing about them.
 
-#[path = "../src/order.rs"]
-mod order;
+mod simulated_history;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tramontane_conformance::check::{Judge, Outcome as CheckOutcome};
 use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Switches;
 use tramontane_fixtures::cluster::{Delivered, Ending, Goal, Load, Outcome, Setup, run};
 use tramontane_fixtures::plan::{Fault, Plan};
 
-/// The record of one subgroup, in the oracle's terms.
-fn record(setup: &Setup, outcome: &Outcome, subgroup: usize) -> order::Record {
-    let group = &setup.group.subgroups[subgroup];
-    let name = |member: usize, index: usize| (member as u64) << 48 | index as u64;
-    let member = |rank: &tramontane_core::ids::Rank| {
-        let member = rank.index();
-        let sent = outcome.history.sent[subgroup][member].iter().enumerate();
-        let delivered = outcome.history.delivered[subgroup][member].iter();
-        order::Member {
-            sent: sent
-                .filter(|(_, sent)| sent.committed_at.is_some())
-                .map(|(index, _)| name(member, index))
-                .collect(),
-            delivered: delivered
-                .map(|delivered| name(delivered.message.member.into(), delivered.message.index as usize))
-                .collect(),
-            survived: !outcome.report.members[member].crashed,
-        }
-    };
-    order::Record {
-        members: group.members.iter().map(member).collect(),
-        total_order: group.delivery == Delivery::Ordered,
-        calm: outcome.report.ending == Ending::Calm,
+/// What is wrong with the order and the completeness of a run: the checks that its history breaks.
+fn broken_checks(setup: &Setup, outcome: &Outcome) -> Vec<String> {
+    let mut judge = Judge::new();
+    for (line, event) in (1..).zip(&simulated_history::events(setup, outcome)) {
+        judge.take(line, event).expect("a history as it should be");
     }
+    let verdict = judge.finish();
+    let broken = verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
+        CheckOutcome::Broken { finding, .. } => Some(format!("{}: {}", judgement.check, finding.what)),
+        _ => None,
+    });
+    broken.collect()
 }
 
 /// Everything that is wrong with a run.
 fn complaints(setup: &Setup, outcome: &Outcome) -> Vec<String> {
     let report = &outcome.report;
-    let mut complaints = Vec::new();
+    let mut complaints = broken_checks(setup, outcome);
     for subgroup in 0..setup.group.subgroups.len() {
-        if let Err(violation) = order::judge(&record(setup, outcome, subgroup)) {
-            complaints.push(format!("subgroup {subgroup}: {violation}"));
-        }
         let ordered = setup.group.subgroups[subgroup].delivery == Delivery::Ordered;
         if ordered && !places_rise(outcome, subgroup) {
             complaints.push(format!("subgroup {subgroup}: places do not rise, or differ among members"));
