@@ -1,0 +1,53 @@
+//! What judging costs, reading included. Run with `cargo bench -p tramontane-conformance`; for histories of millions
+//! of records write files with the example `make_history`.
+
+#![allow(missing_docs, clippy::expect_used)]
+
+#[path = "../examples/good_history/mod.rs"]
+mod good_history;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use good_history::{Shape, write};
+use tramontane_conformance::check::{Outcome, judge};
+
+const EVENTS: u64 = 100_000;
+
+const CALM: Shape = Shape {
+    events: EVENTS,
+    nodes: 8,
+    groups: 1,
+    views: false,
+    grouped_by_node: false,
+    kill: false,
+    restart: false,
+    durable: false,
+};
+
+fn histories(criterion: &mut Criterion) {
+    let shapes = [
+        ("8 nodes", CALM),
+        ("64 nodes", Shape { nodes: 64, ..CALM }),
+        ("8 nodes with views", Shape { views: true, ..CALM }),
+        ("8 nodes, one after the other", Shape { grouped_by_node: true, ..CALM }),
+        ("8 nodes, one of them killed", Shape { kill: true, ..CALM }),
+        ("8 nodes, one of them restarted", Shape { kill: true, restart: true, durable: true, ..CALM }),
+    ];
+    let mut bench = criterion.benchmark_group("100,000 records");
+    bench.throughput(Throughput::Elements(EVENTS)).sample_size(10);
+    for (name, shape) in shapes {
+        let mut text = Vec::new();
+        write(&shape, &mut text).expect("memory takes everything");
+        bench.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let verdict = judge(&text[..]).expect("the history keeps its rules");
+                let broken = verdict.judgements.iter().find(|of| matches!(of.outcome, Outcome::Broken { .. }));
+                assert!(broken.is_none(), "{broken:?}");
+                verdict.events
+            });
+        });
+    }
+    bench.finish();
+}
+
+criterion_group!(benches, histories);
+criterion_main!(benches);

@@ -1,0 +1,224 @@
+//! Messages that were forgotten: of each, which class it is in, and a few numbers.
+//!
+//! The class is held in runs of consecutive numbers of one prefix, so that a history whose messages are delivered
+//! alike takes a few runs, whatever its length. The numbers ([`Remains`]) are needed only if a start delivers the
+//! message again, as restarted ones do. They take 32 bytes each, in pages; when there are [`PAGES_MAX`] of them,
+//! the oldest go.
+//!
+//! Invariant: the runs of a prefix neither overlap nor touch where they are of the same class.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::mixing::Table;
+use super::name::Name;
+
+/// A class of forgotten messages, by the order of appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ClassId(pub(super) u32);
+
+/// Numbers to a page.
+const PAGE: usize = 64;
+
+/// The most pages: 64 MiB, for two million messages.
+const PAGES_MAX: usize = 1 << 15;
+
+/// Sizes from here on are not held: messages of such a size are never forgotten.
+pub(super) const BYTES_MAX: u64 = NO_BYTES as u64;
+const NO_BYTES: u32 = u32::MAX;
+
+/// Places from here on are not held: no message is forgotten any more.
+pub(super) const PLACE_MAX: u64 = NO_PLACE as u64;
+const NO_PLACE: u32 = u32::MAX;
+
+/// What is kept of one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Remains {
+    /// The line of its multicast.
+    pub(super) line: u64,
+    /// The time of its multicast.
+    pub(super) t_ns: u64,
+    digest: u64,
+    place: u32,
+    bytes: u32,
+}
+
+impl Remains {
+    const NONE: Self = Self { line: 0, t_ns: 0, digest: 0, place: NO_PLACE, bytes: NO_BYTES };
+
+    /// Of these; `digest` is never 0, and the others are below their limits.
+    pub(super) fn new(line: u64, t_ns: u64, digest: Option<u64>, bytes: Option<u64>, place: Option<u64>) -> Self {
+        let small = |value: Option<u64>| value.and_then(|value| u32::try_from(value).ok()).unwrap_or(u32::MAX);
+        Self { line, t_ns, digest: digest.unwrap_or(0), place: small(place), bytes: small(bytes) }
+    }
+
+    /// The hash of its digest.
+    pub(super) fn digest(&self) -> Option<u64> {
+        Some(self.digest).filter(|digest| *digest != 0)
+    }
+
+    /// Its size.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        Some(u64::from(self.bytes)).filter(|_| self.bytes != NO_BYTES)
+    }
+
+    /// Its place in the order.
+    pub(super) fn place(&self) -> Option<u64> {
+        Some(u64::from(self.place)).filter(|_| self.place != NO_PLACE)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    /// The number behind its last.
+    end: u64,
+    class: ClassId,
+}
+
+/// All forgotten messages.
+#[derive(Debug)]
+pub(super) struct Archive {
+    prefixes: Table<u32, BTreeMap<u64, Run>>,
+    pages: Table<(u32, u64), Box<[Remains; PAGE]>>,
+    ages: VecDeque<(u32, u64)>,
+    pages_max: usize,
+}
+
+impl Default for Archive {
+    fn default() -> Self {
+        Self { prefixes: Table::default(), pages: Table::default(), ages: VecDeque::new(), pages_max: PAGES_MAX }
+    }
+}
+
+impl Archive {
+    /// The class of a message, if it was forgotten.
+    pub(super) fn class(&self, name: Name) -> Option<ClassId> {
+        let (_, run) = self.prefixes.get(&name.prefix)?.range(..=name.number).next_back()?;
+        (name.number < run.end).then_some(run.class)
+    }
+
+    /// Adds a message that is not in there.
+    pub(super) fn add(&mut self, name: Name, class: ClassId, remains: Remains) {
+        self.add_run(name, class);
+        let key = (name.prefix, name.number / PAGE as u64);
+        let page = self.pages.entry(key).or_insert_with(|| {
+            self.ages.push_back(key);
+            Box::new([Remains::NONE; PAGE])
+        });
+        page[(name.number % PAGE as u64) as usize] = remains;
+        if self.pages.len() > self.pages_max
+            && let Some(oldest) = self.ages.pop_front()
+        {
+            self.pages.remove(&oldest);
+        }
+    }
+
+    /// Adds a message of which nothing remains.
+    pub(super) fn add_run(&mut self, name: Name, class: ClassId) {
+        let runs = self.prefixes.entry(name.prefix).or_default();
+        // A number has at most 19 digits, so that one more still fits.
+        let mut run = Run { end: name.number.saturating_add(1), class };
+        if let Some(after) = runs.get(&run.end).copied().filter(|after| after.class == class) {
+            runs.remove(&run.end);
+            run.end = after.end;
+        }
+        match runs.range_mut(..name.number).next_back() {
+            Some((_, before)) if before.end == name.number && before.class == class => before.end = run.end,
+            _ => {
+                runs.insert(name.number, run);
+            }
+        }
+    }
+
+    /// Takes a message out, with what is left of it.
+    pub(super) fn take(&mut self, name: Name) -> Option<(ClassId, Option<Remains>)> {
+        let runs = self.prefixes.get_mut(&name.prefix)?;
+        let (first, run) = runs.range_mut(..=name.number).next_back()?;
+        let (first, run) = (*first, *run);
+        if name.number >= run.end {
+            return None;
+        }
+        runs.remove(&first);
+        if first < name.number {
+            runs.insert(first, Run { end: name.number, class: run.class });
+        }
+        if name.number + 1 < run.end {
+            runs.insert(name.number + 1, run);
+        }
+        let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
+        // A page that was dropped may have come again, empty where it was.
+        let remains = page.map(|page| page[(name.number % PAGE as u64) as usize]).filter(|remains| remains.line > 0);
+        Some((run.class, remains))
+    }
+
+    /// All messages, with what is left of each, run by run.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Name, ClassId, Option<Remains>)> {
+        let runs = self.prefixes.iter().flat_map(|(prefix, runs)| {
+            runs.iter().flat_map(move |(first, run)| {
+                (*first..run.end).map(move |number| (Name { prefix: *prefix, number }, run.class))
+            })
+        });
+        runs.map(|(name, class)| {
+            let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
+            let remains = page.map(|page| page[(name.number % PAGE as u64) as usize]);
+            (name, class, remains.filter(|remains| remains.line > 0))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(number: u64) -> Name {
+        Name { prefix: 1, number }
+    }
+
+    fn remains(line: u64) -> Remains {
+        Remains::new(line, 5, Some(line + 1), None, Some(line * 2))
+    }
+
+    fn runs(archive: &Archive) -> Vec<(u64, u64, u32)> {
+        archive.prefixes[&1].iter().map(|(first, run)| (*first, run.end, run.class.0)).collect()
+    }
+
+    #[test]
+    fn messages_of_one_class_take_one_run_in_whatever_order_they_come() {
+        let mut archive = Archive::default();
+        for number in [3, 1, 0, 2, 5, 4] {
+            archive.add(name(number), ClassId(7), remains(number + 1));
+        }
+        assert_eq!(runs(&archive), [(0, 6, 7)]);
+        assert_eq!(archive.class(name(5)), Some(ClassId(7)));
+        assert_eq!(archive.class(name(6)), None);
+        assert_eq!(archive.class(Name { prefix: 2, number: 5 }), None);
+    }
+
+    #[test]
+    fn what_is_taken_out_leaves_the_others() {
+        let mut archive = Archive::default();
+        (0..5).for_each(|number| archive.add(name(number), ClassId(0), remains(number + 1)));
+        assert_eq!(archive.take(name(2)), Some((ClassId(0), Some(remains(3)))));
+        assert_eq!(archive.take(name(2)), None);
+        archive.add(name(2), ClassId(1), remains(3));
+        assert_eq!(runs(&archive), [(0, 2, 0), (2, 3, 1), (3, 5, 0)]);
+        assert_eq!(archive.take(name(0)), Some((ClassId(0), Some(remains(1)))));
+        assert_eq!(archive.take(name(4)), Some((ClassId(0), Some(remains(5)))));
+        assert_eq!(archive.all().count(), 3);
+    }
+
+    #[test]
+    fn the_oldest_pages_go_and_the_classes_stay() {
+        let mut archive = Archive { pages_max: 2, ..Archive::default() };
+        (0..PAGE as u64 * 3).for_each(|number| archive.add(name(number), ClassId(0), remains(number + 1)));
+        assert_eq!(archive.take(name(0)), Some((ClassId(0), None)));
+        assert_eq!(archive.take(name(70)), Some((ClassId(0), Some(remains(71)))));
+    }
+
+    #[test]
+    fn what_remains_is_what_was_given() {
+        let remains = Remains::new(9, 8, None, Some(0), None);
+        assert_eq!((remains.digest(), remains.bytes(), remains.place()), (None, Some(0), None));
+        let remains = Remains::new(9, 8, Some(1), None, Some(0));
+        assert_eq!((remains.digest(), remains.bytes(), remains.place()), (Some(1), None, Some(0)));
+    }
+}

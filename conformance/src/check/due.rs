@@ -1,0 +1,247 @@
+//! Who is due to deliver, once all views and all fates are known.
+//!
+//! With views these are starts that installed the message's view and went on, or stayed to the end; without views
+//! they are nodes, by their last start.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::groups::{GroupId, GroupSetId, Groups, NodeSet};
+use super::message::MessageView;
+use super::mixing::Table;
+use super::roster::{NodeId, Roster, StartId, World};
+use super::views::{Installed, ListId, Views};
+
+/// A start that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Goer {
+    /// The start.
+    pub(super) start: StartId,
+    /// The id and the line of the view to which it went on from the message's.
+    pub(super) next: Option<(u64, u64)>,
+}
+
+/// Those who are due a message in one of its groups with views, or in all without.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    /// The group, if it has views.
+    pub(super) group: Option<GroupId>,
+    /// Who is due.
+    pub(super) due: Rc<[Goer]>,
+}
+
+/// A group with views.
+#[derive(Debug, Default)]
+struct Viewed {
+    /// The starts of members that installed each view.
+    by_view: Table<u64, Vec<Goer>>,
+    /// The starts of members that installed any.
+    members: Vec<StartId>,
+    /// The starts that were removed.
+    removed: Table<StartId, ()>,
+}
+
+type Asked = (GroupId, Option<u64>, World);
+
+/// Answers who is due.
+pub(super) struct Due<'a> {
+    roster: &'a Roster,
+    groups: &'a Groups,
+    viewed: Table<GroupId, Viewed>,
+    with_views: RefCell<Table<Asked, Rc<[Goer]>>>,
+    without_views: RefCell<Table<(GroupSetId, World), Rc<[Goer]>>>,
+}
+
+impl<'a> Due<'a> {
+    /// Of a whole history.
+    pub(super) fn new(roster: &'a Roster, groups: &'a Groups, views: &Views) -> Self {
+        let outside = highest_without(roster, views);
+        let mut viewed: Table<GroupId, Viewed> = Table::default();
+        for seat in &views.seats {
+            let of = viewed.entry(seat.group).or_default();
+            let last = seat.records.last().map_or(0, |record| record.view);
+            let start = &roster.starts[seat.start.index()];
+            if !start.is_killed() && outside.get(&(seat.group, start.node)).is_some_and(|highest| *highest > last) {
+                of.removed.insert(seat.start, ());
+            }
+            if groups.has_member(seat.group, start.node) {
+                of.members.push(seat.start);
+                of.note(seat.start, &seat.records);
+            }
+        }
+        Self { roster, groups, viewed, with_views: RefCell::default(), without_views: RefCell::default() }
+    }
+
+    /// Whether a group has views.
+    pub(super) fn has_views(&self, group: GroupId) -> bool {
+        self.viewed.contains_key(&group)
+    }
+
+    /// Whether a start was removed from a group.
+    pub(super) fn is_removed(&self, start: StartId, group: GroupId) -> bool {
+        self.viewed.get(&group).is_some_and(|viewed| viewed.removed.contains_key(&start))
+    }
+
+    /// Whether a start was removed from any group of a set.
+    pub(super) fn is_removed_from_any(&self, start: StartId, set: GroupSetId) -> bool {
+        self.groups.of(set).groups.iter().any(|group| self.is_removed(start, *group))
+    }
+
+    /// The nodes that installed a view, as members of its group.
+    pub(super) fn installers(&self, group: GroupId, view: u64) -> impl Iterator<Item = NodeId> {
+        let goers = self.viewed.get(&group).and_then(|viewed| viewed.by_view.get(&view));
+        goers.into_iter().flatten().map(|goer| self.roster.node_of(goer.start))
+    }
+
+    /// Who is due a message with these groups and the views that it has there, part by part.
+    pub(super) fn parts(&self, set: GroupSetId, views: &[Option<MessageView>], world: World) -> Vec<Part> {
+        let groups = &self.groups.of(set).groups;
+        let mut parts: Vec<Part> = groups
+            .iter()
+            .zip(views)
+            .filter(|(group, _)| self.has_views(**group))
+            .map(|(group, of)| Part { group: Some(*group), due: self.in_view(*group, of.map(|of| of.view), world) })
+            .collect();
+        if parts.len() < groups.len() {
+            parts.push(Part { group: None, due: self.without_views(set, world) });
+        }
+        parts
+    }
+
+    fn in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Rc<[Goer]> {
+        let mut asked = self.with_views.borrow_mut();
+        let answer = asked.entry((group, view, world)).or_insert_with(|| self.find_in_view(group, view, world));
+        Rc::clone(answer)
+    }
+
+    fn find_in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Rc<[Goer]> {
+        let Some(viewed) = self.viewed.get(&group) else { return Rc::new([]) };
+        let stays = |start: StartId| {
+            self.roster.starts[start.index()].is_correct(world) && !viewed.removed.contains_key(&start)
+        };
+        match view {
+            Some(view) => {
+                let goers = viewed.by_view.get(&view).into_iter().flatten();
+                goers.filter(|goer| goer.next.is_some() || stays(goer.start)).copied().collect()
+            }
+            None => {
+                let stayed = viewed.members.iter().filter(|start| stays(**start));
+                stayed.map(|start| Goer { start: *start, next: None }).collect()
+            }
+        }
+    }
+
+    fn without_views(&self, set: GroupSetId, world: World) -> Rc<[Goer]> {
+        let mut asked = self.without_views.borrow_mut();
+        let answer = asked.entry((set, world)).or_insert_with(|| self.find_without_views(set, world));
+        Rc::clone(answer)
+    }
+
+    fn find_without_views(&self, set: GroupSetId, world: World) -> Rc<[Goer]> {
+        let mut seen = NodeSet::default();
+        let groups = self.groups.of(set).groups.iter().filter(|group| !self.has_views(**group));
+        let members = groups.flat_map(|group| &self.groups.groups[group.index()].members);
+        let starts = members.filter(|node| seen.insert(**node)).filter_map(|node| self.roster.last_start(*node));
+        let correct = starts.filter(|start| self.roster.starts[start.index()].is_correct(world));
+        correct.map(|start| Goer { start, next: None }).collect()
+    }
+}
+
+impl Viewed {
+    /// Notes each view of a start, where it came first, with the record that followed.
+    fn note(&mut self, start: StartId, records: &[Installed]) {
+        let mut seen: Table<u64, ()> = Table::default();
+        for (place, record) in records.iter().enumerate() {
+            if seen.insert(record.view, ()).is_none() {
+                let next = records.get(place + 1).map(|next| (next.view, next.line));
+                self.by_view.entry(record.view).or_default().push(Goer { start, next });
+            }
+        }
+    }
+}
+
+/// A view as its installers had it: its id, their list of its members, one of them, and whether there were others.
+type Seen = (u64, ListId, NodeId, bool);
+
+/// Of each group with views and each node that installed one: the highest view that another node installed
+/// without it.
+fn highest_without(roster: &Roster, views: &Views) -> Table<(GroupId, NodeId), u64> {
+    let mut installed: Table<(GroupId, u64, ListId), (NodeId, bool)> = Table::default();
+    for seat in &views.seats {
+        let node = roster.node_of(seat.start);
+        for record in &seat.records {
+            let installers = installed.entry((seat.group, record.view, record.list)).or_insert((node, false));
+            installers.1 |= installers.0 != node;
+        }
+    }
+    let mut by_group: Table<GroupId, Vec<Seen>> = Table::default();
+    for ((group, view, list), (node, others)) in installed {
+        by_group.entry(group).or_default().push((view, list, node, others));
+    }
+    for seen in by_group.values_mut() {
+        seen.sort_unstable_by(|one, other| other.cmp(one));
+    }
+    let mut highest: Table<(GroupId, NodeId), u64> = Table::default();
+    let mut asked: Table<(GroupId, NodeId), ()> = Table::default();
+    for seat in &views.seats {
+        let node = roster.node_of(seat.start);
+        if asked.insert((seat.group, node), ()).is_some() {
+            continue;
+        }
+        // Each view that is passed on the way names the node, or was installed by it alone: no more steps than names.
+        let outside = by_group.get(&seat.group).into_iter().flatten().find(|(_, list, installer, others)| {
+            (*others || *installer != node) && !views.members(*list).set.has(node)
+        });
+        if let Some((view, ..)) = outside {
+            highest.insert((seat.group, node), *view);
+        }
+    }
+    highest
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::CheckId;
+    use crate::check::testing::{Play, broken};
+
+    const GROUP: &str = r#"{"ev":"group","group":"g","members":["a","b","c"],"senders":["a"]}"#;
+
+    fn view(play: &mut Play, node: &str, view: u64, members: &str) -> u64 {
+        play.line(&format!(
+            r#"{{"ev":"view","t_ns":1,"node":"{node}","inc":1,"group":"g","view":{view},"members":[{members}]}}"#
+        ))
+    }
+
+    /// All three are in view 1, "a" and "b" deliver there; then "a" and "b" go on without "c".
+    fn removal(delivered_by_c: bool, c_goes_on: bool) -> (Play, u64) {
+        let mut play = Play::of(GROUP, &["a", "b", "c"]);
+        for node in ["a", "b", "c"] {
+            view(&mut play, node, 1, r#""a","b","c""#);
+        }
+        play.sends("a", 1);
+        let by: &[&str] = if delivered_by_c { &["a", "b", "c"] } else { &["a", "b"] };
+        for node in by {
+            play.deliver(node, &["a/1/0"]);
+        }
+        let next = if c_goes_on { r#""a","b","c""# } else { r#""a","b""# };
+        view(&mut play, "a", 2, next);
+        view(&mut play, "b", 2, next);
+        let last = if c_goes_on { view(&mut play, "c", 2, next) } else { 0 };
+        for node in ["a", "b", "c"] {
+            play.end(node);
+        }
+        (play, last)
+    }
+
+    #[test]
+    fn one_who_was_removed_owes_nothing() {
+        assert_eq!(broken(&removal(false, false).0.verdict()), []);
+    }
+
+    #[test]
+    fn those_who_go_on_together_delivered_the_same() {
+        let (play, last) = removal(false, true);
+        assert_eq!(broken(&play.verdict()), [(CheckId::ViewSameSet, vec![8, 9, last])]);
+        assert_eq!(broken(&removal(true, true).0.verdict()), []);
+    }
+}

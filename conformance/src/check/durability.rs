@@ -1,0 +1,278 @@
+//! What is durable: a prefix of what was delivered, which is there again after a restart.
+//!
+//! A start's debts (see `debt`) are due from the node's next start that delivers something new in the group, or
+//! that ends.
+//!
+//! Invariants: a start's debts are made when the next one begins, and judged once; `open` and `owed` name the
+//! groups of a node that have something in `seats` and `debts`.
+
+use std::collections::BTreeSet;
+
+use super::debt::{Debt, Debts, Paid};
+use super::groups::{GroupId, Groups};
+use super::mixing::Table;
+use super::roster::{NodeId, Roster, StartId};
+use super::tally::{Tally, blames, finding, shows};
+use super::trail::{PLACES_MAX, Trail};
+use super::verdict::Finding;
+
+/// A node's present start in one group.
+#[derive(Debug, Default)]
+struct Seat {
+    trail: Trail,
+    /// The highest `upto` and its line.
+    upto: Option<(u64, u64)>,
+    /// The record that made the most durable.
+    durable_line: u64,
+    /// Something was delivered that was no replay.
+    went_on: bool,
+}
+
+/// The durable records, and what they promise.
+#[derive(Debug, Default)]
+pub(super) struct Durability {
+    seats: Table<(NodeId, GroupId), Seat>,
+    open: Table<NodeId, BTreeSet<GroupId>>,
+    debts: Table<(NodeId, GroupId), Debts>,
+    owed: Table<NodeId, BTreeSet<GroupId>>,
+    /// `durable-prefix`.
+    pub(super) prefix: Tally,
+    /// `durable-kept`.
+    pub(super) kept: Tally,
+}
+
+impl Durability {
+    /// A start delivered something, or nothing.
+    pub(super) fn delivered(
+        &mut self,
+        who: (&Roster, &Groups),
+        (start, group): (StartId, GroupId),
+        message: u64,
+        replayed: bool,
+        line: u64,
+    ) {
+        let node = who.0.node_of(start);
+        let seat = self.seat(node, group);
+        seat.trail.deliver(message, line);
+        if seat.went_on {
+            return;
+        }
+        seat.went_on = !replayed;
+        if replayed {
+            let debts = self.debts.get_mut(&(node, group)).into_iter().flat_map(|debts| &mut debts.debts);
+            debts.for_each(|debt| debt.replay(message, line));
+        } else if self.owed.get_mut(&node).is_some_and(|owed| owed.remove(&group)) {
+            self.settle(who, start, group, line);
+        }
+    }
+
+    fn seat(&mut self, node: NodeId, group: GroupId) -> &mut Seat {
+        self.seats.entry((node, group)).or_insert_with(|| {
+            self.open.entry(node).or_default().insert(group);
+            Seat::default()
+        })
+    }
+
+    /// A start made its deliveries durable.
+    pub(super) fn secured(
+        &mut self,
+        (roster, groups): (&Roster, &Groups),
+        (start, group): (StartId, GroupId),
+        upto: u64,
+        line: u64,
+    ) {
+        let mut tally = std::mem::take(&mut self.prefix);
+        let seat = self.seat(roster.node_of(start), group);
+        let says = || format!("{} said that places up to {upto} of {} are durable", roster.called(start), groups.name(group));
+        tally.cases(1);
+        if let Some((before, before_line)) = seat.upto.filter(|(before, _)| upto < *before) {
+            tally.breach(1, line, || {
+                let what = format!("{}, after it had said up to {before}", says());
+                finding(what, [shows(before_line, "what was durable"), blames(line, "less is")])
+            });
+        }
+        let delivered = seat.trail.delivered;
+        if upto >= delivered {
+            tally.breach(1, line, || {
+                let what = format!("{}, and had delivered {delivered} messages", says());
+                finding(what, [blames(line, "more is durable than was delivered")])
+            });
+        }
+        if seat.upto.is_none_or(|(before, _)| before < upto) {
+            seat.upto = Some((upto, line));
+        }
+        let before = seat.trail.durable;
+        seat.trail.secure(upto.saturating_add(1));
+        if seat.trail.durable > before {
+            seat.durable_line = line;
+        }
+        self.prefix = tally;
+    }
+
+    /// A node starts: what its start before made durable is due from now on.
+    pub(super) fn started(&mut self, who: (&Roster, &Groups), start: StartId) {
+        let node = who.0.node_of(start);
+        let starts = &who.0.nodes[node.index()].starts;
+        let Some(before) = starts.iter().rev().nth(1).copied() else { return };
+        self.close(who, before);
+        for group in self.owed.get(&node).into_iter().flatten() {
+            let debts = self.debts.get_mut(&(node, *group)).into_iter().flat_map(|debts| &mut debts.debts);
+            debts.for_each(Debt::renew);
+        }
+        for group in self.open.remove(&node).into_iter().flatten() {
+            let Some(seat) = self.seats.remove(&(node, group)).filter(|seat| seat.trail.durable > 0) else {
+                continue;
+            };
+            self.debts.entry((node, group)).or_default().add(Debt::new(before, seat.durable_line, seat.trail));
+            self.owed.entry(node).or_default().insert(group);
+        }
+    }
+
+    /// A start says no more: if it ended, it has to have paid.
+    fn close(&mut self, who: (&Roster, &Groups), start: StartId) {
+        let Some(end) = who.0.starts[start.index()].end else { return };
+        for group in self.owed.remove(&who.0.node_of(start)).into_iter().flatten() {
+            self.settle(who, start, group, end.line);
+        }
+    }
+
+    /// Judges a start's debts of a group: it got so far, by this line.
+    fn settle(&mut self, who: (&Roster, &Groups), start: StartId, group: GroupId, line: u64) {
+        let debts = self.debts.remove(&(who.0.node_of(start), group)).unwrap_or_default().debts;
+        for debt in debts {
+            self.kept.cases(1);
+            match debt.paid() {
+                Paid::All => {}
+                Paid::Unknown => self.kept.doubt(line, || {
+                    format!("{} made more durable at once than the judge holds", who.0.called(debt.by))
+                }),
+                Paid::Wrong | Paid::Short => {
+                    self.kept.breach(1, line, || unpaid(who, &debt, start, group, line));
+                }
+            }
+        }
+    }
+
+    /// Judges what is left at the end of the history.
+    pub(super) fn finish(&mut self, who: (&Roster, &Groups)) {
+        let (roster, groups) = who;
+        for node in (0..roster.nodes.len()).map(|place| NodeId(place as u32)) {
+            let Some(last) = roster.last_start(node) else { continue };
+            self.close(who, last);
+            let start = &roster.starts[last.index()];
+            if start.is_killed() {
+                continue;
+            }
+            // Unfinished: were it done now, would it have paid?
+            for group in self.owed.get(&node).into_iter().flatten() {
+                let debts = self.debts.get(&(node, *group)).into_iter().flat_map(|debts| &debts.debts);
+                for debt in debts.filter(|debt| debt.paid() != Paid::All) {
+                    self.kept.doubt(start.line, || {
+                        format!(
+                            "{} neither ended nor was killed, and has not yet replayed the {} deliveries of {} that were durable",
+                            roster.called(last),
+                            debt.trail.durable,
+                            groups.name(*group)
+                        )
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// What is wrong with a start that got so far, by this line, without having paid.
+fn unpaid((roster, groups): (&Roster, &Groups), debt: &Debt, start: StartId, group: GroupId, line: u64) -> Finding {
+    let (by, to, group) = (roster.called(debt.by), roster.called(start), groups.name(group));
+    let durable = debt.trail.durable;
+    let said = shows(debt.line, "what was durable");
+    let line_of = |place| debt.place(place).map_or(0, |place| place.line);
+    if let Some((place, replay)) = debt.wrong {
+        let what =
+            format!("{to} replayed another message at place {place} of {group} than {by} had made durable there");
+        let was = shows(line_of(place), "the delivery at this place");
+        return finding(what, [was, said, blames(replay, "another message at the same place")]);
+    }
+    if debt.replayed < durable {
+        let what = format!(
+            "{by} had made {durable} deliveries of {group} durable, and {to} had replayed {} of them when it went on or ended",
+            debt.replayed
+        );
+        let next = shows(line_of(debt.replayed), "the first that is not replayed");
+        return finding(what, [next, said, blames(line, "without what was durable")]);
+    }
+    let what =
+        format!("{to} replayed other messages of {group} behind place {PLACES_MAX} than {by} had made durable there");
+    finding(what, [said, blames(line, "with other messages than those that were durable")])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::CheckId;
+    use crate::check::testing::{broken, held, inconclusive, judged_by};
+
+    /// One node delivers two of its own messages in its first start, and makes both durable.
+    const FIRST: &str = r#"{"ev":"group","group":"g","members":["a"],"senders":["a"]}
+{"ev":"start","t_ns":0,"node":"a","inc":1}
+{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"a/1/0","groups":["g"]}
+{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"a/1/1","groups":["g"]}
+{"ev":"deliver","t_ns":2,"node":"a","inc":1,"group":"g","msg":"a/1/0"}
+{"ev":"deliver","t_ns":2,"node":"a","inc":1,"group":"g","msg":"a/1/1"}
+{"ev":"durable","t_ns":3,"node":"a","inc":1,"group":"g","upto":1}
+{"ev":"fault","t_ns":4,"kind":"kill","nodes":["a"]}
+{"ev":"start","t_ns":5,"node":"a","inc":2}
+"#;
+    const END: &str = r#"{"ev":"end","t_ns":9,"node":"a","inc":2,"reason":"done"}
+"#;
+
+    fn replay(msg: &str) -> String {
+        format!(
+            r#"{{"ev":"deliver","t_ns":6,"node":"a","inc":2,"group":"g","msg":"{msg}","replayed":true}}
+"#
+        )
+    }
+
+    #[test]
+    fn what_was_durable_is_replayed() {
+        let verdict = judged_by(&[FIRST, &replay("a/1/0"), &replay("a/1/1"), END].concat());
+        assert_eq!(broken(&verdict), []);
+        assert!(held(&verdict, CheckId::DurableKept) && held(&verdict, CheckId::DurablePrefix));
+    }
+
+    #[test]
+    fn too_little_is_broken_only_once_the_start_got_so_far() {
+        let text = [FIRST, &replay("a/1/0")].concat();
+        assert!(inconclusive(&judged_by(&text), CheckId::DurableKept));
+        let killed = [&text, r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}"#].concat();
+        assert_eq!(broken(&judged_by(&killed)), []);
+        assert_eq!(broken(&judged_by(&[&text, END].concat())), [(CheckId::DurableKept, vec![6, 7, 11])]);
+    }
+
+    #[test]
+    fn what_was_durable_is_due_from_the_next_start_where_one_is_killed_before() {
+        let again = r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}
+{"ev":"start","t_ns":9,"node":"a","inc":3}
+{"ev":"end","t_ns":9,"node":"a","inc":3,"reason":"halted"}"#;
+        let found = broken(&judged_by(&[FIRST, &replay("a/1/0"), again].concat()));
+        assert!(found.contains(&(CheckId::DurableKept, vec![5, 7, 13])), "{found:?}");
+    }
+
+    #[test]
+    fn another_message_at_its_place_is_told_by_its_place() {
+        let found = broken(&judged_by(&[FIRST, &replay("a/1/0"), &replay("a/1/2"), END].concat()));
+        assert!(found.contains(&(CheckId::DurableKept, vec![6, 7, 11])), "{found:?}");
+    }
+
+    #[test]
+    fn durable_places_rise_and_were_delivered() {
+        let durable = |upto: u64| {
+            format!(
+                r#"{{"ev":"durable","t_ns":3,"node":"a","inc":1,"group":"g","upto":{upto}}}
+"#
+            )
+        };
+        let (head, _) = FIRST.split_once(r#"{"ev":"fault""#).expect("there is a fault");
+        assert_eq!(broken(&judged_by(&[head, &durable(0)].concat())), [(CheckId::DurablePrefix, vec![7, 8])]);
+        assert_eq!(broken(&judged_by(&[head, &durable(2)].concat())), [(CheckId::DurablePrefix, vec![8])]);
+    }
+}

@@ -1,0 +1,233 @@
+//! The end of a history: what is still held is judged, and all that was found becomes a verdict.
+
+use super::acyclic_order;
+use super::due::Due;
+use super::groups::Groups;
+use super::judge::Judge;
+use super::ledger::Ledger;
+use super::liveness;
+use super::memory;
+use super::order_cases::OrderCases;
+use super::prefix_order::PrefixOrder;
+use super::registry::CheckId;
+use super::roster::Roster;
+use super::sweep::Scene;
+use super::tally::Tally;
+use super::tangle::Tangle;
+use super::total_order;
+use super::verdict::{Judgement, Outcome, Verdict};
+use super::who_delivers::{Judging, WhoDelivers};
+
+/// What the checks of order across nodes found.
+#[derive(Debug, Default)]
+struct Order {
+    total: Tally,
+    acyclic: Tally,
+    prefix: Tally,
+    /// Whether nothing is broken that prefix order builds on.
+    prefix_is_judged: bool,
+}
+
+impl Judge {
+    /// Ends the history, and says what is to be said of it.
+    #[must_use]
+    pub fn finish(mut self) -> Verdict {
+        self.durability.finish((&self.roster, &self.groups));
+        let bounds_known = self.ledger.mend();
+        let mut order = self.untangle();
+        let Self { roster, groups, views, ledger, .. } = &mut self;
+        let due = Due::new(roster, groups, views);
+        let mut who = judge_who(roster, groups, &due, ledger);
+        who.silent.absorb(std::mem::take(&mut ledger.integrity.silent));
+        judge_prefix(&mut order, &who, (roster, groups), &due, ledger);
+        OrderCases::of(roster, groups, &ledger.classes).count([
+            &mut order.total,
+            &mut order.acyclic,
+            &mut order.prefix,
+        ]);
+        doubt(ledger, &mut order, bounds_known);
+        let in_view = delivered_in_views(ledger, &due);
+        let majority = views.judge_majority(roster, groups);
+        let mut live = liveness::judge(roster, groups);
+        live.absorb(std::mem::take(&mut who.liveness));
+        let outcomes = self.outcomes(who, order, [in_view, majority, live]);
+        let judgements = CheckId::ALL.iter().copied().zip(outcomes);
+        Verdict {
+            judgements: judgements.map(|(check, outcome)| Judgement { check, outcome }).collect(),
+            events: self.events,
+            unknown: std::mem::take(&mut self.unknown),
+            cut: self.cut.take(),
+            took: self.began.elapsed(),
+            memory_bytes_max: memory::bytes_max(),
+        }
+    }
+
+    /// Pops everything that pops, and judges the order of the rest.
+    fn untangle(&mut self) -> Order {
+        let Self { roster, groups, views, view_ids, ledger, .. } = self;
+        let (roster, groups) = (&*roster, &*groups);
+        let scene = Scene { roster, groups, views, view_ids, closing: true };
+        ledger.drop_unsent(roster, groups);
+        ledger.sweep(scene);
+        let mut order = Order::default();
+        let tangle = Tangle::new(ledger, roster, groups);
+        if tangle.len() > 0 {
+            order.total = total_order::judge(&tangle);
+            if !order.total.is_broken() {
+                order.acyclic = acyclic_order::judge(&tangle);
+            }
+        }
+        ledger.drain();
+        ledger.forget_settled(scene);
+        ledger.judge_strays(scene);
+        order
+    }
+
+    /// One outcome for each check, in the order of [`CheckId::ALL`].
+    fn outcomes(
+        &mut self,
+        who: WhoDelivers,
+        order: Order,
+        [in_view, majority, live]: [Tally; 3],
+    ) -> [Outcome; CheckId::ALL.len()] {
+        let rest = self.quiescence.judge(&self.roster);
+        let faults_ended = self.roster.faults_ended();
+        let Self { ledger: Ledger { integrity, sender_order, .. }, views, durability, .. } = self;
+        let take = std::mem::take::<Tally>;
+        let total_is_broken = order.total.is_broken();
+        CheckOutcomes {
+            integrity: [
+                take(&mut integrity.once).outcome("nothing was delivered to an addressee"),
+                take(&mut integrity.sent).outcome("nothing was delivered"),
+                take(&mut integrity.addressee).outcome("nothing was delivered that was sent"),
+                take(&mut integrity.bytes).outcome("no delivery and its multicast both tell bytes or digest"),
+                take(&mut integrity.nulls).outcome("nothing was delivered"),
+            ],
+            who: [
+                who.validity.outcome("no correct node sent a message that is due to a correct one"),
+                who.agreement.outcome("nobody who is due a message delivered one"),
+                who.uniform.outcome("nobody who was killed delivered anything that is due to others"),
+            ],
+            order: [
+                take(&mut sender_order.tally).outcome("nobody delivered two messages of one sender"),
+                order.total.outcome("no group has two messages that two members delivered"),
+                judged_if(!total_is_broken, "total-order is broken", || {
+                    order.acyclic.outcome("nobody delivered two messages")
+                }),
+                judged_if(order.prefix_is_judged, "another check of order or of who delivers is broken", || {
+                    order.prefix.outcome("no message was delivered by two nodes")
+                }),
+            ],
+            views: [
+                take(&mut views.unique).outcome(NO_VIEWS),
+                take(&mut views.rising).outcome(NO_VIEWS),
+                take(&mut views.own).outcome(NO_VIEWS),
+                majority.outcome("no node went from one view to another"),
+                in_view.outcome("nothing was delivered in a group with views"),
+                who.same_set.outcome("nobody delivered a message and went on to another view"),
+                who.silent.outcome("nobody left, halted, was removed or came again after it had delivered"),
+            ],
+            rest: [
+                rest.outcome("no start counted its posts twice with silence around"),
+                take(&mut durability.prefix).outcome("nothing was durable"),
+                take(&mut durability.kept).outcome("no start came after one that had made something durable"),
+                judged_if(faults_ended, "faults did not end", || live.outcome("no start came to its end")),
+            ],
+        }
+        .in_order()
+    }
+}
+
+const NO_VIEWS: &str = "no views were installed";
+
+/// Outcomes by family.
+struct CheckOutcomes {
+    integrity: [Outcome; 5],
+    who: [Outcome; 3],
+    order: [Outcome; 4],
+    views: [Outcome; 7],
+    rest: [Outcome; 4],
+}
+
+impl CheckOutcomes {
+    /// In the order of [`CheckId::ALL`].
+    fn in_order(self) -> [Outcome; CheckId::ALL.len()] {
+        let Self { integrity, who, order, views, rest } = self;
+        let all: Vec<Outcome> = integrity.into_iter().chain(who).chain(order).chain(views).chain(rest).collect();
+        all.try_into().expect("the families have as many outcomes as there are checks")
+    }
+}
+
+fn judged_if(condition: bool, otherwise: &str, outcome: impl FnOnce() -> Outcome) -> Outcome {
+    if condition { outcome() } else { Outcome::NotJudged(otherwise.to_owned()) }
+}
+
+/// Judges who delivers what, and what senders left out.
+fn judge_who(roster: &Roster, groups: &Groups, due: &Due<'_>, ledger: &mut Ledger) -> WhoDelivers {
+    let Ledger { names, classes, slots, live, sender_order, .. } = ledger;
+    let judging = Judging { roster, groups, names, due };
+    let mut found = WhoDelivers::default();
+    for class in classes.living() {
+        judging.class(&mut found, class);
+        judging.count_validity(&mut found, class);
+    }
+    // What is still held was delivered by nobody. By line, so that the first is found first.
+    let mut undelivered: Vec<u32> = live.values().copied().collect();
+    undelivered.sort_unstable_by_key(|slot| slots[*slot as usize].sent.map_or(0, |sent| sent.line));
+    for message in undelivered.into_iter().map(|slot| &slots[slot as usize]) {
+        let Some(sent) = message.sent else { continue };
+        let is_told = judging.undelivered(&mut found, message, &sent);
+        if !is_told && sent.refusal == super::message::Refusal::None {
+            sender_order.left_out((roster, groups, names), message.name, &sent);
+        }
+    }
+    found
+}
+
+/// Judges prefix order, if nothing that it builds on is broken.
+fn judge_prefix(
+    order: &mut Order,
+    who: &WhoDelivers,
+    (roster, groups): (&Roster, &Groups),
+    due: &Due<'_>,
+    ledger: &Ledger,
+) {
+    let below = [&who.validity, &who.agreement, &who.uniform, &who.same_set, &who.silent];
+    let order_below = [&ledger.sender_order.tally, &order.total, &order.acyclic];
+    order.prefix_is_judged = !below.into_iter().chain(order_below).any(Tally::is_broken);
+    if order.prefix_is_judged {
+        let judging = PrefixOrder { roster, groups, names: &ledger.names, due };
+        order.prefix = judging.judge(ledger.classes.living());
+    }
+}
+
+/// `view-delivery`: of the groups that turned out to have views.
+fn delivered_in_views(ledger: &mut Ledger, due: &Due<'_>) -> Tally {
+    let mut in_view = Tally::default();
+    for (_, tally) in ledger.integrity.in_view.drain().filter(|(group, _)| due.has_views(*group)) {
+        in_view.absorb(tally);
+    }
+    in_view
+}
+
+/// Where something was needed that the judge had forgotten, nothing is held to be right.
+fn doubt(ledger: &mut Ledger, order: &mut Order, bounds_known: bool) {
+    let forgotten = ledger.doubts.forgotten.or((!bounds_known).then_some(u64::MAX));
+    if let Some(line) = forgotten {
+        let integrity = &mut ledger.integrity;
+        let all = [&mut integrity.sent, &mut integrity.bytes, &mut ledger.sender_order.tally];
+        for tally in all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix]) {
+            tally.doubt(line, || {
+                "a message was delivered again after so many others that the judge had forgotten it".to_owned()
+            });
+        }
+    }
+    if let Some(line) = ledger.doubts.order {
+        for tally in [&mut order.total, &mut order.acyclic, &mut order.prefix] {
+            tally.doubt(line, || {
+                "messages were delivered again in another order, after so many that the judge had forgotten them"
+                    .to_owned()
+            });
+        }
+    }
+}

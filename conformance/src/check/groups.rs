@@ -1,0 +1,291 @@
+//! Groups, and the sets of groups that messages are for.
+//!
+//! Invariants: a group that was never told has no members; the groups of a set are in the order in which the first
+//! message that had it named them; sets with the same list share an id.
+
+use std::collections::BTreeSet;
+
+use super::mixing::Table;
+use super::roster::{NodeId, Roster, contradiction};
+use crate::history::{GroupOrder, Trouble};
+
+/// A group, by the order of appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct GroupId(pub(super) u32);
+
+impl GroupId {
+    /// Its place in tables by group.
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An order of messages: a group's own, or the one that the others share.
+pub(super) type Lane = Option<GroupId>;
+
+/// The groups of a message, by the order of appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct GroupSetId(pub(super) u32);
+
+/// Nodes below this have a bit; a bit for all could take more memory than the history.
+const BITS_MAX: usize = 4096;
+
+/// A set of nodes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeSet {
+    words: Vec<u64>,
+    rest: BTreeSet<NodeId>,
+}
+
+impl NodeSet {
+    /// Adds a node; says whether it was not in there.
+    pub(super) fn insert(&mut self, node: NodeId) -> bool {
+        if node.index() >= BITS_MAX {
+            return self.rest.insert(node);
+        }
+        let (word, bit) = (node.index() / 64, 1 << (node.index() % 64));
+        if self.words.len() <= word {
+            self.words.resize(word + 1, 0);
+        }
+        let new = self.words[word] & bit == 0;
+        self.words[word] |= bit;
+        new
+    }
+
+    /// Whether the node is in there.
+    pub(super) fn has(&self, node: NodeId) -> bool {
+        match self.words.get(node.index() / 64) {
+            Some(word) => word & (1 << (node.index() % 64)) != 0,
+            None => self.rest.contains(&node),
+        }
+    }
+}
+
+/// A group.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    /// Its name.
+    pub(super) name: Box<str>,
+    /// Whether a `group` record told it.
+    pub(super) told: bool,
+    /// Its members.
+    pub(super) members: Vec<NodeId>,
+    /// The same.
+    pub(super) member_set: NodeSet,
+    /// What order it promises.
+    pub(super) order: GroupOrder,
+    senders: NodeSet,
+}
+
+/// The groups of a message.
+#[derive(Debug)]
+pub(super) struct GroupSet {
+    /// The groups.
+    pub(super) groups: Vec<GroupId>,
+    /// The members of any of them, each once.
+    pub(super) addressed: Vec<NodeId>,
+    /// The same.
+    pub(super) addressed_set: NodeSet,
+    /// The members of those whose members have one order.
+    pub(super) ordered_set: NodeSet,
+    /// In which of the orders its messages are.
+    pub(super) lane: Lane,
+}
+
+/// All groups and sets of groups.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    ids: Table<Box<str>, GroupId>,
+    /// The groups, by id.
+    pub(super) groups: Vec<Group>,
+    set_ids: Table<Vec<GroupId>, GroupSetId>,
+    sets: Vec<GroupSet>,
+}
+
+impl Groups {
+    /// Takes a `group`.
+    pub(super) fn tell(
+        &mut self,
+        roster: &mut Roster,
+        name: &str,
+        members: &[impl AsRef<str>],
+        senders: &[impl AsRef<str>],
+        order: GroupOrder,
+    ) -> Result<(), Trouble> {
+        if let Some(known) = self.ids.get(name) {
+            let again = self.groups[known.index()].told;
+            return Err(contradiction(if again {
+                format!("group {name} is told a second time")
+            } else {
+                format!("group {name} is told after a delivery named it")
+            }));
+        }
+        let (member_list, member_set) = distinct(roster, name, "member", members)?;
+        let (_, senders) = distinct(roster, name, "sender", senders)?;
+        let group = Group {
+            name: name.into(),
+            told: true,
+            members: member_list,
+            member_set,
+            order,
+            senders,
+        };
+        self.add(name, group);
+        Ok(())
+    }
+
+    fn add(&mut self, name: &str, group: Group) -> GroupId {
+        let new = GroupId(u32::try_from(self.groups.len()).unwrap_or(u32::MAX));
+        self.ids.insert(name.into(), new);
+        self.groups.push(group);
+        new
+    }
+
+    /// A group that must have been told.
+    pub(super) fn told(&self, name: &str) -> Result<GroupId, Trouble> {
+        let known = self.ids.get(name).copied().filter(|known| self.groups[known.index()].told);
+        known.ok_or_else(|| contradiction(format!("group {name} was not told before")))
+    }
+
+    /// A group that a delivery names, told or not.
+    pub(super) fn named(&mut self, name: &str) -> GroupId {
+        match self.ids.get(name) {
+            Some(known) => *known,
+            None => self.add(name, Group { name: name.into(), ..Group::default() }),
+        }
+    }
+
+    /// The groups that a message of this sender is for.
+    pub(super) fn set(
+        &mut self,
+        roster: &Roster,
+        sender: NodeId,
+        names: &[impl AsRef<str>],
+    ) -> Result<GroupSetId, Trouble> {
+        let mut groups = Vec::with_capacity(names.len());
+        for name in names {
+            let group = self.told(name.as_ref())?;
+            let sender_name = &roster.nodes[sender.index()].name;
+            if !self.groups[group.index()].senders.has(sender) {
+                return Err(contradiction(format!("{sender_name} is no sender of {}", name.as_ref())));
+            }
+            groups.push(group);
+        }
+        if groups.is_empty() {
+            return Err(contradiction("the message is for no group".to_owned()));
+        }
+        if let Some(known) = self.set_ids.get(&groups) {
+            return Ok(*known);
+        }
+        self.new_set(groups)
+    }
+
+    fn new_set(&mut self, groups: Vec<GroupId>) -> Result<GroupSetId, Trouble> {
+        let mut sorted = groups.clone();
+        sorted.sort_unstable();
+        if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            let name = &self.groups[twice[0].index()].name;
+            return Err(contradiction(format!("the message is for {name} twice")));
+        }
+        let alone = groups.iter().copied().find(|group| self.groups[group.index()].order == GroupOrder::Group);
+        if let Some(alone) = alone.filter(|_| groups.len() > 1) {
+            let name = &self.groups[alone.index()].name;
+            return Err(contradiction(format!("the message is for others beside {name}, which has an order of its own")));
+        }
+        let (mut addressed, mut addressed_set, mut ordered_set) = (Vec::new(), NodeSet::default(), NodeSet::default());
+        for group in groups.iter().map(|group| &self.groups[group.index()]) {
+            addressed.extend(group.members.iter().filter(|member| addressed_set.insert(**member)));
+            for member in group.members.iter().filter(|_| group.order.is_ordered()) {
+                ordered_set.insert(*member);
+            }
+        }
+        let new = GroupSetId(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
+        self.set_ids.insert(groups.clone(), new);
+        self.sets.push(GroupSet { groups, addressed, addressed_set, ordered_set, lane: alone });
+        Ok(new)
+    }
+
+    /// The groups of a set.
+    pub(super) fn of(&self, set: GroupSetId) -> &GroupSet {
+        &self.sets[set.0 as usize]
+    }
+
+    /// A group's name.
+    pub(super) fn name(&self, group: GroupId) -> &str {
+        &self.groups[group.index()].name
+    }
+
+    /// Whether a node is a member of a group.
+    pub(super) fn has_member(&self, group: GroupId, node: NodeId) -> bool {
+        self.groups[group.index()].member_set.has(node)
+    }
+}
+
+/// Nodes that are each named once.
+fn distinct(
+    roster: &mut Roster,
+    group: &str,
+    what: &str,
+    names: &[impl AsRef<str>],
+) -> Result<(Vec<NodeId>, NodeSet), Trouble> {
+    let (mut list, mut set) = (Vec::with_capacity(names.len()), NodeSet::default());
+    for name in names {
+        let node = roster.node(name.as_ref());
+        if !set.insert(node) {
+            return Err(contradiction(format!("group {group} names its {what} {} twice", name.as_ref())));
+        }
+        list.push(node);
+    }
+    Ok((list, set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told() -> (Groups, Roster) {
+        let (mut groups, mut roster) = (Groups::default(), Roster::default());
+        for (name, members, order) in
+            [("g0", ["n0", "n1"], GroupOrder::Total), ("g1", ["n1", "n2"], GroupOrder::Sender)]
+        {
+            groups.tell(&mut roster, name, &members, &["n0"], order).expect("it is new");
+        }
+        (groups, roster)
+    }
+
+    #[test]
+    fn a_set_addresses_the_members_of_all_its_groups_once() {
+        let (mut groups, roster) = told();
+        let set = groups.set(&roster, NodeId(0), &["g0", "g1"]).expect("n0 may send");
+        assert_eq!(groups.of(set).addressed, [NodeId(0), NodeId(1), NodeId(2)]);
+        assert!(!groups.of(set).ordered_set.has(NodeId(2)), "g1 promises no order to all");
+        assert_eq!(groups.set(&roster, NodeId(0), &["g0", "g1"]), Ok(set));
+    }
+
+    #[test]
+    fn a_set_has_what_was_put_into_it() {
+        let mut set = NodeSet::default();
+        for node in [0, 63, 64, 4095, 4096, 1 << 30] {
+            assert!(!set.has(NodeId(node)));
+            assert!(set.insert(NodeId(node)) && !set.insert(NodeId(node)));
+            assert!(set.has(NodeId(node)) && !set.has(NodeId(node + 1)));
+        }
+    }
+
+    #[test]
+    fn what_a_driver_must_not_say_is_refused() {
+        let (mut groups, mut roster) = told();
+        let none: [&str; 0] = [];
+        assert!(groups.set(&roster, NodeId(0), &none).is_err());
+        assert!(groups.set(&roster, NodeId(0), &["g0", "g0"]).is_err());
+        assert!(groups.set(&roster, NodeId(0), &["g7"]).is_err());
+        assert!(groups.set(&roster, NodeId(1), &["g0"]).is_err(), "n1 is no sender");
+        assert!(groups.tell(&mut roster, "g0", &["n0"], &none, GroupOrder::Total).is_err());
+        assert!(groups.tell(&mut roster, "g2", &["n0", "n0"], &none, GroupOrder::Total).is_err());
+        groups.tell(&mut roster, "own", &["n0"], &["n0"], GroupOrder::Group).expect("it is new");
+        assert!(groups.set(&roster, NodeId(0), &["g0", "own"]).is_err(), "own has no order with others");
+        groups.named("g9");
+        assert!(groups.told("g9").is_err());
+        assert!(groups.tell(&mut roster, "g9", &["n0"], &none, GroupOrder::Total).is_err());
+    }
+}

@@ -1,0 +1,369 @@
+//! Records in, one after the other; a verdict out.
+
+use std::io::BufRead;
+use std::time::Instant;
+
+use super::durability::Durability;
+use super::groups::Groups;
+use super::ledger::{Delivered, HELD_MIN, Ledger};
+use super::message::{Claim, Delivery, Marks, NO_VIEW, Refusal, Sent};
+use super::mixing::{Mix, Table};
+use super::quiescence::Quiescence;
+use super::roster::{End, Roster, contradiction};
+use super::sweep::Scene;
+use super::tally::{blames, finding};
+use super::verdict::Verdict;
+use super::views::Views;
+use crate::history::{Event, HistoryError, Reader, Trouble};
+
+/// How many unknown events are told apart.
+const UNKNOWN_MAX: usize = 64;
+
+/// What stands for the unknown events behind those.
+const UNKNOWN_REST: &str = "(others)";
+
+/// Judges a history, record by record, in one pass.
+///
+/// It holds the messages that somebody may yet deliver, and forgets the others but for a few numbers: see
+/// [`check`](super).
+#[derive(Debug)]
+pub struct Judge {
+    pub(super) began: Instant,
+    pub(super) events: u64,
+    pub(super) unknown: Vec<(String, u64, u64)>,
+    pub(super) cut: Option<HistoryError>,
+    pub(super) roster: Roster,
+    pub(super) groups: Groups,
+    pub(super) views: Views,
+    pub(super) view_ids: Vec<u64>,
+    pub(super) ledger: Ledger,
+    pub(super) durability: Durability,
+    pub(super) quiescence: Quiescence,
+    view_places: Table<u64, u32>,
+    mix: Mix,
+}
+
+impl Default for Judge {
+    fn default() -> Self {
+        Self::holding(HELD_MIN)
+    }
+}
+
+/// The fields of a `deliver`.
+struct Call<'a> {
+    line: u64,
+    t_ns: u64,
+    node: &'a str,
+    inc: u32,
+    group: &'a str,
+    view: Option<u64>,
+    msg: Option<&'a str>,
+    sender: Option<&'a str>,
+    bytes: Option<u64>,
+    digest: Option<&'a str>,
+    replayed: bool,
+}
+
+impl Judge {
+    /// A judge that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A judge that holds so many messages before it forgets any. Fewer save memory; no verdict depends on it, save
+    /// that what was forgotten can make one inconclusive.
+    #[must_use]
+    pub fn holding(messages: usize) -> Self {
+        Self {
+            began: Instant::now(),
+            events: 0,
+            unknown: Vec::new(),
+            cut: None,
+            roster: Roster::default(),
+            groups: Groups::default(),
+            views: Views::default(),
+            view_ids: Vec::new(),
+            ledger: Ledger::new(messages),
+            durability: Durability::default(),
+            quiescence: Quiescence::default(),
+            view_places: Table::default(),
+            mix: Mix::default(),
+        }
+    }
+
+    /// Takes the next record.
+    ///
+    /// # Errors
+    /// [`Trouble::Contradiction`] if it contradicts the records before: then no verdict would mean anything.
+    pub fn take(&mut self, line: u64, event: &Event<'_>) -> Result<(), HistoryError> {
+        self.take_event(line, event).map_err(|trouble| HistoryError { line, trouble })?;
+        self.events += 1;
+        Ok(())
+    }
+
+    /// Notes that the history is cut short: what was judged so far is all there is.
+    pub fn cut(&mut self, error: HistoryError) {
+        self.cut.get_or_insert(error);
+    }
+
+    fn take_event(&mut self, line: u64, event: &Event<'_>) -> Result<(), Trouble> {
+        match event {
+            Event::Run { version, .. } => self.run(*version),
+            Event::Group { group, members, senders, order } => {
+                self.groups.tell(&mut self.roster, group, members, senders, *order)
+            }
+            Event::Start { t_ns, node, inc } => self.start(line, *t_ns, node, *inc),
+            Event::View { t_ns, node, inc, group, view, members } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                let group = self.groups.told(group)?;
+                self.quiescence.active(*t_ns);
+                self.views.install((&mut self.roster, &self.groups), (start, group), (line, *view), members);
+                Ok(())
+            }
+            Event::Multicast { t_ns, node, inc, msg, groups, bytes, digest } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                if msg.is_empty() {
+                    return Err(contradiction("a message without a name is multicast".to_owned()));
+                }
+                let groups = self.groups.set(&self.roster, self.roster.node_of(start), groups)?;
+                self.quiescence.active(*t_ns);
+                let sent = Sent {
+                    line,
+                    t_ns: *t_ns,
+                    start,
+                    groups,
+                    bytes: *bytes,
+                    digest: digest.as_ref().map(|digest| self.mix.text(digest)),
+                    refusal: Refusal::None,
+                    refusal_line: 0,
+                };
+                self.ledger.multicast((&self.roster, &self.groups), msg, sent)?;
+                self.sweep_if_full();
+                Ok(())
+            }
+            Event::Refused { t_ns, node, inc, msg, definite, .. } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                let refusal = if *definite { Refusal::Definite } else { Refusal::Unsure };
+                self.ledger.refused((&self.roster, &self.groups), (msg, start, line), refusal)
+            }
+            Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } => {
+                self.deliver(&Call {
+                    line,
+                    t_ns: *t_ns,
+                    node,
+                    inc: *inc,
+                    group,
+                    view: *view,
+                    msg: msg.as_deref(),
+                    sender: sender.as_deref(),
+                    bytes: *bytes,
+                    digest: digest.as_deref(),
+                    replayed: *replayed,
+                })
+            }
+            Event::Durable { t_ns, node, inc, group, upto } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                let group = self.groups.told(group)?;
+                self.durability.secured((&self.roster, &self.groups), (start, group), *upto, line);
+                Ok(())
+            }
+            Event::Stats { t_ns, node, inc, posts } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                self.quiescence.counted(start, line, *t_ns, *posts);
+                Ok(())
+            }
+            Event::Fault { t_ns, kind, nodes } => {
+                for node in nodes {
+                    self.roster.fault(line, node, *kind, *t_ns)?;
+                }
+                self.roster.note_fault(*t_ns);
+                self.quiescence.active(*t_ns);
+                Ok(())
+            }
+            Event::End { t_ns, node, inc, reason } => {
+                let start = self.roster.record(node, *inc, *t_ns)?;
+                self.quiescence.active(*t_ns);
+                self.roster.end(start, End { reason: *reason, line, t_ns: *t_ns })
+            }
+            Event::Unknown { ev } => {
+                self.note_unknown(line, ev);
+                Ok(())
+            }
+        }
+    }
+
+    fn run(&self, version: u32) -> Result<(), Trouble> {
+        if self.events > 0 {
+            return Err(contradiction("a run record is not the first record".to_owned()));
+        }
+        if version != 1 {
+            return Err(contradiction(format!("the history has version {version}, and this reads version 1")));
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, line: u64, t_ns: u64, node: &str, inc: u32) -> Result<(), Trouble> {
+        let start = self.roster.start(line, node, inc, t_ns)?;
+        self.quiescence.active(t_ns);
+        self.ledger.started();
+        self.durability.started((&self.roster, &self.groups), start);
+        Ok(())
+    }
+
+    fn deliver(&mut self, call: &Call<'_>) -> Result<(), Trouble> {
+        let start = self.roster.record(call.node, call.inc, call.t_ns)?;
+        let group = self.groups.named(call.group);
+        self.quiescence.active(call.t_ns);
+        let name = call.msg.map(|msg| self.ledger.names.name(msg));
+        let footprint = self.ledger.names.footprint(name);
+        let who = (&self.roster, &self.groups);
+        self.durability.delivered(who, (start, group), footprint, call.replayed, call.line);
+        self.ledger.integrity.nulls.cases(1);
+        let Some(name) = name.filter(|_| call.msg.is_some_and(|msg| !msg.is_empty())) else {
+            self.ledger.integrity.nulls.breach(1, call.line, || {
+                let what = format!("{} was called for what is nobody's message", self.roster.called(start));
+                finding(what, [blames(call.line, "delivered nothing")])
+            });
+            return Ok(());
+        };
+        let current = self.views.current(start, group);
+        let end = self.roster.starts[start.index()].end;
+        let mut marks = Marks::default();
+        marks.set_if(call.replayed, Marks::REPLAYED);
+        marks.set_if(current.is_none(), Marks::VIEWLESS);
+        marks.set_if(call.view.is_some() && call.view != current, Marks::VIEW_WRONG);
+        marks.set_if(end.is_some_and(|end| call.t_ns > end.t_ns), Marks::AFTER_END);
+        let view = call.view.or(current).map_or(NO_VIEW, |view| self.view_place(view));
+        let claim = Claim {
+            t_ns: call.t_ns,
+            bytes: call.bytes,
+            digest: call.digest.map(|digest| self.mix.text(digest)),
+            sender: call.sender.map(|sender| self.roster.node(sender)),
+        };
+        let delivery = Delivery { line: call.line, start, group, view, marks };
+        self.ledger.deliver((&self.roster, &self.groups), name, Delivered { delivery, claim });
+        self.sweep_if_full();
+        Ok(())
+    }
+
+    fn view_place(&mut self, view: u64) -> u32 {
+        let next = u32::try_from(self.view_ids.len()).unwrap_or(NO_VIEW);
+        let place = *self.view_places.entry(view).or_insert(next);
+        if place == next {
+            self.view_ids.push(view);
+        }
+        place
+    }
+
+    fn sweep_if_full(&mut self) {
+        let Self { roster, groups, views, view_ids, ledger, .. } = self;
+        ledger.sweep_if_full(Scene { roster, groups, views, view_ids, closing: false });
+    }
+
+    fn note_unknown(&mut self, line: u64, ev: &str) {
+        let known = self.unknown.iter_mut().find(|(name, ..)| name == ev);
+        if let Some((_, _, count)) = known {
+            *count += 1;
+        } else if self.unknown.len() < UNKNOWN_MAX {
+            self.unknown.push((ev.to_owned(), line, 1));
+        } else if let Some((_, _, count)) = self.unknown.iter_mut().find(|(name, ..)| name == UNKNOWN_REST) {
+            *count += 1;
+        } else {
+            self.unknown.push((UNKNOWN_REST.to_owned(), line, 1));
+        }
+    }
+}
+
+/// Judges a whole history. One whose last line is cut off is judged as far as it goes.
+///
+/// # Errors
+/// The first line that is no record, or that contradicts those before.
+pub fn judge(reader: impl BufRead) -> Result<Verdict, HistoryError> {
+    let mut judge = Judge::new();
+    let mut reader = Reader::new(reader);
+    loop {
+        match reader.next_event() {
+            Ok(Some((line, event))) => judge.take(line, &event)?,
+            Ok(None) => return Ok(judge.finish()),
+            Err(error) if error.trouble == Trouble::Cut => {
+                judge.cut(error);
+                return Ok(judge.finish());
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::judged_by;
+    use crate::check::{CheckId, Outcome};
+
+    const START: &str = r#"{"ev":"start","t_ns":1,"node":"a","inc":1}
+"#;
+    const GROUP: &str = r#"{"ev":"group","group":"g","members":["a"],"senders":["a"]}
+"#;
+
+    fn refused(text: &str) -> HistoryError {
+        judge(text.as_bytes()).expect_err("it contradicts itself")
+    }
+
+    #[test]
+    fn an_empty_history_gives_nothing_to_judge() {
+        for text in ["", "\n\n", r#"{"ev":"run","version":1}"#] {
+            let verdict = judged_by(text);
+            assert!(verdict.judgements.iter().all(|of| matches!(of.outcome, Outcome::NotJudged(_))), "{text:?}");
+            assert_eq!(verdict.judgements.len(), CheckId::ALL.len());
+        }
+    }
+
+    #[test]
+    fn a_cut_history_is_judged_as_far_as_it_goes() {
+        let text = [GROUP, START, r#"{"ev":"deliv"#].concat();
+        let verdict = judged_by(&text);
+        assert_eq!((verdict.events, verdict.cut.map(|cut| cut.line)), (2, Some(3)));
+    }
+
+    #[test]
+    fn garbage_in_the_middle_is_an_error_with_its_line() {
+        let text = [GROUP, "nonsense\n", START].concat();
+        assert_eq!(refused(&text).line, 2);
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_refused_with_its_line() {
+        let send = r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"m","groups":["g"]}
+"#;
+        let refuse = r#"{"ev":"refused","t_ns":1,"node":"a","inc":1,"msg":"m"}
+"#;
+        let run = r#"{"ev":"run","version":1}
+"#;
+        let cases: [&[&str]; 9] = [
+            &[run, run],
+            &[r#"{"ev":"run","version":2}"#],
+            &[START, run],
+            &[START, START],
+            &[GROUP, GROUP],
+            &[GROUP, START, send, send],
+            &[GROUP, START, refuse],
+            &[GROUP, START, send, refuse, refuse],
+            &[START, send],
+        ];
+        for case in cases {
+            let error = refused(&case.concat());
+            assert_eq!(error.line, case.len() as u64, "{error}");
+            assert!(matches!(error.trouble, Trouble::Contradiction(_)), "{error}");
+        }
+    }
+
+    #[test]
+    fn unknown_events_are_counted_and_there_are_only_so_many_of_them() {
+        let text: String = (0..200).map(|number| format!("{{\"ev\":\"x{}\"}}\n", number % 100)).collect();
+        let verdict = judged_by(&text);
+        assert_eq!(verdict.unknown[0], ("x0".to_owned(), 1, 2));
+        assert_eq!(verdict.unknown.len(), UNKNOWN_MAX + 1);
+        assert_eq!(verdict.unknown.iter().map(|(.., count)| count).sum::<u64>(), 200);
+    }
+}

@@ -1,0 +1,327 @@
+//! The messages that the judge holds, those that it has forgotten, and how records change them.
+//!
+//! A message is held from the first record that names it. Once there are many, a sweep (see `sweep`) forgets those of
+//! which no more is to be expected. A record of a forgotten message **revives** it: it is held again, with what is
+//! still known.
+//!
+//! Invariants: a name is held, forgotten, or was never seen; `live` counts the held ones and `slots` has them all; a
+//! slot's generation rises whenever its message goes.
+
+use std::collections::VecDeque;
+
+use super::archive::{Archive, ClassId, Remains};
+use super::class::{ClassKey, Classes};
+use super::groups::{GroupId, Groups};
+use super::integrity::{Integrity, Naming};
+use super::message::{Claim, Delivery, Marks, Message, NO_VIEW, Refusal, Sent};
+use super::mixing::Table;
+use super::name::{Name, Names};
+use super::queue::{Entry, Queues};
+use super::roster::{Roster, StartId, contradiction};
+use super::sender_order::SenderOrder;
+use crate::history::Trouble;
+
+/// How many messages are held before the first sweep.
+pub(super) const HELD_MIN: usize = 1 << 14;
+
+/// What was forgotten and would have been needed, by the line that needed it.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// A start delivered a message again of which too little is known.
+    pub(super) forgotten: Option<u64>,
+    /// A start delivered messages again in another order than others had, by way of messages that are forgotten.
+    pub(super) order: Option<u64>,
+}
+
+/// The messages.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// All names.
+    pub(super) names: Names,
+    /// Which slot holds a name.
+    pub(super) live: Table<Name, u32>,
+    /// The held messages, and free slots between them.
+    pub(super) slots: Vec<Message>,
+    /// The slots that are free.
+    pub(super) free: Vec<u32>,
+    /// The forgotten ones.
+    pub(super) archive: Archive,
+    /// What is alike among the forgotten ones.
+    pub(super) classes: Classes,
+    /// What each start delivered and that was not forgotten.
+    pub(super) queues: Queues,
+    /// What single deliveries broke.
+    pub(super) integrity: Integrity,
+    /// What the order of single senders' messages broke.
+    pub(super) sender_order: SenderOrder,
+    /// What cannot be told any more.
+    pub(super) doubts: Doubts,
+    /// The place of the next message in the order.
+    pub(super) next_place: u64,
+    /// How many are held at least before a sweep.
+    pub(super) held_min: usize,
+    /// How many are held before the next sweep.
+    pub(super) next_sweep: usize,
+}
+
+/// A `deliver` of something that has a name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Delivered {
+    /// Who, where and when, and what could be told of it at once.
+    pub(super) delivery: Delivery,
+    /// What it says of the message.
+    pub(super) claim: Claim,
+}
+
+impl Ledger {
+    /// One that holds so many messages before it forgets any.
+    pub(super) fn new(held_min: usize) -> Self {
+        Self {
+            names: Names::default(),
+            live: Table::default(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            archive: Archive::default(),
+            classes: Classes::default(),
+            queues: Queues::default(),
+            integrity: Integrity::default(),
+            sender_order: SenderOrder::default(),
+            doubts: Doubts::default(),
+            next_place: 0,
+            held_min,
+            next_sweep: held_min,
+        }
+    }
+
+    /// A node started.
+    pub(super) fn started(&mut self) {
+        self.queues.logs.push(VecDeque::new());
+    }
+
+    /// Takes a `multicast`.
+    pub(super) fn multicast(&mut self, who: (&Roster, &Groups), text: &str, sent: Sent) -> Result<(), Trouble> {
+        let name = self.names.name(text);
+        let known = self.live.get(&name).copied();
+        let twice = match known {
+            Some(slot) => self.slots[slot as usize].sent.is_some(),
+            None => self.archive.class(name).is_some(),
+        };
+        if twice {
+            return Err(contradiction(format!("{text} is multicast a second time")));
+        }
+        let slot = known.unwrap_or_else(|| self.hold(name));
+        let message = &mut self.slots[slot as usize];
+        message.sent = Some(sent);
+        let claims = std::mem::take(&mut message.claims);
+        for (place, claim) in claims.iter().enumerate() {
+            message.deliveries[place].marks = compared(who, &sent, (&message.deliveries[place], claim));
+        }
+        let (roster, set) = (who.0, who.1.of(sent.groups));
+        let counted = message.delivered().filter(|delivery| set.ordered_set.has(roster.node_of(delivery.start)));
+        message.counted = u32::try_from(counted.count()).unwrap_or(u32::MAX);
+        Ok(())
+    }
+
+    /// Takes a `refused`.
+    pub(super) fn refused(
+        &mut self,
+        (roster, groups): (&Roster, &Groups),
+        (text, start, line): (&str, StartId, u64),
+        refusal: Refusal,
+    ) -> Result<(), Trouble> {
+        let name = self.names.name(text);
+        if let Some(class) = self.archive.class(name) {
+            let key = &self.classes.get(class).key;
+            check_refusal((key.sender, key.refusal), start, text)?;
+            self.revive((roster, groups), name, line);
+        }
+        let Some(slot) = self.live.get(&name).copied() else {
+            return Err(contradiction(format!("{text} is refused, and was not multicast before")));
+        };
+        let Some(sent) = &mut self.slots[slot as usize].sent else {
+            return Err(contradiction(format!("{text} is refused, and was not multicast before")));
+        };
+        check_refusal((sent.start, sent.refusal), start, text)?;
+        (sent.refusal, sent.refusal_line) = (refusal, line);
+        if refusal == Refusal::Definite {
+            self.slots[slot as usize].counted = 0;
+        }
+        Ok(())
+    }
+
+    /// Takes a `deliver` of something that has a name.
+    pub(super) fn deliver(&mut self, who: (&Roster, &Groups), name: Name, delivered: Delivered) {
+        let slot = match self.live.get(&name) {
+            Some(slot) => *slot,
+            None => match self.archive.class(name) {
+                Some(class) => match self.deliver_forgotten(who, name, class, delivered.delivery) {
+                    Some(slot) => slot,
+                    None => return,
+                },
+                None => self.hold(name),
+            },
+        };
+        self.add_delivery(who, slot, delivered);
+    }
+
+    fn add_delivery(&mut self, who: (&Roster, &Groups), slot: u32, Delivered { mut delivery, claim }: Delivered) {
+        let message = &mut self.slots[slot as usize];
+        let repeated = message.first_by(delivery.start).is_some();
+        delivery.marks.set_if(repeated, Marks::REPEAT);
+        let mut is_queued = !repeated;
+        if let Some(sent) = &message.sent {
+            delivery.marks = compared(who, sent, (&delivery, &claim));
+            let set = who.1.of(sent.groups);
+            is_queued &= !delivery.is_passed_over() && !sent.is_void();
+            message.counted += u32::from(is_queued && set.ordered_set.has(who.0.node_of(delivery.start)));
+        } else {
+            message.claims.push(claim);
+        }
+        message.deliveries.push(delivery);
+        if is_queued {
+            message.entries += 1;
+            let entry = Entry { slot, generation: message.generation };
+            self.queues.logs[delivery.start.index()].push_back(entry);
+        }
+    }
+
+    /// Holds a message from now on.
+    fn hold(&mut self, name: Name) -> u32 {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None => {
+                self.slots.push(Message::new(name, 0));
+                u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+            }
+        };
+        let message = &mut self.slots[slot as usize];
+        (message.name, message.is_held) = (name, true);
+        self.live.insert(name, slot);
+        slot
+    }
+
+    /// Judges the messages that nobody sent, now that nobody will, and drops them.
+    pub(super) fn drop_unsent(&mut self, roster: &Roster, groups: &Groups) {
+        for slot in 0..self.slots.len() as u32 {
+            let message = &self.slots[slot as usize];
+            if message.sent.is_none() && message.is_held {
+                self.integrity.judge(Naming { roster, groups, names: &self.names }, &[], message);
+                self.release(slot);
+            }
+        }
+    }
+
+    /// Finds again which places the forgotten messages of each class have; says whether that is known.
+    pub(super) fn mend(&mut self) -> bool {
+        let all = self.archive.all();
+        self.classes.mend(all.map(|(_, class, remains)| (class, remains.and_then(|remains| remains.place()))))
+    }
+
+    /// Holds a message no more.
+    pub(super) fn release(&mut self, slot: u32) {
+        let message = &mut self.slots[slot as usize];
+        self.live.remove(&message.name);
+        message.reset();
+        self.free.push(slot);
+    }
+
+    /// A start delivers a forgotten message; gives its slot, if it is held again.
+    fn deliver_forgotten(
+        &mut self,
+        (roster, groups): (&Roster, &Groups),
+        name: Name,
+        class: ClassId,
+        delivery: Delivery,
+    ) -> Option<u32> {
+        if let Some(slot) = self.revive((roster, groups), name, delivery.line) {
+            return Some(slot);
+        }
+        // Too little is known of it to judge the delivery: only that there was one.
+        let mut key = self.classes.get(class).key.clone();
+        if key.delivered.iter().any(|(start, _)| *start == delivery.start) {
+            return None;
+        }
+        let addressed = groups.of(key.groups).addressed_set.has(roster.node_of(delivery.start));
+        key.delivered.push((delivery.start, addressed));
+        key.delivered.sort_unstable();
+        self.archive.take(name);
+        let class = self.classes.shift(class, &key, name);
+        self.archive.add_run(name, class);
+        None
+    }
+
+    /// Holds a forgotten message again, if enough is known of it.
+    fn revive(&mut self, (roster, groups): (&Roster, &Groups), name: Name, line: u64) -> Option<u32> {
+        let (class, remains) = self.archive.take(name)?;
+        let Some(remains) = remains else {
+            self.archive.add_run(name, class);
+            self.doubts.forgotten.get_or_insert(line);
+            return None;
+        };
+        self.classes.remove(class, name, remains.place());
+        let key = self.classes.get(class).key.clone();
+        let slot = self.hold(name);
+        let message = &mut self.slots[slot as usize];
+        fill(message, &key, &remains, groups);
+        let set = groups.of(key.groups);
+        let ordered = key.deliverers().filter(|start| set.ordered_set.has(roster.node_of(*start)));
+        let ordered: Vec<StartId> = ordered.collect();
+        let place = remains.place().unwrap_or(0);
+        message.counted = u32::try_from(ordered.len()).unwrap_or(u32::MAX);
+        message.entries = message.counted;
+        let entry = Entry { slot, generation: message.generation };
+        for start in ordered {
+            let queue = self.queues.id(start, set.lane);
+            if let Some(head) = self.queues.queues[queue.index()].revive(place, entry) {
+                let head = &mut self.slots[head.slot as usize];
+                head.heading = head.heading.saturating_sub(1);
+            }
+        }
+        Some(slot)
+    }
+}
+
+/// Fills a slot with what is known of a forgotten message.
+fn fill(message: &mut Message, key: &ClassKey, remains: &Remains, groups: &Groups) {
+    message.sent = Some(Sent {
+        line: remains.line,
+        t_ns: remains.t_ns,
+        start: key.sender,
+        groups: key.groups,
+        bytes: remains.bytes(),
+        digest: remains.digest(),
+        refusal: key.refusal,
+        refusal_line: 0,
+    });
+    message.place = remains.place();
+    message.deliveries.extend(key.delivered.iter().map(|(start, addressed)| {
+        let mut marks = Marks::PAST | Marks::NO_GROUP;
+        marks.set_if(!addressed, Marks::UNADDRESSED);
+        Delivery { line: 0, start: *start, group: GroupId(0), view: NO_VIEW, marks }
+    }));
+    let views = groups.of(key.groups).groups.iter().zip(&key.views);
+    message.past_views.extend(views.filter_map(|(group, view)| Some((*group, (*view)?))));
+}
+
+fn check_refusal((sender, refusal): (StartId, Refusal), start: StartId, text: &str) -> Result<(), Trouble> {
+    if sender != start {
+        return Err(contradiction(format!("{text} is refused by another start than the one that multicast it")));
+    }
+    if refusal != Refusal::None {
+        return Err(contradiction(format!("{text} is refused a second time")));
+    }
+    Ok(())
+}
+
+/// What the multicast tells of a delivery.
+fn compared(
+    (roster, groups): (&Roster, &Groups),
+    sent: &Sent,
+    (delivery, claim): (&Delivery, &Claim),
+) -> Marks {
+    let node = roster.node_of(delivery.start);
+    let sender = roster.node_of(sent.start);
+    let is_member = groups.has_member(delivery.group, node);
+    Message::compared(sent, groups.of(sent.groups), node, sender, is_member, (delivery, claim))
+}
+

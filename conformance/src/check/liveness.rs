@@ -1,0 +1,103 @@
+//! Whether nodes come to their end as they were asked to, and groups go on.
+//!
+//! That messages are delivered is judged in `who_delivers`.
+
+use super::groups::{Group, Groups};
+use super::roster::{Fate, Roster, Start, StartId};
+use super::tally::{Tally, blames, finding};
+use crate::history::EndReason;
+
+/// Judges the ends of all starts, where no fault lasts.
+pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
+    let mut tally = Tally::default();
+    for (start, Start { end, .. }) in (0..).map(StartId).zip(&roster.starts) {
+        let Some(end) = end else { continue };
+        tally.cases(1);
+        let (hung, halted) = (end.reason == EndReason::Hung, end.reason == EndReason::Halted);
+        if hung {
+            tally.breach(1, end.line, || {
+                let what = format!("{} was asked to stop and did not", roster.called(start));
+                finding(what, [blames(end.line, "it hung")])
+            });
+        } else if halted && roster.last_fault_ns.is_none() {
+            tally.breach(1, end.line, || {
+                let what = format!("{} gave up by itself, though nothing was done to any node", roster.called(start));
+                finding(what, [blames(end.line, "it gave up")])
+            });
+        }
+    }
+    groups.groups.iter().for_each(|group| judge_group(&mut tally, roster, group));
+    tally
+}
+
+/// A group in which a majority was left standing must not have given up.
+fn judge_group(tally: &mut Tally, roster: &Roster, group: &Group) {
+    let last = group.members.iter().filter_map(|node| roster.last_start(*node));
+    let standing: Vec<&Start> = last
+        .map(|start| &roster.starts[start.index()])
+        .filter(|start| !matches!(start.fate(), Fate::Killed | Fate::Ended(EndReason::Left)))
+        .collect();
+    let is_majority = standing.len() * 2 > group.members.len();
+    let halted = |start: &&Start| start.fate() == Fate::Ended(EndReason::Halted);
+    if !is_majority || !standing.iter().all(halted) {
+        return;
+    }
+    let mut lines: Vec<u64> = standing.iter().map(|start| start.last_line()).collect();
+    lines.sort_unstable();
+    tally.breach(1, lines.last().copied().unwrap_or(0), || {
+        let what = format!(
+            "{} of {} members of {} were neither killed nor left, and all of those gave up",
+            standing.len(),
+            group.members.len(),
+            group.name
+        );
+        finding(what, lines.iter().map(|line| blames(*line, "one of the majority gives up")))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::CheckId;
+    use crate::check::testing::{Play, broken, held, outcome};
+    use crate::check::Outcome;
+
+    #[test]
+    fn nobody_gives_up_without_cause() {
+        let mut play = Play::new(&["a", "b", "c"]);
+        let line = play.ended("a", "halted");
+        let found = broken(&play.verdict());
+        assert_eq!(found, [(CheckId::Liveness, vec![line])]);
+    }
+
+    #[test]
+    fn after_a_fault_a_minority_may_give_up() {
+        let mut play = Play::new(&["a", "b", "c"]);
+        play.fault("partition", "a");
+        play.fault("heal", "a");
+        play.ended("a", "halted");
+        assert!(held(&play.verdict(), CheckId::Liveness));
+        play.ended("b", "halted");
+        assert!(held(&play.verdict(), CheckId::Liveness));
+        play.ended("c", "halted");
+        assert_eq!(broken(&play.verdict())[0].0, CheckId::Liveness);
+    }
+
+    #[test]
+    fn nothing_is_owed_while_a_fault_lasts() {
+        let mut play = Play::new(&["a"]);
+        play.fault("stop", "a");
+        play.ended("a", "hung");
+        assert!(matches!(outcome(&play.verdict(), CheckId::Liveness), Outcome::NotJudged(_)));
+    }
+
+    #[test]
+    fn what_is_sent_after_the_faults_is_delivered() {
+        let mut play = Play::new(&["a", "b"]);
+        play.fault("stop", "a");
+        play.fault("continue", "a");
+        let sent = play.sends("a", 1);
+        let end = play.end("a");
+        play.end("b");
+        assert_eq!(broken(&play.verdict()), [(CheckId::Liveness, vec![sent[0], end])]);
+    }
+}

@@ -1,0 +1,53 @@
+//! How much a history gives the checks of order across nodes to judge.
+
+use super::class::{Class, Classes};
+use super::groups::{GroupId, Groups, NodeSet};
+use super::mixing::Table;
+use super::roster::{Roster, StartId};
+use super::tally::Tally;
+
+/// What there is to judge.
+#[derive(Debug, Default)]
+pub(super) struct OrderCases {
+    /// Of each group, the messages that two starts of members delivered.
+    by_group: Table<GroupId, u64>,
+    /// Of each start, the messages that it delivered as a member of a group that promises an order.
+    by_start: Table<StartId, u64>,
+    /// The messages that two nodes delivered so.
+    shared: u64,
+}
+
+impl OrderCases {
+    /// Of all classes.
+    pub(super) fn of(roster: &Roster, groups: &Groups, classes: &Classes) -> Self {
+        let mut cases = Self::default();
+        classes.living().for_each(|class| cases.add(roster, groups, class));
+        cases
+    }
+
+    fn add(&mut self, roster: &Roster, groups: &Groups, class: &Class) {
+        let set = groups.of(class.key.groups);
+        for group in set.groups.iter().filter(|group| groups.groups[group.index()].order.is_ordered()) {
+            let members = class.key.deliverers().filter(|start| groups.has_member(*group, roster.node_of(*start)));
+            if members.take(2).count() == 2 {
+                *self.by_group.entry(*group).or_default() += class.count;
+            }
+        }
+        let mut nodes = NodeSet::default();
+        let mut distinct = 0;
+        for start in class.key.deliverers().filter(|start| set.ordered_set.has(roster.node_of(*start))) {
+            *self.by_start.entry(start).or_default() += class.count;
+            distinct += u64::from(nodes.insert(roster.node_of(start)));
+        }
+        if distinct > 1 {
+            self.shared += class.count;
+        }
+    }
+
+    /// Counts them for total order, acyclic order and prefix order.
+    pub(super) fn count(&self, [total, acyclic, prefix]: [&mut Tally; 3]) {
+        total.cases(self.by_group.values().filter(|count| **count > 1).sum());
+        acyclic.cases(self.by_start.values().filter(|count| **count > 1).sum());
+        prefix.cases(self.shared);
+    }
+}

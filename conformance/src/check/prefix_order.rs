@@ -1,0 +1,213 @@
+//! Whether anybody left a gap: delivered something, and not what another delivered before it.
+//!
+//! It is judged only where nothing about order or about who delivers is broken. Then all messages have places in one
+//! order that agrees with every start's, and whole classes can be compared by the places of their first and last.
+//!
+//! For a node p and a start s of another: the **gap** is the first message that s delivered and p did not. Then p
+//! delivered nothing that s delivered behind the gap, nor anything that the node of s did not.
+
+use super::class::{Class, Example};
+use super::due::Due;
+use super::groups::{GroupId, Groups, Lane, NodeSet};
+use super::message::{MessageView, Refusal};
+use super::mixing::Table;
+use super::name::Names;
+use super::roster::{NodeId, Roster, StartId};
+use super::tally::{Tally, blames, finding, shows};
+use super::verdict::Finding;
+
+/// Messages among which there must be no gaps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Scope {
+    /// Those of one view of a group.
+    View(GroupId, u64),
+    /// Those without views in one order.
+    Without(Lane),
+}
+
+/// A class in a scope: whom its messages are for there, who of them delivered, and by which starts.
+struct Row<'a> {
+    class: &'a Class,
+    places: (u64, u64),
+    addressed: Vec<NodeId>,
+    starts: Vec<StartId>,
+    nodes: NodeSet,
+}
+
+/// Judges classes that have places.
+pub(super) struct PrefixOrder<'a> {
+    pub(super) roster: &'a Roster,
+    pub(super) groups: &'a Groups,
+    pub(super) names: &'a Names,
+    pub(super) due: &'a Due<'a>,
+}
+
+/// Something that a node delivered, though it had left a gap.
+struct Breach<'a> {
+    node: NodeId,
+    start: StartId,
+    gap: &'a Class,
+    beyond: &'a Class,
+}
+
+impl PrefixOrder<'_> {
+    /// Judges all.
+    pub(super) fn judge<'a>(&self, classes: impl Iterator<Item = &'a Class>) -> Tally {
+        let mut scopes: std::collections::BTreeMap<Scope, Vec<Row<'a>>> = std::collections::BTreeMap::new();
+        for class in classes {
+            for (scope, row) in self.rows(class) {
+                scopes.entry(scope).or_default().push(row);
+            }
+        }
+        let mut tally = Tally::default();
+        scopes.values().for_each(|rows| self.judge_scope(&mut tally, rows));
+        tally
+    }
+
+    /// The scopes in which a class is judged.
+    fn rows<'a>(&self, class: &'a Class) -> Vec<(Scope, Row<'a>)> {
+        let Some(places) = class.places.filter(|_| class.key.refusal != Refusal::Definite) else { return Vec::new() };
+        let set = self.groups.of(class.key.groups);
+        let ordered = set.groups.iter().zip(&class.key.views).filter(|(group, _)| self.groups.groups[group.index()].order.is_ordered());
+        let (mut rows, mut without) = (Vec::new(), Vec::new());
+        for (group, view) in ordered {
+            match view {
+                _ if !self.due.has_views(*group) => without.extend(&self.groups.groups[group.index()].members),
+                Some(MessageView { view, .. }) => {
+                    let addressed = self.due.installers(*group, *view).collect();
+                    rows.push((Scope::View(*group, *view), self.row(class, places, addressed)));
+                }
+                None => {}
+            }
+        }
+        if !without.is_empty() {
+            rows.push((Scope::Without(set.lane), self.row(class, places, without)));
+        }
+        rows
+    }
+
+    fn row<'a>(&self, class: &'a Class, places: (u64, u64), mut addressed: Vec<NodeId>) -> Row<'a> {
+        addressed.sort_unstable();
+        addressed.dedup();
+        let is_addressed = |node: &NodeId| addressed.binary_search(node).is_ok();
+        let starts: Vec<StartId> =
+            class.key.deliverers().filter(|start| is_addressed(&self.roster.node_of(*start))).collect();
+        let mut nodes = NodeSet::default();
+        for start in &starts {
+            nodes.insert(self.roster.node_of(*start));
+        }
+        Row { class, places, addressed, starts, nodes }
+    }
+
+    fn judge_scope(&self, tally: &mut Tally, rows: &[Row<'_>]) {
+        let gaps = self.gaps(rows);
+        if gaps.is_empty() {
+            return;
+        }
+        let mut seen: Table<(NodeId, StartId), ()> = Table::default();
+        for row in rows {
+            for node in row.addressed.iter().copied().filter(|node| row.nodes.has(*node)) {
+                let Some(gaps) = gaps.get(&node) else { continue };
+                for (start, (place, gap)) in gaps {
+                    let other = self.roster.node_of(*start);
+                    let is_addressed = row.addressed.binary_search(&other).is_ok();
+                    let is_beyond = if row.nodes.has(other) {
+                        row.starts.contains(start) && row.places.1 > *place
+                    } else {
+                        true
+                    };
+                    if is_addressed && is_beyond {
+                        let times = u64::from(seen.insert((node, *start), ()).is_none());
+                        let breach = Breach { node, start: *start, gap, beyond: row.class };
+                        tally.breach(times, self.line(&breach), || self.shown(&breach));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Of each node that lacks something, and each start of others that has it: the first such place and its class.
+    fn gaps<'a>(&self, rows: &[Row<'a>]) -> Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> {
+        let mut gaps: Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> = Table::default();
+        for row in rows {
+            for node in row.addressed.iter().filter(|node| !row.nodes.has(**node)) {
+                for start in &row.starts {
+                    let first = (row.places.0, row.class);
+                    let gap = gaps.entry(*node).or_default().entry(*start).or_insert(first);
+                    if first.0 < gap.0 {
+                        *gap = first;
+                    }
+                }
+            }
+        }
+        gaps
+    }
+
+    fn line(&self, breach: &Breach<'_>) -> u64 {
+        line_of(breach.beyond, breach.beyond.last.as_ref(), |start| self.roster.node_of(start) == breach.node)
+    }
+
+    fn shown(&self, breach: &Breach<'_>) -> Finding {
+        let Breach { node, start, gap, beyond } = breach;
+        let is_node = |start| self.roster.node_of(start) == *node;
+        let (missed, later) = (gap.first.as_ref(), beyond.last.as_ref());
+        let name = |example: Option<&Example>| example.map_or_else(|| "a message".to_owned(), |example| self.names.shown(example));
+        let what = format!(
+            "{} delivered {} and not {}, which {} delivered before or without it",
+            self.roster.nodes[node.index()].name,
+            name(later),
+            name(missed),
+            self.roster.called(*start)
+        );
+        let other = line_of(beyond, later, |by| by == *start);
+        finding(
+            what,
+            [
+                shows(line_of(gap, missed, |by| by == *start), "delivered, and missed by the other"),
+                shows(other, "delivered behind it"),
+                blames(line_of(beyond, later, is_node), "delivered without what was missed"),
+            ],
+        )
+    }
+}
+
+/// The line of an example's delivery by one of these starts; 0 if it is not known any more.
+fn line_of(class: &Class, example: Option<&Example>, by: impl Fn(StartId) -> bool) -> u64 {
+    let place = class.key.delivered.iter().position(|(start, _)| by(*start));
+    let line = place.and_then(|place| example.and_then(|example| example.deliveries.get(place)));
+    line.copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::testing::{Play, broken, held};
+    use crate::check::CheckId;
+
+    fn crash(first: &[&str], second: &[&str]) -> Vec<(CheckId, Vec<u64>)> {
+        let mut play = Play::new(&["a", "b"]);
+        play.sends("a", 2);
+        play.sends("b", 1);
+        play.deliver("a", first);
+        play.deliver("b", second);
+        play.fault("kill", "b");
+        play.end("a");
+        let verdict = play.verdict();
+        assert!(held(&verdict, CheckId::TotalOrder) || second.len() < 2);
+        broken(&verdict)
+    }
+
+    const ALL: &[&str] = &["a/1/0", "b/1/0", "a/1/1"];
+
+    #[test]
+    fn a_crashed_node_may_have_stopped_anywhere() {
+        for end in 0..ALL.len() {
+            assert_eq!(crash(ALL, &ALL[..end]), []);
+        }
+    }
+
+    #[test]
+    fn a_crashed_node_must_not_have_left_a_gap() {
+        // Lines: group, two starts, three multicasts, then what a and b delivered.
+        assert_eq!(crash(ALL, &["a/1/0", "a/1/1"]), [(CheckId::PrefixOrder, vec![8, 9, 11])]);
+    }
+}

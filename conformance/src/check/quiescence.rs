@@ -1,0 +1,134 @@
+//! Whether the protocol rests while nobody sends.
+//!
+//! Lines of different nodes come in any order, so what happened when is known only at the end. Times of activity
+//! that are too near for a silence between them are held as one span: there are no more spans than the history's
+//! length has room for silences.
+
+use std::collections::BTreeMap;
+
+use super::mixing::Table;
+use super::roster::{Roster, StartId};
+use super::tally::{Tally, blames, finding, shows};
+
+/// How long nothing must have happened before the first count.
+const SILENCE_NS: u64 = 500_000_000;
+
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    line: u64,
+    t_ns: u64,
+    posts: u64,
+}
+
+/// All counts, and when something happened.
+#[derive(Debug, Default)]
+pub(super) struct Quiescence {
+    /// From the first time to the last, by the first. Gaps between them are longer than the silence.
+    busy: BTreeMap<u64, u64>,
+    /// The span that was met last: most activity falls into it.
+    recent: Option<(u64, u64)>,
+    last: Table<StartId, Count>,
+    pairs: Vec<(StartId, Count, Count)>,
+}
+
+impl Quiescence {
+    /// Something happened.
+    pub(super) fn active(&mut self, t_ns: u64) {
+        if !self.recent.is_some_and(|(from, to)| from <= t_ns && t_ns <= to) {
+            self.widen(t_ns);
+        }
+    }
+
+    fn widen(&mut self, t_ns: u64) {
+        let (mut from, mut to) = (t_ns, t_ns);
+        let before = self.busy.range(..=t_ns).next_back().map(|(first, last)| (*first, *last));
+        if let Some((first, last)) = before.filter(|(_, last)| t_ns.saturating_sub(*last) <= SILENCE_NS) {
+            (from, to) = (first, last.max(t_ns));
+        }
+        let after = self.busy.range((std::ops::Bound::Excluded(t_ns), std::ops::Bound::Unbounded)).next();
+        if let Some((first, last)) = after.map(|(first, last)| (*first, *last)).filter(|(first, _)| first - to <= SILENCE_NS) {
+            self.busy.remove(&first);
+            to = last;
+        }
+        self.busy.insert(from, to);
+        self.recent = Some((from, to));
+    }
+
+    /// A start counted its posts.
+    pub(super) fn counted(&mut self, start: StartId, line: u64, t_ns: u64, posts: u64) {
+        let count = Count { line, t_ns, posts };
+        if let Some(before) = self.last.insert(start, count) {
+            self.pairs.push((start, before, count));
+        }
+    }
+
+    /// Judges all counts.
+    pub(super) fn judge(&self, roster: &Roster) -> Tally {
+        let mut tally = Tally::default();
+        for (start, first, second) in self.pairs.iter().filter(|(_, first, second)| self.is_silent(first.t_ns, second.t_ns)) {
+            tally.cases(1);
+            if first.posts != second.posts {
+                tally.breach(1, second.line, || {
+                    let what = format!(
+                        "{} counted {} posts, and {} the next time, though nothing happened since 500 ms before",
+                        roster.called(*start),
+                        first.posts,
+                        second.posts
+                    );
+                    finding(what, [shows(first.line, "the count"), blames(second.line, "the next, which differs")])
+                });
+            }
+        }
+        tally
+    }
+
+    /// Whether nothing happened from the silence before the first time until the second.
+    fn is_silent(&self, first_ns: u64, second_ns: u64) -> bool {
+        match self.busy.range(..=second_ns).next_back() {
+            // The span that begins last ends last, since spans do not overlap.
+            Some((_, last)) => last.checked_add(SILENCE_NS).is_some_and(|free| free < first_ns),
+            None => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn silent(activity: &[u64], first_ns: u64, second_ns: u64) -> bool {
+        let mut quiescence = Quiescence::default();
+        for t_ns in activity {
+            quiescence.active(*t_ns);
+        }
+        quiescence.is_silent(first_ns, second_ns)
+    }
+
+    #[test]
+    fn both_ends_belong_to_the_silence() {
+        const MS: u64 = 1_000_000;
+        assert!(silent(&[0], 500 * MS + 1, 900 * MS));
+        assert!(!silent(&[0], 500 * MS, 900 * MS));
+        assert!(!silent(&[0, 900 * MS], 501 * MS, 900 * MS));
+        assert!(silent(&[0, 900 * MS + 1], 501 * MS, 900 * MS));
+        assert!(!silent(&[0], 100 * MS, 100 * MS), "time before the clock's zero is silent, zero is not");
+        assert!(!silent(&[u64::MAX], u64::MAX, u64::MAX));
+    }
+
+    #[test]
+    fn spans_are_what_the_times_themselves_would_say() {
+        // A small generator is enough to spread times over a few seconds.
+        let mut state = 7_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % below
+        };
+        for _ in 0..500 {
+            let times: Vec<u64> = (0..next(8)).map(|_| next(40) * 100_000_000).collect();
+            let first = next(40) * 100_000_000 + next(2);
+            let second = first + next(10) * 100_000_000;
+            let nothing = !times.iter().any(|t_ns| *t_ns + SILENCE_NS >= first && *t_ns <= second);
+            assert_eq!(silent(&times, first, second), nothing, "{times:?} {first} {second}");
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Who is there: nodes and their starts, and what became of each.
+//!
+//! It refuses what no driver could have seen: time that runs backwards, a start of a node that still runs.
+//!
+//! Invariants: ids count from 0 in the order of appearance and are never reused; a node's `starts` are in order;
+//! only the last of them can be unfinished.
+
+use super::mixing::Table;
+use crate::history::{EndReason, FaultKind, Trouble};
+
+/// A node, by the order of appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct NodeId(pub(super) u32);
+
+/// A start of a node, by the order of appearance among all starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct StartId(pub(super) u32);
+
+impl NodeId {
+    /// Its place in tables by node.
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl StartId {
+    /// Its place in tables by start.
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What became of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It ended by itself.
+    Ended(EndReason),
+    /// It was killed.
+    Killed,
+    /// The history does not tell.
+    Unfinished,
+}
+
+/// Whether unfinished starts are taken as they are, or as if they had been done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum World {
+    /// As the history has it.
+    AsIs,
+    /// As if every unfinished start were done.
+    AsIfDone,
+}
+
+/// A start's `end`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// Why.
+    pub(super) reason: EndReason,
+    /// Its line.
+    pub(super) line: u64,
+    /// When.
+    pub(super) t_ns: u64,
+}
+
+/// One start of a node.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    /// Whose.
+    pub(super) node: NodeId,
+    /// The node's own count.
+    pub(super) inc: u32,
+    /// Its line.
+    pub(super) line: u64,
+    /// Its end.
+    pub(super) end: Option<End>,
+    /// The line of the first `kill` after it.
+    pub(super) kill: Option<u64>,
+}
+
+impl Start {
+    /// What became of it.
+    pub(super) fn fate(&self) -> Fate {
+        match (self.end, self.kill) {
+            (Some(end), _) => Fate::Ended(end.reason),
+            (None, Some(_)) => Fate::Killed,
+            (None, None) => Fate::Unfinished,
+        }
+    }
+
+    /// Whether it was killed.
+    pub(super) fn is_killed(&self) -> bool {
+        self.fate() == Fate::Killed
+    }
+
+    /// Whether it owes what correct starts owe.
+    pub(super) fn is_correct(&self, world: World) -> bool {
+        match self.fate() {
+            Fate::Ended(reason) => matches!(reason, EndReason::Done | EndReason::Hung),
+            Fate::Unfinished => world == World::AsIfDone,
+            Fate::Killed => false,
+        }
+    }
+
+    /// The last that is known of it: its end, its kill, or that it began.
+    pub(super) fn last_line(&self) -> u64 {
+        self.end.map(|end| end.line).or(self.kill).unwrap_or(self.line)
+    }
+
+    fn is_over(&self) -> bool {
+        self.end.is_some() || self.kill.is_some()
+    }
+}
+
+/// A node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Node {
+    /// Its name.
+    pub(super) name: Box<str>,
+    /// Its starts.
+    pub(super) starts: Vec<StartId>,
+    t_ns: u64,
+    stopped: bool,
+    parted: bool,
+}
+
+/// All nodes, all starts, and the faults.
+#[derive(Debug, Default)]
+pub(super) struct Roster {
+    ids: Table<Box<str>, NodeId>,
+    /// The nodes, by id.
+    pub(super) nodes: Vec<Node>,
+    /// The starts, by id.
+    pub(super) starts: Vec<Start>,
+    /// The highest time of a fault, if there was any.
+    pub(super) last_fault_ns: Option<u64>,
+}
+
+impl Roster {
+    /// The node of this name, whether or not it ever starts.
+    pub(super) fn node(&mut self, name: &str) -> NodeId {
+        if let Some(known) = self.ids.get(name) {
+            return *known;
+        }
+        let new = NodeId(u32::try_from(self.nodes.len()).unwrap_or(u32::MAX));
+        self.ids.insert(name.into(), new);
+        self.nodes.push(Node { name: name.into(), ..Node::default() });
+        new
+    }
+
+    /// Takes a `start`.
+    pub(super) fn start(&mut self, line: u64, name: &str, inc: u32, t_ns: u64) -> Result<StartId, Trouble> {
+        let node = self.node(name);
+        if let Some(last) = self.last_start(node) {
+            let last = &self.starts[last.index()];
+            if !last.is_over() {
+                return Err(contradiction(format!(
+                    "{name} starts again, and its start {} neither ended nor was killed",
+                    last.inc
+                )));
+            }
+            if inc <= last.inc {
+                return Err(contradiction(format!(
+                    "{name} starts with inc {inc}, which is not above its last, {}",
+                    last.inc
+                )));
+            }
+        }
+        self.pass_time(node, t_ns)?;
+        let new = StartId(u32::try_from(self.starts.len()).unwrap_or(u32::MAX));
+        self.starts.push(Start { node, inc, line, end: None, kill: None });
+        self.nodes[node.index()].starts.push(new);
+        Ok(new)
+    }
+
+    /// The start that a record of a node is about.
+    pub(super) fn record(&mut self, name: &str, inc: u32, t_ns: u64) -> Result<StartId, Trouble> {
+        let known = self.ids.get(name).copied();
+        let Some((node, start)) = known.and_then(|node| Some((node, self.last_start(node)?))) else {
+            return Err(contradiction(format!("{name} has not started")));
+        };
+        let last = self.starts[start.index()].inc;
+        if last != inc {
+            return Err(contradiction(format!("the record has inc {inc}, and {name}'s last start has {last}")));
+        }
+        self.pass_time(node, t_ns)?;
+        Ok(start)
+    }
+
+    /// Takes an `end`.
+    pub(super) fn end(&mut self, start: StartId, end: End) -> Result<(), Trouble> {
+        let ended = &mut self.starts[start.index()];
+        if ended.end.is_some() {
+            let name = &self.nodes[ended.node.index()].name;
+            return Err(contradiction(format!("start {} of {name} ends a second time", ended.inc)));
+        }
+        ended.end = Some(end);
+        Ok(())
+    }
+
+    /// Takes a `fault`, for one of the nodes that it names.
+    pub(super) fn fault(&mut self, line: u64, name: &str, kind: FaultKind, t_ns: u64) -> Result<(), Trouble> {
+        let node = self.node(name);
+        self.pass_time(node, t_ns)?;
+        let last = self.last_start(node);
+        let state = &mut self.nodes[node.index()];
+        match kind {
+            FaultKind::Stop => state.stopped = true,
+            FaultKind::Continue => state.stopped = false,
+            FaultKind::Partition => state.parted = true,
+            FaultKind::Heal => state.parted = false,
+            FaultKind::Kill => {
+                (state.stopped, state.parted) = (false, false);
+                if let Some(last) = last {
+                    self.starts[last.index()].kill.get_or_insert(line);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes when a fault was, whomever it named.
+    pub(super) fn note_fault(&mut self, t_ns: u64) {
+        self.last_fault_ns = Some(self.last_fault_ns.map_or(t_ns, |last| last.max(t_ns)));
+    }
+
+    /// Whether there were no faults, or none lasts.
+    pub(super) fn faults_ended(&self) -> bool {
+        self.nodes.iter().all(|node| !node.stopped && !node.parted)
+    }
+
+    /// A node's last start so far.
+    pub(super) fn last_start(&self, node: NodeId) -> Option<StartId> {
+        self.nodes[node.index()].starts.last().copied()
+    }
+
+    /// The node of a start.
+    pub(super) fn node_of(&self, start: StartId) -> NodeId {
+        self.starts[start.index()].node
+    }
+
+    /// Whether a start is its node's last.
+    pub(super) fn is_last(&self, start: StartId) -> bool {
+        self.last_start(self.node_of(start)) == Some(start)
+    }
+
+    /// Whether a node started and, as far as is known, runs no more.
+    pub(super) fn is_down(&self, node: NodeId) -> bool {
+        self.last_start(node).is_some_and(|start| self.starts[start.index()].is_over())
+    }
+
+    /// How a start is called: by its node, and by its count where the node has others.
+    pub(super) fn called(&self, start: StartId) -> String {
+        let Start { node, inc, .. } = self.starts[start.index()];
+        let Node { name, starts, .. } = &self.nodes[node.index()];
+        if starts.len() > 1 { format!("{name} (start {inc})") } else { name.to_string() }
+    }
+
+    /// Several nodes, for a sentence.
+    pub(super) fn listed(&self, nodes: &[NodeId]) -> String {
+        let names: Vec<&str> = nodes.iter().map(|node| &*self.nodes[node.index()].name).collect();
+        format!("[{}]", names.join(", "))
+    }
+
+    fn pass_time(&mut self, node: NodeId, t_ns: u64) -> Result<(), Trouble> {
+        let node = &mut self.nodes[node.index()];
+        if t_ns < node.t_ns {
+            return Err(contradiction(format!(
+                "{}'s time falls from {} to {t_ns} ns",
+                node.name, node.t_ns
+            )));
+        }
+        node.t_ns = t_ns;
+        Ok(())
+    }
+}
+
+/// What a history must not say.
+pub(super) fn contradiction(what: String) -> Trouble {
+    Trouble::Contradiction(what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(reason: EndReason) -> End {
+        End { reason, line: 9, t_ns: 9 }
+    }
+
+    #[test]
+    fn a_kill_is_a_fate_only_without_an_end() {
+        let mut roster = Roster::default();
+        let first = roster.start(1, "n0", 1, 0).expect("it may start");
+        assert_eq!(roster.starts[0].fate(), Fate::Unfinished);
+        roster.fault(2, "n0", FaultKind::Kill, 1).expect("anybody may be killed");
+        assert!(roster.starts[0].is_killed() && roster.is_down(NodeId(0)));
+        roster.end(first, end(EndReason::Left)).expect("it may have ended before");
+        assert_eq!(roster.starts[0].fate(), Fate::Ended(EndReason::Left));
+        assert!(roster.end(first, end(EndReason::Done)).is_err());
+    }
+
+    #[test]
+    fn a_kill_before_the_start_is_not_the_starts() {
+        let mut roster = Roster::default();
+        roster.fault(1, "n0", FaultKind::Kill, 0).expect("anybody may be killed");
+        roster.start(2, "n0", 1, 5).expect("it may start");
+        assert_eq!(roster.starts[0].fate(), Fate::Unfinished);
+    }
+
+    #[test]
+    fn what_no_driver_could_see_is_refused() {
+        let mut roster = Roster::default();
+        assert!(roster.record("n0", 1, 0).is_err(), "it has not started");
+        roster.start(1, "n0", 2, 5).expect("it may start");
+        assert!(roster.start(2, "n0", 3, 5).is_err(), "it still runs");
+        assert!(roster.record("n0", 1, 6).is_err(), "that is another start");
+        assert!(roster.record("n0", 2, 4).is_err(), "time falls");
+        assert_eq!(roster.record("n0", 2, 5), Ok(StartId(0)));
+        roster.end(StartId(0), end(EndReason::Done)).expect("it may end");
+        assert!(roster.start(9, "n0", 2, 9).is_err(), "inc does not rise");
+        assert!(roster.start(9, "n0", 3, 9).is_ok());
+        assert_eq!(roster.called(StartId(1)), "n0 (start 3)");
+    }
+
+    #[test]
+    fn faults_last_until_they_are_taken_back_or_the_node_is_killed() {
+        let mut roster = Roster::default();
+        roster.fault(1, "n0", FaultKind::Stop, 0).expect("a fault");
+        roster.fault(1, "n1", FaultKind::Partition, 0).expect("a fault");
+        roster.fault(2, "n0", FaultKind::Continue, 1).expect("a fault");
+        assert!(!roster.faults_ended());
+        roster.fault(3, "n1", FaultKind::Kill, 1).expect("a fault");
+        assert!(roster.faults_ended());
+    }
+}

@@ -1,0 +1,157 @@
+//! Whether each start's messages are delivered in the order in which it sent them, and none is left out.
+//!
+//! A start's messages to a group are ordered by the lines of their multicasts. Of each deliverer and each such start
+//! and group only the latest delivery is held: in a right history the next one is of a later message.
+//!
+//! Invariant: a deliverer's messages are observed in the order in which it delivered them.
+
+use super::groups::{GroupId, Groups};
+use super::message::Sent;
+use super::mixing::Table;
+use super::name::{Name, Names};
+use super::roster::{Roster, StartId};
+use super::tally::{Tally, blames, finding, shows};
+
+/// A delivery of a message that its sender sent at `sent_line`.
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    sent_line: u64,
+    line: u64,
+    name: Name,
+}
+
+/// What was observed.
+#[derive(Debug, Default)]
+pub(super) struct SenderOrder {
+    /// By deliverer, sender and group.
+    latest: Table<(StartId, StartId, GroupId), Latest>,
+    /// By sender and group, whoever delivered it.
+    later: Table<(StartId, GroupId), (StartId, Latest)>,
+    /// `sender-order`.
+    pub(super) tally: Tally,
+}
+
+impl SenderOrder {
+    /// A start delivered a message, after all that it delivered before.
+    pub(super) fn observe(
+        &mut self,
+        (roster, groups, names): (&Roster, &Groups, &Names),
+        by: StartId,
+        (name, sent, line): (Name, &Sent, u64),
+    ) {
+        let new = Latest { sent_line: sent.line, line, name };
+        let node = roster.node_of(by);
+        for group in groups.of(sent.groups).groups.iter().filter(|group| groups.has_member(**group, node)) {
+            let later = self.later.entry((sent.start, *group)).or_insert((by, new));
+            if later.1.sent_line < new.sent_line {
+                *later = (by, new);
+            }
+            let Some(latest) = self.latest.get_mut(&(by, sent.start, *group)) else {
+                self.latest.insert((by, sent.start, *group), new);
+                continue;
+            };
+            self.tally.cases(1);
+            if latest.sent_line <= new.sent_line {
+                *latest = new;
+                continue;
+            }
+            let latest = *latest;
+            self.tally.breach(1, line, || {
+                let what = format!(
+                    "{} delivered {} before {}, and {} had sent them to {} the other way round",
+                    roster.called(by),
+                    names.text(latest.name),
+                    names.text(name),
+                    roster.called(sent.start),
+                    groups.name(*group)
+                );
+                finding(
+                    what,
+                    [
+                        shows(sent.line, "sent first"),
+                        shows(latest.sent_line, "sent second"),
+                        shows(latest.line, "the second, delivered first"),
+                        blames(line, "the first, delivered second"),
+                    ],
+                )
+            });
+        }
+    }
+
+    /// Whether a start delivered a later message of the same start to the group: then this one will not come.
+    pub(super) fn has_passed(&self, by: StartId, sent: &Sent, group: GroupId) -> bool {
+        self.latest.get(&(by, sent.start, group)).is_some_and(|latest| latest.sent_line >= sent.line)
+    }
+
+    /// A message that nobody delivered, and that was not refused, breaks no other promise by that.
+    pub(super) fn left_out(&mut self, (roster, groups, names): (&Roster, &Groups, &Names), name: Name, sent: &Sent) {
+        let mut later = groups.of(sent.groups).groups.iter().filter_map(|group| {
+            let (by, latest) = self.later.get(&(sent.start, *group))?;
+            (latest.sent_line > sent.line).then_some((*group, *by, *latest))
+        });
+        if let Some((group, by, latest)) = later.next() {
+            self.tally.breach(1, sent.line, || {
+                let what = format!(
+                    "{} delivered {}, and nobody delivered {}, which {} had sent to {} before",
+                    roster.called(by),
+                    names.text(latest.name),
+                    names.text(name),
+                    roster.called(sent.start),
+                    groups.name(group)
+                );
+                finding(
+                    what,
+                    [
+                        blames(sent.line, "left out"),
+                        shows(latest.sent_line, "sent later"),
+                        shows(latest.line, "the later one, delivered"),
+                    ],
+                )
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::CheckId;
+    use crate::check::testing::{Play, broken, held};
+
+    #[test]
+    fn messages_in_the_order_of_their_sender_are_right() {
+        let mut play = Play::new(&["a", "b"]);
+        play.sends("a", 3);
+        play.deliver("a", &["a/1/0", "a/1/1", "a/1/2"]);
+        play.deliver("b", &["a/1/0", "a/1/1", "a/1/2"]);
+        assert!(held(&play.verdict(), CheckId::SenderOrder));
+    }
+
+    #[test]
+    fn the_other_order_is_shown_by_four_lines() {
+        let mut play = Play::new(&["a", "b"]);
+        let sent = play.sends("a", 2);
+        let mut lines = play.deliver("b", &["a/1/1", "a/1/0"]);
+        play.deliver("a", &["a/1/1", "a/1/0"]);
+        lines.splice(0..0, sent);
+        assert_eq!(broken(&play.verdict()), [(CheckId::SenderOrder, lines)]);
+    }
+
+    #[test]
+    fn a_message_of_a_crashed_sender_is_not_left_out_before_another() {
+        let mut play = Play::new(&["a", "b"]);
+        let sent = play.sends("a", 2);
+        let delivered = play.deliver("b", &["a/1/1"]);
+        play.fault("kill", "a");
+        play.end("b");
+        assert_eq!(broken(&play.verdict()), [(CheckId::SenderOrder, [sent, delivered].concat())]);
+    }
+
+    #[test]
+    fn deliveries_recorded_before_their_multicasts_are_ordered_all_the_same() {
+        let mut play = Play::new(&["a", "b"]);
+        play.deliver("b", &["a/1/1", "a/1/0"]);
+        play.sends("a", 2);
+        play.deliver("a", &["a/1/1", "a/1/0"]);
+        assert!(broken(&play.verdict()).iter().any(|(check, _)| *check == CheckId::SenderOrder));
+    }
+}

@@ -1,0 +1,276 @@
+//! Forgetting: which messages nobody will deliver any more, and what becomes of them.
+//!
+//! A message **pops** when it heads the queues of all starts that delivered it, and is **settled**: everybody else to
+//! whom it is addressed is down, is not in its view, or has delivered a later one of its sender. So what popped was
+//! before all that is held, at every start, and can be part of no cycle with it. Its place is the order of popping,
+//! which agrees with what every start did.
+//!
+//! Settling is a guess that saves memory. If it is wrong, the message is revived, and no verdict changes, save that
+//! the order may not be told (see `Doubts`).
+//!
+//! Messages that promise no order between senders are in no queue, and wait for nobody.
+
+use super::archive::{BYTES_MAX, PLACE_MAX, Remains};
+use super::class::{ClassKey, Example};
+use super::groups::{GroupId, Groups, NodeSet};
+use super::integrity::Naming;
+use super::ledger::Ledger;
+use super::message::{Delivery, Marks, Message, MessageView, NO_VIEW, Sent};
+use super::queue::QueueId;
+use super::roster::{NodeId, Roster, StartId};
+use super::views::Views;
+
+/// What a sweep needs to know beside the messages.
+#[derive(Clone, Copy)]
+pub(super) struct Scene<'a> {
+    /// Nodes and starts.
+    pub(super) roster: &'a Roster,
+    /// Groups.
+    pub(super) groups: &'a Groups,
+    /// Views so far.
+    pub(super) views: &'a Views,
+    /// The ids of views.
+    pub(super) view_ids: &'a [u64],
+    /// The history is over: everything is settled.
+    pub(super) closing: bool,
+}
+
+impl Ledger {
+    /// Sweeps if there is much to hold.
+    pub(super) fn sweep_if_full(&mut self, scene: Scene<'_>) {
+        if self.live.len() >= self.next_sweep {
+            self.sweep(scene);
+            // What is still held is looked at again only when as much has come as was looked at now.
+            self.next_sweep = self.live.len().saturating_mul(2).saturating_add(self.held_min);
+        }
+    }
+
+    /// Pops what can pop, and forgets what nobody will deliver any more.
+    pub(super) fn sweep(&mut self, scene: Scene<'_>) {
+        for start in (0..self.queues.logs.len()).map(|place| StartId(place as u32)) {
+            self.file(scene, start);
+        }
+        let mut waiting: Vec<QueueId> = (0..self.queues.queues.len()).map(|place| QueueId(place as u32)).collect();
+        let mut is_waiting = vec![true; waiting.len()];
+        while let Some(queue) = waiting.pop() {
+            is_waiting[queue.index()] = false;
+            self.advance(scene, queue, |other| {
+                if !std::mem::replace(&mut is_waiting[other.index()], true) {
+                    waiting.push(other);
+                }
+            });
+        }
+        self.forget_settled(scene);
+    }
+
+    /// Moves a start's deliveries from its log to its queues, as far as their multicasts are known. What is in no order
+    /// between messages is done with.
+    fn file(&mut self, scene: Scene<'_>, start: StartId) {
+        let node = scene.roster.node_of(start);
+        while let Some(entry) = self.queues.logs[start.index()].front().copied() {
+            let message = &mut self.slots[entry.slot as usize];
+            let is_held = message.generation == entry.generation;
+            if is_held && message.sent.is_none() {
+                return;
+            }
+            self.queues.logs[start.index()].pop_front();
+            let Some(sent) = message.sent.filter(|_| is_held) else { continue };
+            let Some(line) = message.first_by(start).map(|first| first.line).filter(|_| message.is_delivered_by(start))
+            else {
+                message.entries -= 1;
+                continue;
+            };
+            let set = scene.groups.of(sent.groups);
+            if set.ordered_set.has(node) {
+                let queue = self.queues.id(start, set.lane);
+                self.queues.queues[queue.index()].push(entry);
+            } else {
+                message.entries -= 1;
+            }
+            let about = (message.name, &sent, line);
+            self.sender_order.observe((scene.roster, scene.groups, &self.names), start, about);
+        }
+    }
+
+    /// Pops from a queue as long as that goes; names the other queues that moved.
+    fn advance(&mut self, scene: Scene<'_>, queue: QueueId, mut moved: impl FnMut(QueueId)) {
+        while let Some(slot) = self.head(queue) {
+            let Some(sent) = self.slots[slot as usize].sent else { return };
+            if self.queues.queues[queue.index()].announce() {
+                self.slots[slot as usize].heading += 1;
+            }
+            let message = &self.slots[slot as usize];
+            // One that is still in a log would be held on, half popped.
+            let is_ready = message.heading == message.counted && message.entries == message.counted;
+            if !is_ready || !self.is_settled(scene, message, &sent) {
+                return;
+            }
+            self.pop_everywhere(scene, slot, &sent, |other| {
+                if other != queue {
+                    moved(other);
+                }
+            });
+        }
+    }
+
+    /// The message at the head of a queue, after what does not count was taken out.
+    fn head(&mut self, queue: QueueId) -> Option<u32> {
+        let queue = &mut self.queues.queues[queue.index()];
+        loop {
+            let entry = queue.head()?;
+            let message = &mut self.slots[entry.slot as usize];
+            let is_held = message.generation == entry.generation;
+            if is_held && message.is_delivered_by(queue.start) {
+                return Some(entry.slot);
+            }
+            if is_held {
+                message.entries -= 1;
+            }
+            queue.pop();
+        }
+    }
+
+    fn pop_everywhere(&mut self, scene: Scene<'_>, slot: u32, sent: &Sent, mut moved: impl FnMut(QueueId)) {
+        let set = scene.groups.of(sent.groups);
+        let message = &mut self.slots[slot as usize];
+        let place = *message.place.get_or_insert_with(|| {
+            self.next_place += 1;
+            self.next_place - 1
+        });
+        message.heading = 0;
+        message.entries -= message.counted;
+        let message = &self.slots[slot as usize];
+        for delivery in message.delivered() {
+            let in_order = set.ordered_set.has(scene.roster.node_of(delivery.start));
+            let Some(id) = self.queues.known(delivery.start, set.lane).filter(|_| in_order) else { continue };
+            let queue = &mut self.queues.queues[id.index()];
+            queue.pop();
+            // It came before what had popped before: what is forgotten in between might close a cycle.
+            if queue.frontier.is_some_and(|frontier| frontier > place) && !delivery.marks.any(Marks::PAST) {
+                self.doubts.order.get_or_insert(delivery.line);
+            }
+            queue.frontier = queue.frontier.max(Some(place));
+            moved(id);
+        }
+    }
+
+    /// Takes the rest out of all queues, after their order was judged.
+    pub(super) fn drain(&mut self) {
+        for queue in (0..self.queues.queues.len()).map(|place| QueueId(place as u32)) {
+            while let Some(slot) = self.head(queue) {
+                self.slots[slot as usize].entries -= 1;
+                self.queues.queues[queue.index()].pop();
+            }
+        }
+    }
+
+    /// Whether no more deliveries of a message are to be expected.
+    fn is_settled(&self, scene: Scene<'_>, message: &Message, sent: &Sent) -> bool {
+        if scene.closing {
+            return true;
+        }
+        if sent.bytes.is_some_and(|bytes| bytes >= BYTES_MAX) || self.next_place >= PLACE_MAX {
+            return false;
+        }
+        let mut delivered = NodeSet::default();
+        for delivery in message.delivered() {
+            delivered.insert(scene.roster.node_of(delivery.start));
+        }
+        let set = scene.groups.of(sent.groups);
+        let settled = |node: &NodeId| {
+            delivered.has(*node)
+                || scene.roster.is_down(*node)
+                || set.groups.iter().all(|group| {
+                    !scene.groups.has_member(*group, *node)
+                        || is_outside(scene, message, *group, *node)
+                        || self.has_passed(scene, *node, sent, *group)
+                })
+        };
+        set.addressed.iter().all(settled)
+    }
+
+    fn has_passed(&self, scene: Scene<'_>, node: NodeId, sent: &Sent, group: GroupId) -> bool {
+        let start = scene.roster.last_start(node);
+        start.is_some_and(|start| self.sender_order.has_passed(start, sent, group))
+    }
+
+    /// Forgets what is in no queue and settled.
+    pub(super) fn forget_settled(&mut self, scene: Scene<'_>) {
+        for slot in 0..self.slots.len() as u32 {
+            let message = &self.slots[slot as usize];
+            let Some(sent) = message.sent.filter(|_| message.entries == 0 && message.is_held) else { continue };
+            let is_known = sent.is_void() || message.delivered().next().is_some();
+            if is_known && (sent.is_void() || self.is_settled(scene, message, &sent)) {
+                self.forget(scene, slot, &sent);
+            }
+        }
+    }
+
+    /// Judges what is left to say of messages that nobody delivered to whom they are addressed.
+    pub(super) fn judge_strays(&mut self, scene: Scene<'_>) {
+        let Scene { roster, groups, .. } = scene;
+        for slot in self.live.values() {
+            let message = &self.slots[*slot as usize];
+            self.integrity.judge(Naming { roster, groups, names: &self.names }, scene.view_ids, message);
+        }
+    }
+
+    /// Judges what a message's deliveries break by themselves, and adds it to its class.
+    fn forget(&mut self, scene: Scene<'_>, slot: u32, sent: &Sent) {
+        let Scene { roster, groups, .. } = scene;
+        let message = &self.slots[slot as usize];
+        self.integrity.judge(Naming { roster, groups, names: &self.names }, scene.view_ids, message);
+        let key = class_key(scene, message, sent);
+        let lines = |(start, _): &(StartId, bool)| message.first_by(*start).map_or(0, |delivery| delivery.line);
+        let example = Example {
+            name: message.name,
+            text: self.names.fleeting(message.name),
+            line: sent.line,
+            place: message.place,
+            deliveries: key.delivered.iter().map(lines).collect(),
+        };
+        let class = self.classes.add(&key, sent.t_ns, &example);
+        if !scene.closing {
+            let remains = Remains::new(sent.line, sent.t_ns, sent.digest, sent.bytes, message.place);
+            self.archive.add(message.name, class, remains);
+            self.names.forget(message.name);
+        }
+        self.release(slot);
+    }
+}
+
+/// Whether a group has views, and the node is not in the one in which the message is delivered.
+fn is_outside(scene: Scene<'_>, message: &Message, group: GroupId, node: NodeId) -> bool {
+    let of = view_of(scene, message, group);
+    of.and_then(|of| scene.views.members_of(group, of.view)).is_some_and(|members| !members.has(node))
+}
+
+/// The view of a message in one of its groups.
+fn view_of(scene: Scene<'_>, message: &Message, group: GroupId) -> Option<MessageView> {
+    let direct = |delivery: &Delivery| {
+        let here = delivery.group == group && delivery.view != NO_VIEW;
+        here.then(|| MessageView { view: scene.view_ids[delivery.view as usize], is_direct: true })
+    };
+    let in_view = || message.delivered().filter(|delivery| delivery.is_in_view());
+    let past = message.past_views.iter().filter(|(of, _)| *of == group).map(|(_, past)| *past);
+    let lowest = in_view().filter_map(direct).chain(past).min_by_key(MessageView::rank);
+    let set_size = message.sent.map_or(0, |sent| scene.groups.of(sent.groups).groups.len());
+    if set_size < 2 || lowest.is_some_and(|of| of.is_direct) {
+        return lowest;
+    }
+    let others = in_view().filter(|delivery| delivery.group != group);
+    let members = others.filter(|delivery| scene.groups.has_member(group, scene.roster.node_of(delivery.start)));
+    let elsewhere = members.filter_map(|delivery| scene.views.before(delivery.start, group, delivery.line));
+    let elsewhere = elsewhere.map(|view| MessageView { view, is_direct: false });
+    lowest.into_iter().chain(elsewhere).min_by_key(MessageView::rank)
+}
+
+fn class_key(scene: Scene<'_>, message: &Message, sent: &Sent) -> ClassKey {
+    let firsts = message.deliveries.iter().filter(|delivery| !delivery.marks.any(Marks::REPEAT));
+    let mut delivered: Vec<(StartId, bool)> =
+        firsts.map(|delivery| (delivery.start, !delivery.marks.any(Marks::UNADDRESSED))).collect();
+    delivered.sort_unstable();
+    let groups = &scene.groups.of(sent.groups).groups;
+    let views = groups.iter().map(|group| view_of(scene, message, *group)).collect();
+    ClassKey { sender: sent.start, groups: sent.groups, refusal: sent.refusal, delivered, views }
+}

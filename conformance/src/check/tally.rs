@@ -1,0 +1,112 @@
+//! What one check has found so far.
+//!
+//! Invariants: broken wins over inconclusive, inconclusive over held, held over not judged; of several findings the
+//! one with the lowest line stays, whatever the order in which they came.
+
+use super::verdict::{Finding, Outcome, Witness};
+
+/// One check's count.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    cases: u64,
+    times: u64,
+    first: Option<(u64, Finding)>,
+    doubt: Option<(u64, String)>,
+}
+
+impl Tally {
+    /// There was something to judge.
+    pub(super) fn cases(&mut self, count: u64) {
+        self.cases = self.cases.saturating_add(count);
+    }
+
+    /// The promise is broken, so many times, first at this line.
+    pub(super) fn breach(&mut self, times: u64, line: u64, finding: impl FnOnce() -> Finding) {
+        self.times = self.times.saturating_add(times);
+        if self.first.as_ref().is_none_or(|(first, _)| line < *first) {
+            self.first = Some((line, finding()));
+        }
+    }
+
+    /// It cannot be told; the line only says which doubt comes first.
+    pub(super) fn doubt(&mut self, line: u64, reason: impl FnOnce() -> String) {
+        if self.doubt.as_ref().is_none_or(|(first, _)| line < *first) {
+            self.doubt = Some((line, reason()));
+        }
+    }
+
+    /// Adds what was counted apart.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.cases(other.cases);
+        if let Some((line, finding)) = other.first {
+            self.breach(other.times, line, || finding);
+        }
+        if let Some((line, reason)) = other.doubt {
+            self.doubt(line, || reason);
+        }
+    }
+
+    /// Shows the other's finding, if it comes first; what the other counted, this one has counted too.
+    pub(super) fn prefer(&mut self, other: Self) {
+        if let Some((line, finding)) = other.first {
+            self.breach(0, line, || finding);
+        }
+    }
+
+    /// Whether the promise is broken.
+    pub(super) fn is_broken(&self) -> bool {
+        self.times > 0
+    }
+
+    /// What comes out; `nothing` says what the history lacks where there was nothing to judge.
+    pub(super) fn outcome(self, nothing: &str) -> Outcome {
+        match (self.first, self.doubt) {
+            (Some((_, finding)), _) => Outcome::Broken { times: self.times, finding },
+            (None, Some((_, reason))) => Outcome::Inconclusive(reason),
+            (None, None) if self.cases > 0 => Outcome::Held { judged: self.cases },
+            (None, None) => Outcome::NotJudged(nothing.to_owned()),
+        }
+    }
+}
+
+/// A finding of a sentence and the records that show it. Records that were forgotten have line 0, and are left out.
+pub(super) fn finding(what: String, witness: impl IntoIterator<Item = Witness>) -> Finding {
+    Finding { what, witness: witness.into_iter().filter(|witness| witness.line > 0).collect() }
+}
+
+/// A record that shows something.
+pub(super) fn shows(line: u64, role: &'static str) -> Witness {
+    Witness { line, role, culprit: false }
+}
+
+/// The record that should not be, or the last one before what should have been.
+pub(super) fn blames(line: u64, role: &'static str) -> Witness {
+    Witness { line, role, culprit: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(what: &str) -> Finding {
+        finding(what.to_owned(), [blames(3, "it"), shows(0, "forgotten")])
+    }
+
+    #[test]
+    fn broken_wins_and_the_lowest_line_is_shown() {
+        let mut tally = Tally::default();
+        tally.cases(4);
+        tally.doubt(1, || "who knows".to_owned());
+        tally.breach(2, 9, || found("later"));
+        tally.breach(1, 5, || found("sooner"));
+        assert_eq!(tally.outcome(""), Outcome::Broken { times: 3, finding: found("sooner") });
+    }
+
+    #[test]
+    fn held_is_never_nothing() {
+        assert_eq!(Tally::default().outcome("no views"), Outcome::NotJudged("no views".to_owned()));
+        let mut tally = Tally::default();
+        tally.cases(1);
+        assert_eq!(tally.outcome("no views"), Outcome::Held { judged: 1 });
+    }
+}

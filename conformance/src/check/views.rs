@@ -1,0 +1,335 @@
+//! The views that nodes installed, and what views themselves promise.
+//!
+//! Invariants: a seat is one start in one group; its records are in the order of its lines; equal lists of members
+//! share an id.
+
+use super::groups::{GroupId, Groups, NodeSet};
+use super::mixing::Table;
+use super::roster::{Fate, NodeId, Roster, StartId};
+use super::tally::{Tally, blames, finding, shows};
+use crate::history::EndReason;
+
+/// A list of members, by the order of appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ListId(u32);
+
+/// A list of a view's members.
+#[derive(Debug)]
+pub(super) struct MemberList {
+    /// In the view's own order; a node may be there twice, by mistake.
+    pub(super) nodes: Vec<NodeId>,
+    /// The same.
+    pub(super) set: NodeSet,
+}
+
+/// A `view` record.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Installed {
+    /// The view's id.
+    pub(super) view: u64,
+    /// Its members.
+    pub(super) list: ListId,
+    /// Its line.
+    pub(super) line: u64,
+}
+
+/// One start in one group.
+#[derive(Debug)]
+pub(super) struct Seat {
+    /// The start.
+    pub(super) start: StartId,
+    /// The group.
+    pub(super) group: GroupId,
+    /// What it installed.
+    pub(super) records: Vec<Installed>,
+}
+
+/// All view records.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    list_ids: Table<Vec<NodeId>, ListId>,
+    lists: Vec<MemberList>,
+    seat_ids: Table<(StartId, GroupId), u32>,
+    /// The seats that installed anything.
+    pub(super) seats: Vec<Seat>,
+    /// The first record of each view.
+    first: Table<(GroupId, u64), Installed>,
+    last: Table<(NodeId, GroupId), Installed>,
+    /// `view-unique`.
+    pub(super) unique: Tally,
+    /// `view-rising`.
+    pub(super) rising: Tally,
+    /// `view-self`.
+    pub(super) own: Tally,
+}
+
+impl Views {
+    /// Takes a `view`.
+    pub(super) fn install(
+        &mut self,
+        (roster, groups): (&mut Roster, &Groups),
+        (start, group): (StartId, GroupId),
+        (line, view): (u64, u64),
+        members: &[impl AsRef<str>],
+    ) {
+        let nodes = members.iter().map(|name| roster.node(name.as_ref())).collect();
+        let record = Installed { view, list: self.list(nodes), line };
+        self.judge_unique(roster, groups, group, record);
+        self.judge_rising(roster, groups, (start, group), record);
+        self.judge_own(roster, groups, (start, group), record);
+        let next = self.seats.len();
+        let seat = *self.seat_ids.entry((start, group)).or_insert(u32::try_from(next).unwrap_or(u32::MAX)) as usize;
+        if seat == next {
+            self.seats.push(Seat { start, group, records: Vec::new() });
+        }
+        self.seats[seat].records.push(record);
+    }
+
+    fn list(&mut self, nodes: Vec<NodeId>) -> ListId {
+        if let Some(known) = self.list_ids.get(&nodes) {
+            return *known;
+        }
+        let mut set = NodeSet::default();
+        for node in &nodes {
+            set.insert(*node);
+        }
+        let new = ListId(u32::try_from(self.lists.len()).unwrap_or(u32::MAX));
+        self.list_ids.insert(nodes.clone(), new);
+        self.lists.push(MemberList { nodes, set });
+        new
+    }
+
+    /// The members of a list.
+    pub(super) fn members(&self, list: ListId) -> &MemberList {
+        &self.lists[list.0 as usize]
+    }
+
+    /// The view that a start has installed last in a group.
+    pub(super) fn current(&self, start: StartId, group: GroupId) -> Option<u64> {
+        let seat = self.seat_ids.get(&(start, group))?;
+        self.seats[*seat as usize].records.last().map(|record| record.view)
+    }
+
+    /// The view that a start had installed last in a group before this line.
+    pub(super) fn before(&self, start: StartId, group: GroupId, line: u64) -> Option<u64> {
+        let records = &self.seats[*self.seat_ids.get(&(start, group))? as usize].records;
+        let before = records.partition_point(|record| record.line < line);
+        before.checked_sub(1).map(|last| records[last].view)
+    }
+
+    /// The members of a view, as its first record has them.
+    pub(super) fn members_of(&self, group: GroupId, view: u64) -> Option<&NodeSet> {
+        self.first.get(&(group, view)).map(|first| &self.members(first.list).set)
+    }
+
+    fn judge_unique(&mut self, roster: &Roster, groups: &Groups, group: GroupId, record: Installed) {
+        self.unique.cases(1);
+        let first = *self.first.entry((group, record.view)).or_insert(record);
+        if first.list == record.list {
+            return;
+        }
+        let (one, other) =
+            (&self.lists[first.list.0 as usize].nodes, &self.lists[record.list.0 as usize].nodes);
+        self.unique.breach(1, record.line, || {
+            let what = format!(
+                "view {} of {} is {} at one node and {} at another",
+                record.view,
+                groups.name(group),
+                roster.listed(one),
+                roster.listed(other)
+            );
+            finding(what, [shows(first.line, "the view"), blames(record.line, "the same view, with other members")])
+        });
+    }
+
+    fn judge_rising(
+        &mut self,
+        roster: &Roster,
+        groups: &Groups,
+        (start, group): (StartId, GroupId),
+        record: Installed,
+    ) {
+        self.rising.cases(1);
+        let before = self.last.insert((roster.node_of(start), group), record);
+        if let Some(before) = before.filter(|before| record.view <= before.view) {
+            self.rising.breach(1, record.line, || {
+                let what = format!(
+                    "{} installed view {} of {} after view {}",
+                    roster.called(start),
+                    record.view,
+                    groups.name(group),
+                    before.view
+                );
+                finding(what, [shows(before.line, "the view before"), blames(record.line, "a view that is not higher")])
+            });
+        }
+    }
+
+    fn judge_own(
+        &mut self,
+        roster: &Roster,
+        groups: &Groups,
+        (start, group): (StartId, GroupId),
+        record: Installed,
+    ) {
+        self.own.cases(1);
+        let list = &self.lists[record.list.0 as usize];
+        if !list.set.has(roster.node_of(start)) {
+            self.own.breach(1, record.line, || {
+                let what = format!(
+                    "{} installed view {} of {}, whose members are {}",
+                    roster.called(start),
+                    record.view,
+                    groups.name(group),
+                    roster.listed(&list.nodes)
+                );
+                finding(what, [blames(record.line, "a view without the node that installed it")])
+            });
+        }
+    }
+
+    /// `view-majority`, once all fates are known.
+    pub(super) fn judge_majority(&self, roster: &Roster, groups: &Groups) -> Tally {
+        let left = self.left(roster);
+        let mut seen: Table<(GroupId, [(u64, ListId); 2]), ()> = Table::default();
+        let mut pairs: Table<(GroupId, u64, u64), bool> = Table::default();
+        let mut tally = Tally::default();
+        for seat in &self.seats {
+            for pair in seat.records.windows(2) {
+                let [from, to] = [pair[0], pair[1]];
+                let key = (seat.group, [(from.view, from.list), (to.view, to.list)]);
+                if seen.insert(key, ()).is_some() {
+                    continue;
+                }
+                let broken = pairs.entry((seat.group, from.view, to.view)).or_insert_with(|| {
+                    tally.cases(1);
+                    false
+                });
+                if self.keeps_majority(&left, seat.group, from, to) {
+                    continue;
+                }
+                // The same pair of views with other members counts once, and may still be the first in line.
+                let times = u64::from(!std::mem::replace(broken, true));
+                tally.breach(times, to.line, || self.lost_majority(roster, groups, seat, from, to));
+            }
+        }
+        tally
+    }
+
+    /// Of which nodes a start that installed the view has left.
+    fn left(&self, roster: &Roster) -> Table<(GroupId, u64, NodeId), ()> {
+        let mut left = Table::default();
+        for seat in &self.seats {
+            let start = &roster.starts[seat.start.index()];
+            if start.fate() == Fate::Ended(EndReason::Left) {
+                left.extend(seat.records.iter().map(|record| ((seat.group, record.view, start.node), ())));
+            }
+        }
+        left
+    }
+
+    fn keeps_majority(
+        &self,
+        left: &Table<(GroupId, u64, NodeId), ()>,
+        group: GroupId,
+        from: Installed,
+        to: Installed,
+    ) -> bool {
+        let next = &self.members(to.list).set;
+        let (mut counted, mut all, mut kept) = (NodeSet::default(), 0_u64, 0_u64);
+        for node in &self.members(from.list).nodes {
+            if counted.insert(*node) {
+                all += 1;
+                kept += u64::from(next.has(*node) || left.contains_key(&(group, from.view, *node)));
+            }
+        }
+        2 * kept > all
+    }
+
+    fn lost_majority(
+        &self,
+        roster: &Roster,
+        groups: &Groups,
+        seat: &Seat,
+        from: Installed,
+        to: Installed,
+    ) -> super::verdict::Finding {
+        let what = format!(
+            "{} went from view {} of {} with {} to view {} with {}, which is no majority of it",
+            roster.called(seat.start),
+            from.view,
+            groups.name(seat.group),
+            roster.listed(&self.members(from.list).nodes),
+            to.view,
+            roster.listed(&self.members(to.list).nodes)
+        );
+        finding(what, [shows(from.line, "the view before"), blames(to.line, "a view without a majority of it")])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::CheckId;
+    use crate::check::testing::{broken, held, judged_by};
+
+    const HEAD: &str = r#"{"ev":"group","group":"g","members":["a","b","c"],"senders":[]}
+{"ev":"start","t_ns":0,"node":"a","inc":1}
+{"ev":"start","t_ns":0,"node":"b","inc":1}
+"#;
+
+    fn view(node: &str, view: u64, members: &str) -> String {
+        format!(
+            r#"{{"ev":"view","t_ns":1,"node":"{node}","inc":1,"group":"g","view":{view},"members":[{members}]}}
+"#
+        )
+    }
+
+    const ALL: &str = r#""a","b","c""#;
+
+    #[test]
+    fn views_that_rise_and_agree_are_right() {
+        let text = [
+            HEAD,
+            &view("a", 1, ALL),
+            &view("b", 1, ALL),
+            &view("a", 4, r#""a","b""#),
+            &view("b", 4, r#""a","b""#),
+        ]
+        .concat();
+        let verdict = judged_by(&text);
+        for check in [CheckId::ViewUnique, CheckId::ViewRising, CheckId::ViewSelf, CheckId::ViewMajority] {
+            assert!(held(&verdict, check), "{check}");
+        }
+    }
+
+    #[test]
+    fn another_order_of_members_is_another_view() {
+        let text = [HEAD, &view("a", 1, ALL), &view("b", 1, r#""b","a","c""#)].concat();
+        assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewUnique, vec![4, 5])]);
+    }
+
+    #[test]
+    fn an_id_that_repeats_does_not_rise() {
+        let text = [HEAD, &view("a", 2, ALL), &view("a", 2, ALL)].concat();
+        assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewRising, vec![4, 5])]);
+    }
+
+    #[test]
+    fn a_view_without_its_installer_is_no_view_of_its() {
+        let text = [HEAD, &view("a", 2, r#""b""#)].concat();
+        assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewSelf, vec![4])]);
+    }
+
+    #[test]
+    fn half_is_no_majority_unless_somebody_left() {
+        let text = [HEAD, &view("a", 1, r#""a","b""#), &view("a", 2, r#""a""#)].concat();
+        assert_eq!(broken(&judged_by(&text)), [(CheckId::ViewMajority, vec![4, 5])]);
+        let left = [
+            &text,
+            &view("b", 1, r#""a","b""#),
+            r#"{"ev":"end","t_ns":9,"node":"b","inc":1,"reason":"left"}"#,
+        ]
+        .concat();
+        assert_eq!(broken(&judged_by(&left)), []);
+    }
+}

@@ -1,0 +1,306 @@
+//! Who delivers what: validity, agreement, uniform agreement, the same set in the same view, and the silence of those
+//! who were removed. And of liveness, that what was multicast is delivered.
+//!
+//! Each is judged of a class of messages at once, twice: as the history is, and as if all unfinished starts were done.
+//! What is broken only then is in doubt.
+
+use super::class::Class;
+use super::due::{Due, Goer, Part};
+use super::groups::{GroupSetId, Groups, NodeSet};
+use super::message::{Message, Refusal, Sent};
+use super::name::Names;
+use super::roster::{Fate, Roster, StartId, World};
+use super::tally::{Tally, blames, finding, shows};
+use super::verdict::Finding;
+use crate::history::EndReason;
+
+/// What these checks found.
+#[derive(Debug, Default)]
+pub(super) struct WhoDelivers {
+    /// `validity`.
+    pub(super) validity: Tally,
+    /// `agreement`.
+    pub(super) agreement: Tally,
+    /// `uniform-agreement`.
+    pub(super) uniform: Tally,
+    /// `view-same-set`.
+    pub(super) same_set: Tally,
+    /// `removed-silent`.
+    pub(super) silent: Tally,
+    /// What `liveness` says of messages.
+    pub(super) liveness: Tally,
+}
+
+/// How a class breaks a promise: who lacks its messages, and who shows that it should not.
+#[derive(Clone, Copy, Debug)]
+struct Lack {
+    lacks: Goer,
+    shows: StartId,
+}
+
+/// The promises about delivered messages, in the order of [`PROMISES`].
+const AGREEMENT: usize = 0;
+const UNIFORM: usize = 1;
+const SAME_SET: usize = 2;
+const SILENT: usize = 3;
+
+/// How a class breaks them, if it does.
+type Standing = [Option<Lack>; 4];
+
+impl WhoDelivers {
+    /// Of the promises about delivered messages.
+    fn of_delivered(&mut self) -> [&mut Tally; 4] {
+        [&mut self.agreement, &mut self.uniform, &mut self.same_set, &mut self.silent]
+    }
+}
+
+/// Judges classes of delivered messages, and messages that nobody delivered.
+pub(super) struct Judging<'a> {
+    pub(super) roster: &'a Roster,
+    pub(super) groups: &'a Groups,
+    pub(super) names: &'a Names,
+    pub(super) due: &'a Due<'a>,
+}
+
+impl Judging<'_> {
+    /// Judges messages that somebody delivered.
+    pub(super) fn class(&self, found: &mut WhoDelivers, class: &Class) {
+        let parts = self.due.parts(class.key.groups, &class.key.views, World::AsIs);
+        let delivered = Delivered::of(self.roster, class);
+        if delivered.starts.is_empty() {
+            return;
+        }
+        self.count(found, class, &parts, &delivered);
+        let line = class.first.as_ref().map_or(u64::MAX, |example| example.line);
+        let standing = self.standing(class, &parts, &delivered);
+        for ((tally, lack), promise) in found.of_delivered().into_iter().zip(standing).zip(PROMISES) {
+            if let Some(lack) = lack {
+                tally.breach(class.count, line, || self.shown(promise, class, lack));
+            }
+        }
+        let parts = self.due.parts(class.key.groups, &class.key.views, World::AsIfDone);
+        let standing = self.standing(class, &parts, &delivered);
+        for (tally, lack) in found.of_delivered().into_iter().zip(standing) {
+            if let Some(lack) = lack {
+                tally.doubt(line, || self.doubted(class, lack));
+            }
+        }
+    }
+
+    /// Counts what there is to judge.
+    fn count(&self, found: &mut WhoDelivers, class: &Class, parts: &[Part], delivered: &Delivered) {
+        let (due, count) = (parts.iter().filter(|part| !part.due.is_empty()).count() as u64, class.count);
+        let starts = || delivered.starts.iter().map(|start| (*start, &self.roster.starts[start.index()]));
+        if due > 0 && parts.iter().any(|part| part.due.iter().any(|goer| delivered.has(self.roster, goer))) {
+            found.agreement.cases(due * count);
+        }
+        if due > 0 && delivered.killed.is_some() {
+            found.uniform.cases(due * count);
+        }
+        if due > 0 && starts().any(|(start, _)| self.is_outside(class, start)) {
+            found.silent.cases(due * count);
+        }
+        let went_on = |part: &&Part| {
+            part.due.iter().any(|goer| goer.next.is_some() && delivered.has(self.roster, goer))
+        };
+        found.same_set.cases(parts.iter().filter(went_on).count() as u64 * count);
+    }
+
+    /// Whether a start left, halted, was removed or came again.
+    fn is_outside(&self, class: &Class, start: StartId) -> bool {
+        let gone = [Fate::Ended(EndReason::Left), Fate::Ended(EndReason::Halted)];
+        gone.contains(&self.roster.starts[start.index()].fate())
+            || !self.roster.is_last(start)
+            || self.due.is_removed_from_any(start, class.key.groups)
+    }
+
+    fn standing(&self, class: &Class, parts: &[Part], delivered: &Delivered) -> Standing {
+        let mut standing: Standing = [None; 4];
+        let has = |goer: &&Goer| delivered.has(self.roster, goer);
+        let due_has = parts.iter().find_map(|part| part.due.iter().find(has));
+        let silent = delivered.killed.is_none() && delivered.starts.iter().all(|start| self.is_outside(class, *start));
+        for part in parts {
+            // One of those that went on to each next view and have the messages.
+            let goers: Vec<(u64, StartId)> =
+                part.due.iter().filter(has).filter_map(|goer| Some((goer.next?.0, goer.start))).collect();
+            for lacks in part.due.iter().filter(|goer| !has(goer)).copied() {
+                let together = part.group.and(lacks.next).and_then(|(view, _)| goers.iter().find(|(next, _)| *next == view));
+                let (promise, shows) = match (together, due_has, delivered.killed) {
+                    (Some((_, other)), ..) => (SAME_SET, *other),
+                    (None, Some(other), _) => (AGREEMENT, other.start),
+                    (None, None, Some(killed)) => (UNIFORM, killed),
+                    (None, None, None) if silent => (SILENT, delivered.starts[0]),
+                    (None, None, None) => continue,
+                };
+                standing[promise].get_or_insert(Lack { lacks, shows });
+            }
+        }
+        standing
+    }
+
+    fn doubted(&self, class: &Class, lack: Lack) -> String {
+        let name = self.called(class);
+        let lacks = self.roster.called(lack.lacks.start);
+        if self.roster.starts[lack.lacks.start.index()].fate() == Fate::Unfinished {
+            format!("{lacks} has not delivered {name}, and neither ended nor was killed")
+        } else {
+            let shows = self.roster.called(lack.shows);
+            format!("{lacks} has not delivered {name}, which {shows} did, who neither ended nor was killed")
+        }
+    }
+
+    fn shown(&self, promise: &Promise, class: &Class, lack: Lack) -> Finding {
+        let (lacks, shows_start) = (self.roster.called(lack.lacks.start), self.roster.called(lack.shows));
+        let name = self.called(class);
+        let what = format!("{shows_start} delivered {name}, and {lacks} {}", promise.lacks);
+        let (sent, delivered) = class.first.as_ref().map_or((0, 0), |example| {
+            // A node that is due may have delivered in another start than the one that is due.
+            let node = self.roster.node_of(lack.shows);
+            let same_node = |start: &StartId| self.roster.node_of(*start) == node;
+            let by = class.key.delivered.iter().position(|(start, _)| *start == lack.shows);
+            let by = by.or_else(|| class.key.delivered.iter().position(|(start, _)| same_node(start)));
+            (example.line, by.and_then(|place| example.deliveries.get(place)).copied().unwrap_or(0))
+        });
+        let deliverer = &self.roster.starts[lack.shows.index()];
+        let last = match lack.lacks.next {
+            Some((_, line)) if promise.went_on => line,
+            _ => self.roster.starts[lack.lacks.start.index()].last_line(),
+        };
+        let mut witness = vec![shows(sent, "sent")];
+        if promise.blames_deliverer {
+            witness.extend([
+                blames(delivered, "delivered by one who should be silent"),
+                shows(last, "the last of one that did not deliver it"),
+            ]);
+        } else {
+            witness.push(shows(delivered, "delivered"));
+            if deliverer.is_killed() && !promise.went_on {
+                witness.push(shows(deliverer.last_line(), "the deliverer is killed"));
+            }
+            witness.push(blames(last, promise.culprit));
+        }
+        finding(what, witness)
+    }
+
+    fn called(&self, class: &Class) -> String {
+        match &class.first {
+            Some(example) => self.names.shown(example),
+            None => format!("a message of {}", self.roster.called(class.key.sender)),
+        }
+    }
+
+    /// Whether a message of these groups, sent by this start, would be due to somebody if nobody delivered it, from a
+    /// sender who answers for it: then it says to whom.
+    pub(super) fn promised(&self, sender: StartId, set: GroupSetId, refusal: Refusal, world: World) -> Option<StartId> {
+        let answers = refusal == Refusal::None
+            && self.roster.starts[sender.index()].is_correct(world)
+            && !self.due.is_removed_from_any(sender, set);
+        let nowhere = vec![None; self.groups.of(set).groups.len()];
+        let due = answers.then(|| self.due.parts(set, &nowhere, world))?;
+        due.iter().find_map(|part| part.due.first()).map(|goer| goer.start)
+    }
+
+    /// Whether what becomes of a message that nobody delivered is `liveness`'s to judge.
+    fn is_after_faults(&self, t_ns: u64) -> bool {
+        self.roster.last_fault_ns.is_some_and(|last| t_ns >= last)
+    }
+
+    /// Counts a class of messages for validity.
+    pub(super) fn count_validity(&self, found: &mut WhoDelivers, class: &Class) {
+        let key = &class.key;
+        if !self.is_after_faults(class.t_ns_min)
+            && self.promised(key.sender, key.groups, key.refusal, World::AsIs).is_some()
+        {
+            found.validity.cases(class.count);
+        }
+    }
+
+    /// Judges a message that nobody delivered; says whether that breaks validity or liveness.
+    pub(super) fn undelivered(&self, found: &mut WhoDelivers, message: &Message, sent: &Sent) -> bool {
+        let live = self.is_after_faults(sent.t_ns);
+        if live && !self.roster.faults_ended() {
+            return false;
+        }
+        let tally = if live { &mut found.liveness } else { &mut found.validity };
+        let promised = |world| self.promised(sent.start, sent.groups, sent.refusal, world);
+        if let Some(due) = promised(World::AsIs) {
+            tally.cases(1);
+            tally.breach(1, sent.line, || self.never_delivered(message, sent, due));
+            return true;
+        }
+        if let Some(due) = promised(World::AsIfDone) {
+            tally.doubt(sent.line, || {
+                let (sender, due) = (self.roster.called(sent.start), self.roster.called(due));
+                let name = self.names.text(message.name);
+                format!("nobody has delivered {name} of {sender}, and {due} may not have come to its end")
+            });
+        }
+        false
+    }
+
+    fn never_delivered(&self, message: &Message, sent: &Sent, due: StartId) -> Finding {
+        let name = self.names.text(message.name);
+        let (sender, due_name) = (self.roster.called(sent.start), self.roster.called(due));
+        let what = format!("{sender} sent {name}, and nobody delivered it; it is due to {due_name}");
+        let end = self.roster.starts[due.index()].last_line();
+        finding(what, [shows(sent.line, "sent"), blames(end, "the end of one to whom it is due")])
+    }
+}
+
+/// How a broken promise is told.
+struct Promise {
+    lacks: &'static str,
+    culprit: &'static str,
+    went_on: bool,
+    blames_deliverer: bool,
+}
+
+const PROMISES: [&Promise; 4] = [
+    &Promise {
+        lacks: "did not",
+        culprit: "the end of one that did not deliver it",
+        went_on: false,
+        blames_deliverer: false,
+    },
+    &Promise {
+        lacks: "did not, nor anybody else who is due it",
+        culprit: "the end of one that did not deliver it",
+        went_on: false,
+        blames_deliverer: false,
+    },
+    &Promise {
+        lacks: "did not before it went on to the same next view",
+        culprit: "went on without it",
+        went_on: true,
+        blames_deliverer: false,
+    },
+    &Promise {
+        lacks: "did not, nor anybody else who is due it",
+        culprit: "",
+        went_on: false,
+        blames_deliverer: true,
+    },
+];
+
+/// Who delivered a class of messages.
+struct Delivered {
+    starts: Vec<StartId>,
+    nodes: NodeSet,
+    killed: Option<StartId>,
+}
+
+impl Delivered {
+    fn of(roster: &Roster, class: &Class) -> Self {
+        let starts: Vec<StartId> = class.key.deliverers().collect();
+        let mut nodes = NodeSet::default();
+        for start in &starts {
+            nodes.insert(roster.node_of(*start));
+        }
+        let killed = starts.iter().copied().find(|start| roster.starts[start.index()].is_killed());
+        Self { starts, nodes, killed }
+    }
+
+    fn has(&self, roster: &Roster, goer: &Goer) -> bool {
+        self.nodes.has(roster.node_of(goer.start))
+    }
+}
