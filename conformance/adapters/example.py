@@ -59,6 +59,8 @@ def deliver(stream, mine):
     """Delivers what is for a group of this node, in the order in which it comes."""
     for line in stream:
         frame = json.loads(line)
+        if frame["sender"] == node:
+            say(type="ok", message=frame["message"])  # It has its place.
         group = next((group for group in frame["groups"] if group in mine), None)
         if group:
             payload = frame["payload"]
@@ -86,8 +88,7 @@ for line in sys.stdin:
     command = json.loads(line)
     if command["type"] == "multicast":
         payload = ((command["message"] + " ") * command["bytes"])[: command["bytes"]]
-        post(uplink, {"sender": node, "groups": command["groups"], "payload": payload})
-        say(type="ok", message=command["message"])
+        post(uplink, {"sender": node, "payload": payload} | command)
     elif command["type"] == "stats":
         say(type="stats", posts=posts)
     elif command["type"] == "stop":

@@ -40,7 +40,8 @@ fn histories(criterion: &mut Criterion) {
         bench.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let verdict = judge(&text[..]).expect("the history keeps its rules");
-                let broken = verdict.judgements.iter().find(|of| matches!(of.outcome, Outcome::Broken { .. }));
+                let broken =
+                    verdict.judgements.iter().find(|of| matches!(of.outcome, Outcome::Broken { .. }));
                 assert!(broken.is_none(), "{broken:?}");
                 verdict.events
             });

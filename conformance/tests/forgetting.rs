@@ -1,5 +1,9 @@
 //! What the judge forgets on its way changes no verdict, save that it may not be able to tell any more.
 
+#[path = "../examples/good_history/mod.rs"]
+mod good_history;
+// Other tests use the rest of it.
+#[allow(dead_code)]
 mod random_histories;
 
 use std::collections::BTreeMap;
@@ -48,7 +52,8 @@ const DOUBTFUL: [CheckId; 3] = [CheckId::TotalOrder, CheckId::AcyclicOrder, Chec
 
 #[test]
 fn who_forgets_says_the_same() {
-    let histories = std::env::var("TRAMONTANE_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(4_000);
+    let histories =
+        std::env::var("TRAMONTANE_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(4_000);
     let mut differed: BTreeMap<(CheckId, Kind, Kind), u64> = BTreeMap::new();
     for seed in 0..histories {
         let history = random_histories::history(&mut Random::stream(seed, "histories"));
@@ -92,4 +97,64 @@ fn late_refusals(history: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// A node is killed early and comes back when half is over: it repeats what it had delivered, long after everybody
+/// has forgotten that.
+const RESTART: good_history::Shape = good_history::Shape {
+    events: 60_000,
+    nodes: 4,
+    groups: 1,
+    views: false,
+    grouped_by_node: false,
+    kill: true,
+    restart: true,
+    durable: true,
+};
+
+/// Changes the lines of the restarted node's replays.
+fn with_replays(change: impl Fn(&mut Vec<String>)) -> String {
+    let mut text = Vec::new();
+    good_history::write(&RESTART, &mut text).expect("memory takes everything");
+    let text = String::from_utf8(text).expect("it is text");
+    let (mut replays, mut others): (Vec<String>, Vec<String>) =
+        text.lines().map(str::to_owned).partition(|line| line.contains("replayed"));
+    assert!(replays.len() > 10, "{}", replays.len());
+    let first = text.lines().position(|line| line.contains("replayed")).expect("there are some");
+    change(&mut replays);
+    others.splice(first..first, replays);
+    others.join("\n") + "\n"
+}
+
+fn broken(verdict: &Verdict) -> Vec<CheckId> {
+    kinds(verdict).into_iter().filter(|(_, kind)| *kind == Kind::Broken).map(|(check, _)| check).collect()
+}
+
+#[test]
+fn what_a_restarted_node_repeats_is_judged_though_it_was_forgotten() {
+    type Change = fn(&mut Vec<String>);
+    let cases: [(Change, &[CheckId]); 6] = [
+        (|_| {}, &[]),
+        (|replays| replays.swap(2, 3), &[CheckId::TotalOrder, CheckId::DurableKept]),
+        (
+            |replays| replays[4] = replays[4].replace(r#""digest":"#, r#""digest":"0","was":"#),
+            &[CheckId::IntegrityBytes],
+        ),
+        (
+            |replays| replays[4] = replays[4].replace(r#""bytes":100"#, r#""bytes":99"#),
+            &[CheckId::IntegrityBytes],
+        ),
+        (|replays| replays.insert(4, replays[3].clone()), &[CheckId::IntegrityOnce, CheckId::DurableKept]),
+        (
+            |replays| replays[4] = replays[4].replace(r#""sender":"n"#, r#""sender":"m"#),
+            &[CheckId::IntegritySent],
+        ),
+    ];
+    for (number, (change, expected)) in cases.into_iter().enumerate() {
+        let history = with_replays(change);
+        for messages in [usize::MAX, 16, 0] {
+            let found = broken(&judged(history.as_bytes(), messages).expect("it keeps its rules"));
+            assert_eq!(found, expected, "case {number}, holding {messages}");
+        }
+    }
 }

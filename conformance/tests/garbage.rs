@@ -233,3 +233,17 @@ fn more_of_everything_than_a_driver_would_make() {
     }
     assert!(fast(history.as_bytes()).is_ok());
 }
+
+/// What fuzzing and random histories found: the judges must agree on it for ever.
+#[test]
+fn what_was_found_before() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/found");
+    let files = std::fs::read_dir(folder).expect("the folder is part of the sources");
+    let paths = files.map(|file| file.expect("it can be listed").path());
+    let histories: Vec<_> = paths.filter(|path| path.extension().is_some_and(|is| is == "jsonl")).collect();
+    assert!(!histories.is_empty(), "{folder} is empty");
+    for path in histories {
+        let history = std::fs::read(&path).expect("it can be read");
+        assert_agreed(&path.display().to_string(), &history);
+    }
+}

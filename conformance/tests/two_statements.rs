@@ -8,7 +8,7 @@ mod random_histories;
 
 use std::collections::BTreeMap;
 
-use judges::{assert_agreed, is_in_doubt, naively, shrunk};
+use judges::{HOLDING, assert_agreed, fast, forgetful, naively, shrunk};
 use naive::Kind;
 use tramontane_conformance::check::{self, CheckId};
 use tramontane_conformance::history::Trouble;
@@ -21,6 +21,11 @@ fn random_history(seed: u64) -> Vec<u8> {
 fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text:?}")))
+}
+
+/// Whether a judge that forgets is in doubt of something that the history tells.
+fn is_in_doubt(history: &[u8]) -> bool {
+    HOLDING.iter().any(|messages| forgetful(history, *messages) != fast(history))
 }
 
 /// How often each check had each outcome.

@@ -1,5 +1,53 @@
-//! The room of the fabric over RDMA verbs.
+//! Tramontane's fabric over RDMA verbs: reliable connections, one a peer, on Linux's libibverbs.
 //!
-//! The crate is empty until that fabric is built: nothing here pretends to be one. It is part of the
-//! workspace so that its place, its name and its licence are settled, and so that a build without RDMA
-//! packages is known to work.
+//! | module | what it holds | needs libibverbs |
+//! |---|---|---|
+//! | [`mesh`] | how members meet over TCP and exchange what they need before the first write | no |
+//! | [`devices`] | devices as data, and which port, address and packet size are taken | to ask for them |
+//! | [`settings`], [`timing`], [`status`] | limits; how long a peer may be silent; how a request can end | no |
+//! | `protocol` | credits, rings, names, cards | no |
+//! | `join` | memory, connections, a barrier | yes |
+//! | `fabric` | [`Fabric`], [`Permissions`] and [`Blocks`] | yes |
+//! | `ffi` | everything foreign, and all that is unsafe | yes |
+//!
+//! What needs libibverbs is behind the cargo feature `device`, so that everything else is built and tested
+//! without it.
+//!
+//! # What is promised (HAL-1)
+//! - *Order between writes to one peer*: always. A reliable connection executes writes in the order in which
+//!   they were posted, and none here asks for relaxed ordering.
+//! - *Order within a write*: only if the caller says so. No device tells, and even one in software may copy
+//!   with instructions that do not keep it.
+//! - *Visible upon completion*: where the driver is known to work in software, and else only if the caller
+//!   says so. A completion means that the other adapter acknowledged, not that its bus is done.
+//!
+//! A member that saw a counter runs [`Fabric::observe_barrier`] before it reads what the counter guards.
+//!
+//! [`Fabric`]: tramontane_core::fabric::Fabric
+//! [`Fabric::observe_barrier`]: tramontane_core::fabric::Fabric::observe_barrier
+//! [`Permissions`]: tramontane_core::fabric::Permissions
+//! [`Blocks`]: tramontane_core::fabric::Blocks
+
+pub mod devices;
+#[cfg(feature = "device")]
+mod fabric;
+#[cfg(feature = "device")]
+mod ffi;
+#[cfg(feature = "device")]
+mod join;
+pub mod mesh;
+// Tested without a device, and of use only with one.
+#[cfg(any(test, feature = "device"))]
+#[cfg_attr(not(feature = "device"), allow(dead_code, unused_imports))]
+mod protocol;
+pub mod settings;
+pub mod status;
+pub mod timing;
+
+#[cfg(feature = "device")]
+pub use fabric::{Loss, Verbs};
+#[cfg(feature = "device")]
+pub use join::{JoinError, JoinOptions, Joined, REGIONS_MAX, RegionMemory, Report, Rows, join};
+#[cfg(feature = "device")]
+pub use protocol::{Bell, Counters};
+pub use settings::{Limits, RevokeBy};

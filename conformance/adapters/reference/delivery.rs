@@ -1,4 +1,4 @@
-//! Delivery: what is stable goes to the log, to the application, and to what is durable, in this order.
+//! Delivery: what is stable goes to the application, then to the log, and then it is told to be durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +10,9 @@ use crate::mutants::{Spoiler, lock};
 use crate::protocol::{Line, digest, halt, name, say};
 use crate::storage::{Kept, Log};
 use crate::wire::Entry;
+
+/// So many deliveries are told to be durable at the latest.
+const UNTOLD_MAX: u64 = 16;
 
 /// What the member does next.
 #[derive(Clone, Debug)]
@@ -31,6 +34,7 @@ pub struct Delivery {
     delivered: BTreeMap<String, u64>,
     /// Groups in which something is durable and not yet said to be.
     untold: BTreeSet<String>,
+    untold_count: u64,
 }
 
 impl Delivery {
@@ -43,6 +47,7 @@ impl Delivery {
             views: BTreeMap::new(),
             delivered: BTreeMap::new(),
             untold: BTreeSet::new(),
+            untold_count: 0,
         }
     }
 
@@ -71,6 +76,9 @@ impl Delivery {
             for step in spoiled {
                 self.take(step);
             }
+            if self.untold_count >= UNTOLD_MAX {
+                self.tell_durable();
+            }
             next = steps.try_recv().or_else(|_| {
                 // What came in one go is told to be durable in one go.
                 self.tell_durable();
@@ -85,10 +93,10 @@ impl Delivery {
                 let mine = groups.iter().find(|group| self.views.contains_key(*group));
                 let Some(group) = mine.or(groups.first()).cloned() else { return };
                 let delivery = Kept { view: self.views.get(&group).copied(), group, sender, payload };
+                self.deliver(&delivery, false);
                 if let Err(error) = self.log.keep(&delivery) {
                     halt("halted", &format!("the log cannot be written: {error}"));
                 }
-                self.deliver(&delivery, false);
                 std::thread::sleep(Duration::from_millis(self.pause_ms.swap(0, Ordering::Relaxed)));
             }
             Step::Entry(Entry::View { group, view, members }) => {
@@ -119,9 +127,11 @@ impl Delivery {
         });
         *sequence += 1;
         self.untold.insert(group.clone());
+        self.untold_count += 1;
     }
 
     fn tell_durable(&mut self) {
+        self.untold_count = 0;
         for group in std::mem::take(&mut self.untold) {
             let upto = self.delivered.get(&group).map_or(0, |count| count - 1);
             let upto = lock(&self.spoiler).durable(upto);

@@ -33,6 +33,7 @@ pub enum Command {
 pub struct Init {
     pub protocol: u32,
     pub node: String,
+    pub inc: u32,
     pub nodes: Vec<Node>,
     pub groups: Vec<Group>,
     pub limits: Limits,

@@ -1,7 +1,10 @@
 //! What a member delivered, in a file of its storage folder, one JSON object a line.
 //!
-//! Invariant: a delivery is in the file before the application is called, so what the application knows
-//! survives the process. (It is in the system's cache, not on the disk: it does not survive the machine.)
+//! Invariants:
+//! - what is in the file was delivered: a restarted node must not be the first to deliver something, because
+//!   the view in which the others would have delivered it too is over;
+//! - what was said to be durable is in the file. (It is in the system's cache, not on the disk: it survives
+//!   the process, not the machine.)
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

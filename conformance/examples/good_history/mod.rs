@@ -89,7 +89,11 @@ impl Shape {
     /// Who sends the message that is sent at this step: nobody who is dead.
     fn sender(&self, message: u64) -> u32 {
         let sender = (message % u64::from(self.nodes)) as u32;
-        if sender + 1 == self.nodes && self.killed_at().is_some_and(|killed| message >= killed) { 0 } else { sender }
+        if sender + 1 == self.nodes && self.killed_at().is_some_and(|killed| message >= killed) {
+            0
+        } else {
+            sender
+        }
     }
 
     /// Each sender counts its own; what is sent in place of a dead one is counted apart.
@@ -128,7 +132,8 @@ impl Member<'_> {
         if restarted == Some(step) {
             self.restart(t_ns, out)?;
         }
-        let is_down = killed.is_some_and(|killed| step >= killed) && restarted.is_none_or(|restarted| step < restarted);
+        let is_down =
+            killed.is_some_and(|killed| step >= killed) && restarted.is_none_or(|restarted| step < restarted);
         if is_down {
             return Ok(());
         }
@@ -147,7 +152,11 @@ impl Member<'_> {
             self.delivered += 1;
         }
         if step == messages + LAG * u64::from(nodes) {
-            writeln!(out, r#"{{"ev":"end","t_ns":{t_ns},"node":"n{node}","inc":{},"reason":"done"}}"#, self.inc)?;
+            writeln!(
+                out,
+                r#"{{"ev":"end","t_ns":{t_ns},"node":"n{node}","inc":{},"reason":"done"}}"#,
+                self.inc
+            )?;
         }
         Ok(())
     }
@@ -169,7 +178,10 @@ impl Member<'_> {
         // With several groups the places of each would have to be counted; one shows the cost.
         if self.shape.durable && self.shape.groups == 1 && self.places.is_multiple_of(DURABLE_EVERY) {
             let upto = self.places - 1;
-            writeln!(out, r#"{{"ev":"durable","t_ns":{t_ns},"node":"n{node}","inc":{inc},"group":"g0","upto":{upto}}}"#)?;
+            writeln!(
+                out,
+                r#"{{"ev":"durable","t_ns":{t_ns},"node":"n{node}","inc":{inc},"group":"g0","upto":{upto}}}"#
+            )?;
         }
         Ok(())
     }

@@ -113,7 +113,12 @@ fn shown(tangle: &Tangle<'_>, cycle: &[Step]) -> Finding {
     let mut parts = Vec::new();
     let mut witness = Vec::new();
     for (place, ((item, log), (next, _))) in cycle.iter().zip(nexts).enumerate() {
-        parts.push(format!("{} before {} at {}", tangle.name(*item), tangle.name(*next), tangle.called(*log)));
+        parts.push(format!(
+            "{} before {} at {}",
+            tangle.name(*item),
+            tangle.name(*next),
+            tangle.called(*log)
+        ));
         let is_last = place + 1 == cycle.len();
         let one = |item, role, culprit| Witness { line: tangle.line(item, *log), role, culprit };
         witness.push(one(*item, "delivered first", false));
@@ -136,7 +141,9 @@ mod tests {
             &["a", "b", "c"],
         );
         for (msg, group) in [("x", "ab"), ("y", "bc"), ("z", "ca")] {
-            play.line(&format!(r#"{{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"{msg}","groups":["{group}"]}}"#));
+            play.line(&format!(
+                r#"{{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"{msg}","groups":["{group}"]}}"#
+            ));
         }
         play
     }
@@ -171,13 +178,16 @@ mod tests {
         let mut play = triangle();
         // "p" is for a alone by one group, and for c by another: nobody shares a group in which it contradicts.
         for msg in ["p", "q"] {
-            play.line(&format!(r#"{{"ev":"multicast","t_ns":1,"node":"b","inc":1,"msg":"{msg}","groups":["ab","bc"]}}"#));
+            play.line(&format!(
+                r#"{{"ev":"multicast","t_ns":1,"node":"b","inc":1,"msg":"{msg}","groups":["ab","bc"]}}"#
+            ));
         }
         let a = play.deliver_in("a", &[("ab", "p"), ("ab", "q"), ("ca", "z"), ("ab", "x")]);
         play.deliver_in("b", &[("ab", "x"), ("bc", "y")]);
         let c = play.deliver_in("c", &[("bc", "q"), ("bc", "p"), ("bc", "y"), ("ca", "z")]);
         let found = broken(&play.verdict());
-        let (_, shown) = found.iter().find(|(check, _)| *check == CheckId::AcyclicOrder).expect("it is broken");
+        let (_, shown) =
+            found.iter().find(|(check, _)| *check == CheckId::AcyclicOrder).expect("it is broken");
         let mut shown = shown.clone();
         shown.sort_unstable();
         assert_eq!(shown, [a[0], a[1], c[0], c[1]]);

@@ -46,8 +46,15 @@ impl Remains {
     const NONE: Self = Self { line: 0, t_ns: 0, digest: 0, place: NO_PLACE, bytes: NO_BYTES };
 
     /// Of these; `digest` is never 0, and the others are below their limits.
-    pub(super) fn new(line: u64, t_ns: u64, digest: Option<u64>, bytes: Option<u64>, place: Option<u64>) -> Self {
-        let small = |value: Option<u64>| value.and_then(|value| u32::try_from(value).ok()).unwrap_or(u32::MAX);
+    pub(super) fn new(
+        line: u64,
+        t_ns: u64,
+        digest: Option<u64>,
+        bytes: Option<u64>,
+        place: Option<u64>,
+    ) -> Self {
+        let small =
+            |value: Option<u64>| value.and_then(|value| u32::try_from(value).ok()).unwrap_or(u32::MAX);
         Self { line, t_ns, digest: digest.unwrap_or(0), place: small(place), bytes: small(bytes) }
     }
 
@@ -85,7 +92,12 @@ pub(super) struct Archive {
 
 impl Default for Archive {
     fn default() -> Self {
-        Self { prefixes: Table::default(), pages: Table::default(), ages: VecDeque::new(), pages_max: PAGES_MAX }
+        Self {
+            prefixes: Table::default(),
+            pages: Table::default(),
+            ages: VecDeque::new(),
+            pages_max: PAGES_MAX,
+        }
     }
 }
 
@@ -146,7 +158,8 @@ impl Archive {
         }
         let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
         // A page that was dropped may have come again, empty where it was.
-        let remains = page.map(|page| page[(name.number % PAGE as u64) as usize]).filter(|remains| remains.line > 0);
+        let remains =
+            page.map(|page| page[(name.number % PAGE as u64) as usize]).filter(|remains| remains.line > 0);
         Some((run.class, remains))
     }
 

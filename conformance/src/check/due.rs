@@ -41,6 +41,11 @@ struct Viewed {
     removed: Table<StartId, ()>,
 }
 
+type Answer = Rc<[Goer]>;
+
+/// How many answers are held: there may be as many sets of groups as messages.
+const ANSWERS_MAX: usize = 1024;
+
 type Asked = (GroupId, Option<u64>, World);
 
 /// Answers who is due.
@@ -48,8 +53,8 @@ pub(super) struct Due<'a> {
     roster: &'a Roster,
     groups: &'a Groups,
     viewed: Table<GroupId, Viewed>,
-    with_views: RefCell<Table<Asked, Rc<[Goer]>>>,
-    without_views: RefCell<Table<(GroupSetId, World), Rc<[Goer]>>>,
+    with_views: RefCell<Table<Asked, Answer>>,
+    without_views: RefCell<Table<(GroupSetId, World), Answer>>,
 }
 
 impl<'a> Due<'a> {
@@ -61,7 +66,9 @@ impl<'a> Due<'a> {
             let of = viewed.entry(seat.group).or_default();
             let last = seat.records.last().map_or(0, |record| record.view);
             let start = &roster.starts[seat.start.index()];
-            if !start.is_killed() && outside.get(&(seat.group, start.node)).is_some_and(|highest| *highest > last) {
+            if !start.is_killed()
+                && outside.get(&(seat.group, start.node)).is_some_and(|highest| *highest > last)
+            {
                 of.removed.insert(seat.start, ());
             }
             if groups.has_member(seat.group, start.node) {
@@ -100,7 +107,10 @@ impl<'a> Due<'a> {
             .iter()
             .zip(views)
             .filter(|(group, _)| self.has_views(**group))
-            .map(|(group, of)| Part { group: Some(*group), due: self.in_view(*group, of.map(|of| of.view), world) })
+            .map(|(group, of)| Part {
+                group: Some(*group),
+                due: self.in_view(*group, of.map(|of| of.view), world),
+            })
             .collect();
         if parts.len() < groups.len() {
             parts.push(Part { group: None, due: self.without_views(set, world) });
@@ -108,13 +118,17 @@ impl<'a> Due<'a> {
         parts
     }
 
-    fn in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Rc<[Goer]> {
+    fn in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Answer {
         let mut asked = self.with_views.borrow_mut();
-        let answer = asked.entry((group, view, world)).or_insert_with(|| self.find_in_view(group, view, world));
+        if asked.len() > ANSWERS_MAX {
+            asked.clear();
+        }
+        let answer =
+            asked.entry((group, view, world)).or_insert_with(|| self.find_in_view(group, view, world));
         Rc::clone(answer)
     }
 
-    fn find_in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Rc<[Goer]> {
+    fn find_in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Answer {
         let Some(viewed) = self.viewed.get(&group) else { return Rc::new([]) };
         let stays = |start: StartId| {
             self.roster.starts[start.index()].is_correct(world) && !viewed.removed.contains_key(&start)
@@ -131,17 +145,21 @@ impl<'a> Due<'a> {
         }
     }
 
-    fn without_views(&self, set: GroupSetId, world: World) -> Rc<[Goer]> {
+    fn without_views(&self, set: GroupSetId, world: World) -> Answer {
         let mut asked = self.without_views.borrow_mut();
+        if asked.len() > ANSWERS_MAX {
+            asked.clear();
+        }
         let answer = asked.entry((set, world)).or_insert_with(|| self.find_without_views(set, world));
         Rc::clone(answer)
     }
 
-    fn find_without_views(&self, set: GroupSetId, world: World) -> Rc<[Goer]> {
+    fn find_without_views(&self, set: GroupSetId, world: World) -> Answer {
         let mut seen = NodeSet::default();
         let groups = self.groups.of(set).groups.iter().filter(|group| !self.has_views(**group));
         let members = groups.flat_map(|group| &self.groups.groups[group.index()].members);
-        let starts = members.filter(|node| seen.insert(**node)).filter_map(|node| self.roster.last_start(*node));
+        let starts =
+            members.filter(|node| seen.insert(**node)).filter_map(|node| self.roster.last_start(*node));
         let correct = starts.filter(|start| self.roster.starts[start.index()].is_correct(world));
         correct.map(|start| Goer { start, next: None }).collect()
     }

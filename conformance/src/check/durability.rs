@@ -83,7 +83,13 @@ impl Durability {
     ) {
         let mut tally = std::mem::take(&mut self.prefix);
         let seat = self.seat(roster.node_of(start), group);
-        let says = || format!("{} said that places up to {upto} of {} are durable", roster.called(start), groups.name(group));
+        let says = || {
+            format!(
+                "{} said that places up to {upto} of {} are durable",
+                roster.called(start),
+                groups.name(group)
+            )
+        };
         tally.cases(1);
         if let Some((before, before_line)) = seat.upto.filter(|(before, _)| upto < *before) {
             tally.breach(1, line, || {
@@ -123,7 +129,11 @@ impl Durability {
             let Some(seat) = self.seats.remove(&(node, group)).filter(|seat| seat.trail.durable > 0) else {
                 continue;
             };
-            self.debts.entry((node, group)).or_default().add(Debt::new(before, seat.durable_line, seat.trail));
+            self.debts.entry((node, group)).or_default().add(Debt::new(
+                before,
+                seat.durable_line,
+                seat.trail,
+            ));
             self.owed.entry(node).or_default().insert(group);
         }
     }
@@ -182,14 +192,21 @@ impl Durability {
 }
 
 /// What is wrong with a start that got so far, by this line, without having paid.
-fn unpaid((roster, groups): (&Roster, &Groups), debt: &Debt, start: StartId, group: GroupId, line: u64) -> Finding {
+fn unpaid(
+    (roster, groups): (&Roster, &Groups),
+    debt: &Debt,
+    start: StartId,
+    group: GroupId,
+    line: u64,
+) -> Finding {
     let (by, to, group) = (roster.called(debt.by), roster.called(start), groups.name(group));
     let durable = debt.trail.durable;
     let said = shows(debt.line, "what was durable");
     let line_of = |place| debt.place(place).map_or(0, |place| place.line);
     if let Some((place, replay)) = debt.wrong {
-        let what =
-            format!("{to} replayed another message at place {place} of {group} than {by} had made durable there");
+        let what = format!(
+            "{to} replayed another message at place {place} of {group} than {by} had made durable there"
+        );
         let was = shows(line_of(place), "the delivery at this place");
         return finding(what, [was, said, blames(replay, "another message at the same place")]);
     }
@@ -201,8 +218,9 @@ fn unpaid((roster, groups): (&Roster, &Groups), debt: &Debt, start: StartId, gro
         let next = shows(line_of(debt.replayed), "the first that is not replayed");
         return finding(what, [next, said, blames(line, "without what was durable")]);
     }
-    let what =
-        format!("{to} replayed other messages of {group} behind place {PLACES_MAX} than {by} had made durable there");
+    let what = format!(
+        "{to} replayed other messages of {group} behind place {PLACES_MAX} than {by} had made durable there"
+    );
     finding(what, [said, blames(line, "with other messages than those that were durable")])
 }
 

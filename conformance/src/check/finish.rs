@@ -26,6 +26,8 @@ struct Order {
     prefix: Tally,
     /// Whether nothing is broken that prefix order builds on.
     prefix_is_judged: bool,
+    /// Whether the places of messages are what all starts did.
+    places_known: bool,
 }
 
 impl Judge {
@@ -39,6 +41,7 @@ impl Judge {
         let due = Due::new(roster, groups, views);
         let mut who = judge_who(roster, groups, &due, ledger);
         who.silent.absorb(std::mem::take(&mut ledger.integrity.silent));
+        order.places_known = bounds_known && ledger.doubts.are_none();
         judge_prefix(&mut order, &who, (roster, groups), &due, ledger);
         OrderCases::of(roster, groups, &ledger.classes).count([
             &mut order.total,
@@ -114,9 +117,11 @@ impl Judge {
                 judged_if(!total_is_broken, "total-order is broken", || {
                     order.acyclic.outcome("nobody delivered two messages")
                 }),
-                judged_if(order.prefix_is_judged, "another check of order or of who delivers is broken", || {
-                    order.prefix.outcome("no message was delivered by two nodes")
-                }),
+                judged_if(
+                    order.prefix_is_judged,
+                    "another check of order or of who delivers is broken",
+                    || order.prefix.outcome("no message was delivered by two nodes"),
+                ),
             ],
             views: [
                 take(&mut views.unique).outcome(NO_VIEWS),
@@ -153,7 +158,8 @@ impl CheckOutcomes {
     /// In the order of [`CheckId::ALL`].
     fn in_order(self) -> [Outcome; CheckId::ALL.len()] {
         let Self { integrity, who, order, views, rest } = self;
-        let all: Vec<Outcome> = integrity.into_iter().chain(who).chain(order).chain(views).chain(rest).collect();
+        let all: Vec<Outcome> =
+            integrity.into_iter().chain(who).chain(order).chain(views).chain(rest).collect();
         all.try_into().expect("the families have as many outcomes as there are checks")
     }
 }
@@ -195,7 +201,7 @@ fn judge_prefix(
     let below = [&who.validity, &who.agreement, &who.uniform, &who.same_set, &who.silent];
     let order_below = [&ledger.sender_order.tally, &order.total, &order.acyclic];
     order.prefix_is_judged = !below.into_iter().chain(order_below).any(Tally::is_broken);
-    if order.prefix_is_judged {
+    if order.prefix_is_judged && order.places_known {
         let judging = PrefixOrder { roster, groups, names: &ledger.names, due };
         order.prefix = judging.judge(ledger.classes.living());
     }
@@ -218,7 +224,8 @@ fn doubt(ledger: &mut Ledger, order: &mut Order, bounds_known: bool) {
         let all = [&mut integrity.sent, &mut integrity.bytes, &mut ledger.sender_order.tally];
         for tally in all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix]) {
             tally.doubt(line, || {
-                "a message was delivered again after so many others that the judge had forgotten it".to_owned()
+                "a message was delivered again after so many others that the judge had forgotten it"
+                    .to_owned()
             });
         }
     }

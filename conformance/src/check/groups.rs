@@ -82,12 +82,6 @@ pub(super) struct Group {
 pub(super) struct GroupSet {
     /// The groups.
     pub(super) groups: Vec<GroupId>,
-    /// The members of any of them, each once.
-    pub(super) addressed: Vec<NodeId>,
-    /// The same.
-    pub(super) addressed_set: NodeSet,
-    /// The members of those whose members have one order.
-    pub(super) ordered_set: NodeSet,
     /// In which of the orders its messages are.
     pub(super) lane: Lane,
 }
@@ -122,14 +116,7 @@ impl Groups {
         }
         let (member_list, member_set) = distinct(roster, name, "member", members)?;
         let (_, senders) = distinct(roster, name, "sender", senders)?;
-        let group = Group {
-            name: name.into(),
-            told: true,
-            members: member_list,
-            member_set,
-            order,
-            senders,
-        };
+        let group = Group { name: name.into(), told: true, members: member_list, member_set, order, senders };
         self.add(name, group);
         Ok(())
     }
@@ -187,27 +174,34 @@ impl Groups {
             let name = &self.groups[twice[0].index()].name;
             return Err(contradiction(format!("the message is for {name} twice")));
         }
-        let alone = groups.iter().copied().find(|group| self.groups[group.index()].order == GroupOrder::Group);
+        let alone =
+            groups.iter().copied().find(|group| self.groups[group.index()].order == GroupOrder::Group);
         if let Some(alone) = alone.filter(|_| groups.len() > 1) {
             let name = &self.groups[alone.index()].name;
-            return Err(contradiction(format!("the message is for others beside {name}, which has an order of its own")));
-        }
-        let (mut addressed, mut addressed_set, mut ordered_set) = (Vec::new(), NodeSet::default(), NodeSet::default());
-        for group in groups.iter().map(|group| &self.groups[group.index()]) {
-            addressed.extend(group.members.iter().filter(|member| addressed_set.insert(**member)));
-            for member in group.members.iter().filter(|_| group.order.is_ordered()) {
-                ordered_set.insert(*member);
-            }
+            return Err(contradiction(format!(
+                "the message is for others beside {name}, which has an order of its own"
+            )));
         }
         let new = GroupSetId(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
         self.set_ids.insert(groups.clone(), new);
-        self.sets.push(GroupSet { groups, addressed, addressed_set, ordered_set, lane: alone });
+        self.sets.push(GroupSet { groups, lane: alone });
         Ok(new)
     }
 
     /// The groups of a set.
     pub(super) fn of(&self, set: GroupSetId) -> &GroupSet {
         &self.sets[set.0 as usize]
+    }
+
+    /// Whether a node is a member of any group of a set.
+    pub(super) fn is_addressed(&self, set: GroupSetId, node: NodeId) -> bool {
+        self.of(set).groups.iter().any(|group| self.has_member(*group, node))
+    }
+
+    /// Whether it is one of any whose members have one order.
+    pub(super) fn is_ordered(&self, set: GroupSetId, node: NodeId) -> bool {
+        let mut groups = self.of(set).groups.iter().map(|group| &self.groups[group.index()]);
+        groups.any(|group| group.order.is_ordered() && group.member_set.has(node))
     }
 
     /// A group's name.
@@ -254,11 +248,12 @@ mod tests {
     }
 
     #[test]
-    fn a_set_addresses_the_members_of_all_its_groups_once() {
+    fn a_set_addresses_the_members_of_all_its_groups() {
         let (mut groups, roster) = told();
         let set = groups.set(&roster, NodeId(0), &["g0", "g1"]).expect("n0 may send");
-        assert_eq!(groups.of(set).addressed, [NodeId(0), NodeId(1), NodeId(2)]);
-        assert!(!groups.of(set).ordered_set.has(NodeId(2)), "g1 promises no order to all");
+        assert!((0..3).all(|node| groups.is_addressed(set, NodeId(node))));
+        assert!(groups.is_ordered(set, NodeId(1)));
+        assert!(!groups.is_ordered(set, NodeId(2)), "g1 promises no order to all");
         assert_eq!(groups.set(&roster, NodeId(0), &["g0", "g1"]), Ok(set));
     }
 

@@ -5,7 +5,7 @@
 //! refused.
 
 use super::groups::{GroupId, GroupSetId, Groups};
-use super::message::{Delivery, Marks, Message, NO_VIEW, Sent};
+use super::message::{Delivery, Marks, Message, Sent};
 use super::mixing::Table;
 use super::name::Names;
 use super::roster::{Roster, StartId};
@@ -117,13 +117,16 @@ impl Integrity {
         if marks.any(Marks::BYTES_KNOWN) {
             self.bytes.cases(1);
         }
-        if !marks.any(Marks::NO_GROUP | Marks::EARLY | Marks::SENDER_WRONG | Marks::BYTES_WRONG | Marks::AFTER_END) {
+        if !marks
+            .any(Marks::NO_GROUP | Marks::EARLY | Marks::SENDER_WRONG | Marks::BYTES_WRONG | Marks::AFTER_END)
+        {
             return;
         }
         let said = |what: &str, role| naming.said(message, sent, delivery, what, role);
         let line = delivery.line;
         if marks.any(Marks::NO_GROUP) {
-            self.addressee.breach(1, line, || said("by a group that is not its or the node's", "by a wrong group"));
+            self.addressee
+                .breach(1, line, || said("by a group that is not its or the node's", "by a wrong group"));
         }
         if marks.any(Marks::EARLY) {
             self.sent.breach(1, line, || said("before it was sent", "delivered before"));
@@ -149,6 +152,9 @@ impl Integrity {
 
     fn judge_views(&mut self, naming: Naming<'_>, view_ids: &[u64], message: &Message) {
         let new = |delivery: &&Delivery| delivery.is_in_view() && !delivery.marks.any(Marks::PAST);
+        // The first view of the message in each of its groups, and its line.
+        let past = message.past_views.iter().filter(|(_, past)| past.is_direct);
+        let mut firsts: Vec<(GroupId, u64, u64)> = past.map(|(group, past)| (*group, past.view, 0)).collect();
         for delivery in message.deliveries.iter().filter(new) {
             let tally = self.in_view.entry(delivery.group).or_default();
             tally.cases(1);
@@ -156,7 +162,8 @@ impl Integrity {
             let name = || naming.names.text(message.name);
             if delivery.marks.any(Marks::VIEWLESS) {
                 tally.breach(1, delivery.line, || {
-                    let what = format!("{} delivered {} before it had installed a view of {group}", node(), name());
+                    let what =
+                        format!("{} delivered {} before it had installed a view of {group}", node(), name());
                     finding(what, [blames(delivery.line, "delivered before any view")])
                 });
             } else if delivery.marks.any(Marks::VIEW_WRONG) {
@@ -170,13 +177,21 @@ impl Integrity {
                     finding(what, [blames(delivery.line, "delivered in another view")])
                 });
             }
-            let Some((view, other)) = other_view(view_ids, message, delivery) else { continue };
+            let Some(own) = view_ids.get(delivery.view as usize).copied() else { continue };
+            let Some((_, view, other)) = firsts.iter().find(|(group, ..)| *group == delivery.group).copied()
+            else {
+                firsts.push((delivery.group, own, delivery.line));
+                continue;
+            };
+            if own == view {
+                continue;
+            }
             tally.breach(1, delivery.line, || {
                 let what = format!(
                     "{} delivered {} in view {} of {group}, and it was delivered in view {view} there before",
                     node(),
                     name(),
-                    view_ids[delivery.view as usize]
+                    own
                 );
                 finding(what, [shows(other, "delivered"), blames(delivery.line, "delivered in another view")])
             });
@@ -184,20 +199,11 @@ impl Integrity {
     }
 }
 
-/// The first view of the message in the delivery's group, and its line, if it is another than the delivery's.
-fn other_view(view_ids: &[u64], message: &Message, delivery: &Delivery) -> Option<(u64, u64)> {
-    let own = *view_ids.get(delivery.view as usize)?;
-    let past = message.past_views.iter().find(|(group, past)| *group == delivery.group && past.is_direct);
-    let past = past.map(|(_, past)| (past.view, 0));
-    let here = |other: &&Delivery| other.is_in_view() && other.group == delivery.group && other.view != NO_VIEW;
-    let first = || message.deliveries.iter().find(here).map(|first| (view_ids[first.view as usize], first.line));
-    past.or_else(first).filter(|(view, _)| *view != own)
-}
-
 impl Naming<'_> {
     /// The names of a set's groups.
     pub(super) fn set(&self, set: GroupSetId) -> String {
-        let names: Vec<&str> = self.groups.of(set).groups.iter().map(|group| self.groups.name(*group)).collect();
+        let names: Vec<&str> =
+            self.groups.of(set).groups.iter().map(|group| self.groups.name(*group)).collect();
         names.join(" and ")
     }
 
@@ -206,8 +212,16 @@ impl Naming<'_> {
         self.roster.called(start)
     }
 
-    fn said(&self, message: &Message, sent: &Sent, delivery: &Delivery, what: &str, role: &'static str) -> Finding {
-        let what = format!("{} delivered {} {what}", self.start(delivery.start), self.names.text(message.name));
+    fn said(
+        &self,
+        message: &Message,
+        sent: &Sent,
+        delivery: &Delivery,
+        what: &str,
+        role: &'static str,
+    ) -> Finding {
+        let what =
+            format!("{} delivered {} {what}", self.start(delivery.start), self.names.text(message.name));
         let witness: [Witness; 2] = [shows(sent.line, "sent"), blames(delivery.line, role)];
         finding(what, witness)
     }
@@ -277,7 +291,8 @@ mod tests {
         assert_eq!(broken(&play.verdict()), []);
         let mut play = Play::new(&["a", "b"]);
         assert_eq!(play.deliver("b", &["a/1/0"]), early);
-        let sent = play.line(r#"{"ev":"multicast","t_ns":2,"node":"a","inc":1,"msg":"a/1/0","groups":["g"]}"#);
+        let sent =
+            play.line(r#"{"ev":"multicast","t_ns":2,"node":"a","inc":1,"msg":"a/1/0","groups":["g"]}"#);
         assert_eq!(only(&play), (CheckId::IntegritySent, vec![sent, early[0]]));
     }
 

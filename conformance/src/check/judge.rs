@@ -147,8 +147,8 @@ impl Judge {
                 let refusal = if *definite { Refusal::Definite } else { Refusal::Unsure };
                 self.ledger.refused((&self.roster, &self.groups), (msg, start, line), refusal)
             }
-            Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } => {
-                self.deliver(&Call {
+            Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } => self
+                .deliver(&Call {
                     line,
                     t_ns: *t_ns,
                     node,
@@ -160,8 +160,7 @@ impl Judge {
                     bytes: *bytes,
                     digest: digest.as_deref(),
                     replayed: *replayed,
-                })
-            }
+                }),
             Event::Durable { t_ns, node, inc, group, upto } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 let group = self.groups.told(group)?;
@@ -198,7 +197,9 @@ impl Judge {
             return Err(contradiction("a run record is not the first record".to_owned()));
         }
         if version != 1 {
-            return Err(contradiction(format!("the history has version {version}, and this reads version 1")));
+            return Err(contradiction(format!(
+                "the history has version {version}, and this reads version 1"
+            )));
         }
         Ok(())
     }
@@ -314,7 +315,10 @@ mod tests {
     fn an_empty_history_gives_nothing_to_judge() {
         for text in ["", "\n\n", r#"{"ev":"run","version":1}"#] {
             let verdict = judged_by(text);
-            assert!(verdict.judgements.iter().all(|of| matches!(of.outcome, Outcome::NotJudged(_))), "{text:?}");
+            assert!(
+                verdict.judgements.iter().all(|of| matches!(of.outcome, Outcome::NotJudged(_))),
+                "{text:?}"
+            );
             assert_eq!(verdict.judgements.len(), CheckId::ALL.len());
         }
     }

@@ -33,6 +33,13 @@ pub(super) struct Doubts {
     pub(super) order: Option<u64>,
 }
 
+impl Doubts {
+    /// Whether nothing was missed.
+    pub(super) fn are_none(&self) -> bool {
+        self.forgotten.is_none() && self.order.is_none()
+    }
+}
+
 /// The messages.
 #[derive(Debug)]
 pub(super) struct Ledger {
@@ -99,7 +106,12 @@ impl Ledger {
     }
 
     /// Takes a `multicast`.
-    pub(super) fn multicast(&mut self, who: (&Roster, &Groups), text: &str, sent: Sent) -> Result<(), Trouble> {
+    pub(super) fn multicast(
+        &mut self,
+        who: (&Roster, &Groups),
+        text: &str,
+        sent: Sent,
+    ) -> Result<(), Trouble> {
         let name = self.names.name(text);
         let known = self.live.get(&name).copied();
         let twice = match known {
@@ -116,8 +128,10 @@ impl Ledger {
         for (place, claim) in claims.iter().enumerate() {
             message.deliveries[place].marks = compared(who, &sent, (&message.deliveries[place], claim));
         }
-        let (roster, set) = (who.0, who.1.of(sent.groups));
-        let counted = message.delivered().filter(|delivery| set.ordered_set.has(roster.node_of(delivery.start)));
+        let (roster, groups) = who;
+        let counted = message
+            .delivered()
+            .filter(|delivery| groups.is_ordered(sent.groups, roster.node_of(delivery.start)));
         message.counted = u32::try_from(counted.count()).unwrap_or(u32::MAX);
         Ok(())
     }
@@ -164,20 +178,25 @@ impl Ledger {
         self.add_delivery(who, slot, delivered);
     }
 
-    fn add_delivery(&mut self, who: (&Roster, &Groups), slot: u32, Delivered { mut delivery, claim }: Delivered) {
+    fn add_delivery(
+        &mut self,
+        who: (&Roster, &Groups),
+        slot: u32,
+        Delivered { mut delivery, claim }: Delivered,
+    ) {
         let message = &mut self.slots[slot as usize];
         let repeated = message.first_by(delivery.start).is_some();
         delivery.marks.set_if(repeated, Marks::REPEAT);
         let mut is_queued = !repeated;
         if let Some(sent) = &message.sent {
             delivery.marks = compared(who, sent, (&delivery, &claim));
-            let set = who.1.of(sent.groups);
             is_queued &= !delivery.is_passed_over() && !sent.is_void();
-            message.counted += u32::from(is_queued && set.ordered_set.has(who.0.node_of(delivery.start)));
+            let is_ordered = who.1.is_ordered(sent.groups, who.0.node_of(delivery.start));
+            message.counted += u32::from(is_queued && is_ordered);
         } else {
             message.claims.push(claim);
         }
-        message.deliveries.push(delivery);
+        message.add(delivery);
         if is_queued {
             message.entries += 1;
             let entry = Entry { slot, generation: message.generation };
@@ -241,7 +260,7 @@ impl Ledger {
         if key.delivered.iter().any(|(start, _)| *start == delivery.start) {
             return None;
         }
-        let addressed = groups.of(key.groups).addressed_set.has(roster.node_of(delivery.start));
+        let addressed = groups.is_addressed(key.groups, roster.node_of(delivery.start));
         key.delivered.push((delivery.start, addressed));
         key.delivered.sort_unstable();
         self.archive.take(name);
@@ -262,27 +281,35 @@ impl Ledger {
         let key = self.classes.get(class).key.clone();
         let slot = self.hold(name);
         let message = &mut self.slots[slot as usize];
-        fill(message, &key, &remains, groups);
-        let set = groups.of(key.groups);
-        let ordered = key.deliverers().filter(|start| set.ordered_set.has(roster.node_of(*start)));
-        let ordered: Vec<StartId> = ordered.collect();
-        let place = remains.place().unwrap_or(0);
-        message.counted = u32::try_from(ordered.len()).unwrap_or(u32::MAX);
-        message.entries = message.counted;
-        let entry = Entry { slot, generation: message.generation };
+        // Once places contradict what a start did, they tell nothing of what others did.
+        let is_placed = self.doubts.order.is_none();
+        fill(message, &key, &remains, groups, is_placed);
+        if is_placed {
+            self.place_again((roster, groups), slot, &key, remains.place().unwrap_or(0));
+        }
+        Some(slot)
+    }
+
+    /// Puts a message back to the beginning of the queues from which it had popped.
+    fn place_again(&mut self, (roster, groups): (&Roster, &Groups), slot: u32, key: &ClassKey, place: u64) {
+        let lane = groups.of(key.groups).lane;
+        let entry = Entry { slot, generation: self.slots[slot as usize].generation };
+        let ordered = key.deliverers().filter(|start| groups.is_ordered(key.groups, roster.node_of(*start)));
         for start in ordered {
-            let queue = self.queues.id(start, set.lane);
+            let message = &mut self.slots[slot as usize];
+            message.counted += 1;
+            message.entries += 1;
+            let queue = self.queues.id(start, lane);
             if let Some(head) = self.queues.queues[queue.index()].revive(place, entry) {
                 let head = &mut self.slots[head.slot as usize];
                 head.heading = head.heading.saturating_sub(1);
             }
         }
-        Some(slot)
     }
 }
 
 /// Fills a slot with what is known of a forgotten message.
-fn fill(message: &mut Message, key: &ClassKey, remains: &Remains, groups: &Groups) {
+fn fill(message: &mut Message, key: &ClassKey, remains: &Remains, groups: &Groups, is_placed: bool) {
     message.sent = Some(Sent {
         line: remains.line,
         t_ns: remains.t_ns,
@@ -294,18 +321,21 @@ fn fill(message: &mut Message, key: &ClassKey, remains: &Remains, groups: &Group
         refusal_line: 0,
     });
     message.place = remains.place();
-    message.deliveries.extend(key.delivered.iter().map(|(start, addressed)| {
+    for (start, addressed) in &key.delivered {
         let mut marks = Marks::PAST | Marks::NO_GROUP;
         marks.set_if(!addressed, Marks::UNADDRESSED);
-        Delivery { line: 0, start: *start, group: GroupId(0), view: NO_VIEW, marks }
-    }));
+        marks.set_if(!is_placed, Marks::UNPLACED);
+        message.add(Delivery { line: 0, start: *start, group: GroupId(0), view: NO_VIEW, marks });
+    }
     let views = groups.of(key.groups).groups.iter().zip(&key.views);
     message.past_views.extend(views.filter_map(|(group, view)| Some((*group, (*view)?))));
 }
 
 fn check_refusal((sender, refusal): (StartId, Refusal), start: StartId, text: &str) -> Result<(), Trouble> {
     if sender != start {
-        return Err(contradiction(format!("{text} is refused by another start than the one that multicast it")));
+        return Err(contradiction(format!(
+            "{text} is refused by another start than the one that multicast it"
+        )));
     }
     if refusal != Refusal::None {
         return Err(contradiction(format!("{text} is refused a second time")));
@@ -320,8 +350,9 @@ fn compared(
     (delivery, claim): (&Delivery, &Claim),
 ) -> Marks {
     let node = roster.node_of(delivery.start);
-    let sender = roster.node_of(sent.start);
-    let is_member = groups.has_member(delivery.group, node);
-    Message::compared(sent, groups.of(sent.groups), node, sender, is_member, (delivery, claim))
+    let mut marks = Message::compared(sent, roster.node_of(sent.start), (delivery, claim));
+    marks.set_if(!groups.is_addressed(sent.groups, node), Marks::UNADDRESSED);
+    let is_its = groups.of(sent.groups).groups.contains(&delivery.group);
+    marks.set_if(!is_its || !groups.has_member(delivery.group, node), Marks::NO_GROUP);
+    marks
 }
-

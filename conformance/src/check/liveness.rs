@@ -21,7 +21,10 @@ pub(super) fn judge(roster: &Roster, groups: &Groups) -> Tally {
             });
         } else if halted && roster.last_fault_ns.is_none() {
             tally.breach(1, end.line, || {
-                let what = format!("{} gave up by itself, though nothing was done to any node", roster.called(start));
+                let what = format!(
+                    "{} gave up by itself, though nothing was done to any node",
+                    roster.called(start)
+                );
                 finding(what, [blames(end.line, "it gave up")])
             });
         }
@@ -58,8 +61,8 @@ fn judge_group(tally: &mut Tally, roster: &Roster, group: &Group) {
 #[cfg(test)]
 mod tests {
     use crate::check::CheckId;
-    use crate::check::testing::{Play, broken, held, outcome};
     use crate::check::Outcome;
+    use crate::check::testing::{Play, broken, held, outcome};
 
     #[test]
     fn nobody_gives_up_without_cause() {

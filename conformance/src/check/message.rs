@@ -3,7 +3,8 @@
 //! Invariants: a start's first delivery comes before its repeats; `counted` is the number of deliveries that take
 //! part in the order between messages; `entries` is the number of places that the message has in queues.
 
-use super::groups::{GroupId, GroupSet, GroupSetId};
+use super::groups::{GroupId, GroupSetId};
+use super::mixing::Table;
 use super::name::Name;
 use super::roster::{NodeId, StartId};
 
@@ -93,6 +94,8 @@ impl Marks {
     pub(super) const AFTER_END: Self = Self(1 << 10);
     /// It was judged before the message was forgotten; its line is not known any more.
     pub(super) const PAST: Self = Self(1 << 11);
+    /// It is past, and where it was among its start's deliveries is not known any more.
+    pub(super) const UNPLACED: Self = Self(1 << 12);
 
     /// Whether any of these is set.
     pub(super) fn any(self, of: Self) -> bool {
@@ -163,6 +166,9 @@ pub(super) struct Claim {
     pub(super) sender: Option<NodeId>,
 }
 
+/// From so many deliveries on, a table finds a start's.
+const CROWD: usize = 96;
+
 /// A message that is held.
 #[derive(Debug)]
 pub(super) struct Message {
@@ -176,6 +182,8 @@ pub(super) struct Message {
     pub(super) sent: Option<Sent>,
     /// Its deliveries.
     pub(super) deliveries: Vec<Delivery>,
+    /// Where each start's first delivery is, once they are many.
+    firsts: Option<Box<Table<StartId, usize>>>,
     /// One for each delivery, until the multicast is known.
     pub(super) claims: Vec<Claim>,
     /// In how many queues it is.
@@ -199,6 +207,7 @@ impl Message {
             generation,
             sent: None,
             deliveries: Vec::new(),
+            firsts: None,
             claims: Vec::new(),
             entries: 0,
             counted: 0,
@@ -210,16 +219,35 @@ impl Message {
 
     /// Makes room for another; the lists keep their memory.
     pub(super) fn reset(&mut self) {
-        let (mut deliveries, mut past_views) = (std::mem::take(&mut self.deliveries), std::mem::take(&mut self.past_views));
+        let (mut deliveries, mut past_views) =
+            (std::mem::take(&mut self.deliveries), std::mem::take(&mut self.past_views));
         deliveries.clear();
         past_views.clear();
         let next = Self::new(self.name, self.generation.wrapping_add(1));
         *self = Self { is_held: false, deliveries, past_views, ..next };
     }
 
+    /// It was delivered.
+    pub(super) fn add(&mut self, delivery: Delivery) {
+        if let Some(firsts) = &mut self.firsts {
+            firsts.entry(delivery.start).or_insert(self.deliveries.len());
+        }
+        self.deliveries.push(delivery);
+        if self.deliveries.len() == CROWD && self.firsts.is_none() {
+            let mut firsts: Table<StartId, usize> = Table::default();
+            for (place, delivery) in self.deliveries.iter().enumerate() {
+                firsts.entry(delivery.start).or_insert(place);
+            }
+            self.firsts = Some(Box::new(firsts));
+        }
+    }
+
     /// A start's first delivery of it.
     pub(super) fn first_by(&self, start: StartId) -> Option<&Delivery> {
-        self.deliveries.iter().find(|delivery| delivery.start == start)
+        match &self.firsts {
+            Some(firsts) => firsts.get(&start).and_then(|place| self.deliveries.get(*place)),
+            None => self.deliveries.iter().find(|delivery| delivery.start == start),
+        }
     }
 
     /// Whether the start's delivery counts for any check but those of integrity.
@@ -234,18 +262,9 @@ impl Message {
         self.deliveries.iter().filter(move |delivery| !void && !delivery.is_passed_over())
     }
 
-    /// Marks what the multicast and the groups tell of a delivery.
-    pub(super) fn compared(
-        sent: &Sent,
-        set: &GroupSet,
-        node: NodeId,
-        sender: NodeId,
-        is_member: bool,
-        (delivery, claim): (&Delivery, &Claim),
-    ) -> Marks {
+    /// Marks what the multicast tells of a delivery.
+    pub(super) fn compared(sent: &Sent, sender: NodeId, (delivery, claim): (&Delivery, &Claim)) -> Marks {
         let mut marks = delivery.marks;
-        marks.set_if(!set.addressed_set.has(node), Marks::UNADDRESSED);
-        marks.set_if(!is_member || !set.groups.contains(&delivery.group), Marks::NO_GROUP);
         let early = claim.t_ns < sent.t_ns || (delivery.start == sent.start && delivery.line < sent.line);
         marks.set_if(early, Marks::EARLY);
         marks.set_if(claim.sender.is_some_and(|claimed| claimed != sender), Marks::SENDER_WRONG);
@@ -256,5 +275,25 @@ impl Message {
             }
         }
         marks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_starts_first_delivery_is_found_among_few_and_many() {
+        let mut message = Message::new(Name { prefix: 1, number: 0 }, 0);
+        for line in 1..=3 * CROWD as u64 {
+            // Each start delivers twice in a row.
+            let start = StartId((line / 2) as u32);
+            message.add(Delivery { line, start, group: GroupId(0), view: NO_VIEW, marks: Marks::default() });
+            let first = message.first_by(start).map(|first| first.line);
+            assert_eq!(first, Some((line / 2 * 2).max(1)));
+            assert!(message.first_by(StartId(start.0 + 1)).is_none());
+        }
+        message.reset();
+        assert!(message.first_by(StartId(1)).is_none());
     }
 }

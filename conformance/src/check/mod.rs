@@ -25,6 +25,9 @@
 //! | `quiescence` | rest |
 //! | `tally`, `mixing`, `memory` | counts, tables, the memory that was used |
 //!
+//! A message that is surely refused only after it was delivered and forgotten is `integrity-sent`'s, as ever; but what
+//! other checks had counted of it stays counted.
+//!
 //! Memory is bounded by what is in flight, apart from what a history makes unbounded by itself: messages that nobody
 //! delivers or nobody sent; a member that never starts in a group without views, or whose records come after all
 //! others'; names that are not `prefix/NUMBER`, of which 64 bits each are held.

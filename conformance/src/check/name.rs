@@ -88,7 +88,10 @@ impl Names {
     /// The text of a name.
     pub(super) fn text(&self, name: Name) -> String {
         if name.prefix == OTHER {
-            return self.other_texts.get(&name.number).map_or_else(|| "a message".to_owned(), ToString::to_string);
+            return self
+                .other_texts
+                .get(&name.number)
+                .map_or_else(|| "a message".to_owned(), ToString::to_string);
         }
         let prefix = self.prefix_texts.get(name.prefix as usize - 1).map_or("", |text| text);
         format!("{prefix}/{}", name.number)
@@ -113,8 +116,20 @@ mod tests {
     fn a_name_is_told_from_all_others_and_had_back() {
         let mut names = Names::default();
         let texts = [
-            "n0/1/0", "n0/1/1", "n1/1/0", "n0/1/00", "n0/1/", "n0/1", "/1", "1", "", "x", "n0/1/-1",
-            "n0/1/99999999999999999999", "n0/1/9999999999999999999", "n0/1/٣",
+            "n0/1/0",
+            "n0/1/1",
+            "n1/1/0",
+            "n0/1/00",
+            "n0/1/",
+            "n0/1",
+            "/1",
+            "1",
+            "",
+            "x",
+            "n0/1/-1",
+            "n0/1/99999999999999999999",
+            "n0/1/9999999999999999999",
+            "n0/1/٣",
         ];
         let seen: Vec<Name> = texts.iter().map(|text| names.name(text)).collect();
         for (place, text) in texts.iter().enumerate() {

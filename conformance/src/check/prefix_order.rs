@@ -66,13 +66,21 @@ impl PrefixOrder<'_> {
 
     /// The scopes in which a class is judged.
     fn rows<'a>(&self, class: &'a Class) -> Vec<(Scope, Row<'a>)> {
-        let Some(places) = class.places.filter(|_| class.key.refusal != Refusal::Definite) else { return Vec::new() };
+        let Some(places) = class.places.filter(|_| class.key.refusal != Refusal::Definite) else {
+            return Vec::new();
+        };
         let set = self.groups.of(class.key.groups);
-        let ordered = set.groups.iter().zip(&class.key.views).filter(|(group, _)| self.groups.groups[group.index()].order.is_ordered());
+        let ordered = set
+            .groups
+            .iter()
+            .zip(&class.key.views)
+            .filter(|(group, _)| self.groups.groups[group.index()].order.is_ordered());
         let (mut rows, mut without) = (Vec::new(), Vec::new());
         for (group, view) in ordered {
             match view {
-                _ if !self.due.has_views(*group) => without.extend(&self.groups.groups[group.index()].members),
+                _ if !self.due.has_views(*group) => {
+                    without.extend(&self.groups.groups[group.index()].members)
+                }
                 Some(MessageView { view, .. }) => {
                     let addressed = self.due.installers(*group, *view).collect();
                     rows.push((Scope::View(*group, *view), self.row(class, places, addressed)));
@@ -127,7 +135,10 @@ impl PrefixOrder<'_> {
     }
 
     /// Of each node that lacks something, and each start of others that has it: the first such place and its class.
-    fn gaps<'a>(&self, rows: &[Row<'a>]) -> Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> {
+    fn gaps<'a>(
+        &self,
+        rows: &[Row<'a>],
+    ) -> Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> {
         let mut gaps: Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> = Table::default();
         for row in rows {
             for node in row.addressed.iter().filter(|node| !row.nodes.has(**node)) {
@@ -151,7 +162,9 @@ impl PrefixOrder<'_> {
         let Breach { node, start, gap, beyond } = breach;
         let is_node = |start| self.roster.node_of(start) == *node;
         let (missed, later) = (gap.first.as_ref(), beyond.last.as_ref());
-        let name = |example: Option<&Example>| example.map_or_else(|| "a message".to_owned(), |example| self.names.shown(example));
+        let name = |example: Option<&Example>| {
+            example.map_or_else(|| "a message".to_owned(), |example| self.names.shown(example))
+        };
         let what = format!(
             "{} delivered {} and not {}, which {} delivered before or without it",
             self.roster.nodes[node.index()].name,
@@ -180,8 +193,8 @@ fn line_of(class: &Class, example: Option<&Example>, by: impl Fn(StartId) -> boo
 
 #[cfg(test)]
 mod tests {
-    use crate::check::testing::{Play, broken, held};
     use crate::check::CheckId;
+    use crate::check::testing::{Play, broken, held};
 
     fn crash(first: &[&str], second: &[&str]) -> Vec<(CheckId, Vec<u64>)> {
         let mut play = Play::new(&["a", "b"]);

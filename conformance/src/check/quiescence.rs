@@ -46,7 +46,9 @@ impl Quiescence {
             (from, to) = (first, last.max(t_ns));
         }
         let after = self.busy.range((std::ops::Bound::Excluded(t_ns), std::ops::Bound::Unbounded)).next();
-        if let Some((first, last)) = after.map(|(first, last)| (*first, *last)).filter(|(first, _)| first - to <= SILENCE_NS) {
+        if let Some((first, last)) =
+            after.map(|(first, last)| (*first, *last)).filter(|(first, _)| first - to <= SILENCE_NS)
+        {
             self.busy.remove(&first);
             to = last;
         }
@@ -65,7 +67,9 @@ impl Quiescence {
     /// Judges all counts.
     pub(super) fn judge(&self, roster: &Roster) -> Tally {
         let mut tally = Tally::default();
-        for (start, first, second) in self.pairs.iter().filter(|(_, first, second)| self.is_silent(first.t_ns, second.t_ns)) {
+        for (start, first, second) in
+            self.pairs.iter().filter(|(_, first, second)| self.is_silent(first.t_ns, second.t_ns))
+        {
             tally.cases(1);
             if first.posts != second.posts {
                 tally.breach(1, second.line, || {

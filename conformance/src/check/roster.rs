@@ -179,7 +179,9 @@ impl Roster {
         };
         let last = self.starts[start.index()].inc;
         if last != inc {
-            return Err(contradiction(format!("the record has inc {inc}, and {name}'s last start has {last}")));
+            return Err(contradiction(format!(
+                "the record has inc {inc}, and {name}'s last start has {last}"
+            )));
         }
         self.pass_time(node, t_ns)?;
         Ok(start)
@@ -263,10 +265,7 @@ impl Roster {
     fn pass_time(&mut self, node: NodeId, t_ns: u64) -> Result<(), Trouble> {
         let node = &mut self.nodes[node.index()];
         if t_ns < node.t_ns {
-            return Err(contradiction(format!(
-                "{}'s time falls from {} to {t_ns} ns",
-                node.name, node.t_ns
-            )));
+            return Err(contradiction(format!("{}'s time falls from {} to {t_ns} ns", node.name, node.t_ns)));
         }
         node.t_ns = t_ns;
         Ok(())

@@ -84,7 +84,12 @@ impl SenderOrder {
     }
 
     /// A message that nobody delivered, and that was not refused, breaks no other promise by that.
-    pub(super) fn left_out(&mut self, (roster, groups, names): (&Roster, &Groups, &Names), name: Name, sent: &Sent) {
+    pub(super) fn left_out(
+        &mut self,
+        (roster, groups, names): (&Roster, &Groups, &Names),
+        name: Name,
+        sent: &Sent,
+    ) {
         let mut later = groups.of(sent.groups).groups.iter().filter_map(|group| {
             let (by, latest) = self.later.get(&(sent.start, *group))?;
             (latest.sent_line > sent.line).then_some((*group, *by, *latest))

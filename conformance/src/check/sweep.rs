@@ -10,6 +10,8 @@
 //!
 //! Messages that promise no order between senders are in no queue, and wait for nobody.
 
+use std::collections::VecDeque;
+
 use super::archive::{BYTES_MAX, PLACE_MAX, Remains};
 use super::class::{ClassKey, Example};
 use super::groups::{GroupId, Groups, NodeSet};
@@ -19,6 +21,9 @@ use super::message::{Delivery, Marks, Message, MessageView, NO_VIEW, Sent};
 use super::queue::QueueId;
 use super::roster::{NodeId, Roster, StartId};
 use super::views::Views;
+
+/// Messages with more deliveries are held: a class for each set of so many starts could take more memory.
+const DELIVERIES_MAX: usize = 4096;
 
 /// What a sweep needs to know beside the messages.
 #[derive(Clone, Copy)]
@@ -50,13 +55,15 @@ impl Ledger {
         for start in (0..self.queues.logs.len()).map(|place| StartId(place as u32)) {
             self.file(scene, start);
         }
-        let mut waiting: Vec<QueueId> = (0..self.queues.queues.len()).map(|place| QueueId(place as u32)).collect();
+        // From the first start on, so that what is in no order yet gets the places in which it came.
+        let mut waiting: VecDeque<QueueId> =
+            (0..self.queues.queues.len()).map(|place| QueueId(place as u32)).collect();
         let mut is_waiting = vec![true; waiting.len()];
-        while let Some(queue) = waiting.pop() {
+        while let Some(queue) = waiting.pop_front() {
             is_waiting[queue.index()] = false;
             self.advance(scene, queue, |other| {
                 if !std::mem::replace(&mut is_waiting[other.index()], true) {
-                    waiting.push(other);
+                    waiting.push_back(other);
                 }
             });
         }
@@ -75,14 +82,14 @@ impl Ledger {
             }
             self.queues.logs[start.index()].pop_front();
             let Some(sent) = message.sent.filter(|_| is_held) else { continue };
-            let Some(line) = message.first_by(start).map(|first| first.line).filter(|_| message.is_delivered_by(start))
+            let Some(line) =
+                message.first_by(start).map(|first| first.line).filter(|_| message.is_delivered_by(start))
             else {
                 message.entries -= 1;
                 continue;
             };
-            let set = scene.groups.of(sent.groups);
-            if set.ordered_set.has(node) {
-                let queue = self.queues.id(start, set.lane);
+            if scene.groups.is_ordered(sent.groups, node) {
+                let queue = self.queues.id(start, scene.groups.of(sent.groups).lane);
                 self.queues.queues[queue.index()].push(entry);
             } else {
                 message.entries -= 1;
@@ -131,7 +138,7 @@ impl Ledger {
     }
 
     fn pop_everywhere(&mut self, scene: Scene<'_>, slot: u32, sent: &Sent, mut moved: impl FnMut(QueueId)) {
-        let set = scene.groups.of(sent.groups);
+        let lane = scene.groups.of(sent.groups).lane;
         let message = &mut self.slots[slot as usize];
         let place = *message.place.get_or_insert_with(|| {
             self.next_place += 1;
@@ -141,8 +148,9 @@ impl Ledger {
         message.entries -= message.counted;
         let message = &self.slots[slot as usize];
         for delivery in message.delivered() {
-            let in_order = set.ordered_set.has(scene.roster.node_of(delivery.start));
-            let Some(id) = self.queues.known(delivery.start, set.lane).filter(|_| in_order) else { continue };
+            let in_order = scene.groups.is_ordered(sent.groups, scene.roster.node_of(delivery.start))
+                && !delivery.marks.any(Marks::UNPLACED);
+            let Some(id) = self.queues.known(delivery.start, lane).filter(|_| in_order) else { continue };
             let queue = &mut self.queues.queues[id.index()];
             queue.pop();
             // It came before what had popped before: what is forgotten in between might close a cycle.
@@ -169,7 +177,8 @@ impl Ledger {
         if scene.closing {
             return true;
         }
-        if sent.bytes.is_some_and(|bytes| bytes >= BYTES_MAX) || self.next_place >= PLACE_MAX {
+        let is_too_large = sent.bytes.is_some_and(|bytes| bytes >= BYTES_MAX);
+        if is_too_large || self.next_place >= PLACE_MAX || message.deliveries.len() > DELIVERIES_MAX {
             return false;
         }
         let mut delivered = NodeSet::default();
@@ -186,7 +195,7 @@ impl Ledger {
                         || self.has_passed(scene, *node, sent, *group)
                 })
         };
-        set.addressed.iter().all(settled)
+        set.groups.iter().all(|group| scene.groups.groups[group.index()].members.iter().all(settled))
     }
 
     fn has_passed(&self, scene: Scene<'_>, node: NodeId, sent: &Sent, group: GroupId) -> bool {
@@ -198,7 +207,9 @@ impl Ledger {
     pub(super) fn forget_settled(&mut self, scene: Scene<'_>) {
         for slot in 0..self.slots.len() as u32 {
             let message = &self.slots[slot as usize];
-            let Some(sent) = message.sent.filter(|_| message.entries == 0 && message.is_held) else { continue };
+            let Some(sent) = message.sent.filter(|_| message.entries == 0 && message.is_held) else {
+                continue;
+            };
             let is_known = sent.is_void() || message.delivered().next().is_some();
             if is_known && (sent.is_void() || self.is_settled(scene, message, &sent)) {
                 self.forget(scene, slot, &sent);
@@ -221,7 +232,8 @@ impl Ledger {
         let message = &self.slots[slot as usize];
         self.integrity.judge(Naming { roster, groups, names: &self.names }, scene.view_ids, message);
         let key = class_key(scene, message, sent);
-        let lines = |(start, _): &(StartId, bool)| message.first_by(*start).map_or(0, |delivery| delivery.line);
+        let lines =
+            |(start, _): &(StartId, bool)| message.first_by(*start).map_or(0, |delivery| delivery.line);
         let example = Example {
             name: message.name,
             text: self.names.fleeting(message.name),
@@ -259,7 +271,8 @@ fn view_of(scene: Scene<'_>, message: &Message, group: GroupId) -> Option<Messag
         return lowest;
     }
     let others = in_view().filter(|delivery| delivery.group != group);
-    let members = others.filter(|delivery| scene.groups.has_member(group, scene.roster.node_of(delivery.start)));
+    let members =
+        others.filter(|delivery| scene.groups.has_member(group, scene.roster.node_of(delivery.start)));
     let elsewhere = members.filter_map(|delivery| scene.views.before(delivery.start, group, delivery.line));
     let elsewhere = elsewhere.map(|view| MessageView { view, is_direct: false });
     lowest.into_iter().chain(elsewhere).min_by_key(MessageView::rank)
@@ -273,4 +286,74 @@ fn class_key(scene: Scene<'_>, message: &Message, sent: &Sent) -> ClassKey {
     let groups = &scene.groups.of(sent.groups).groups;
     let views = groups.iter().map(|group| view_of(scene, message, *group)).collect();
     ClassKey { sender: sent.start, groups: sent.groups, refusal: sent.refusal, delivered, views }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::Judge;
+    use crate::check::testing::Play;
+    use crate::history::Reader;
+
+    /// How many messages are held in the end by a judge that forgets as soon as it can.
+    fn held(play: &Play) -> usize {
+        let mut judge = Judge::holding(8);
+        let mut reader = Reader::new(play.text().as_bytes());
+        while let Some((line, event)) = reader.next_event().expect("it is readable") {
+            judge.take(line, &event).expect("it keeps its rules");
+        }
+        judge.ledger.live.len()
+    }
+
+    const ROUNDS: u64 = 500;
+
+    /// Each round a message of "a", which these nodes deliver, except every hundredth one.
+    fn rounds(play: &mut Play, nodes: &[&str], but_hundredth: &str) {
+        for round in 0..ROUNDS {
+            play.sends("a", 1);
+            let number = play.sent("a") - 1;
+            for node in nodes {
+                if *node != but_hundredth || round % 100 != 50 {
+                    play.deliver(node, &[&format!("a/1/{number}")]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_all_delivered_is_not_held() {
+        let mut play = Play::new(&["a", "b", "c"]);
+        rounds(&mut play, &["a", "b", "c"], "");
+        assert!(held(&play) < 30, "{}", held(&play));
+    }
+
+    #[test]
+    fn what_a_running_node_may_yet_deliver_is_held() {
+        let mut play = Play::new(&["a", "b", "c"]);
+        rounds(&mut play, &["a", "b"], "");
+        assert_eq!(held(&play), ROUNDS as usize);
+    }
+
+    #[test]
+    fn nothing_is_held_for_a_node_that_was_killed_or_that_skipped_it() {
+        let mut play = Play::new(&["a", "b", "c"]);
+        rounds(&mut play, &["a", "b", "c"], "");
+        play.fault("kill", "c");
+        rounds(&mut play, &["a", "b"], "b");
+        assert!(held(&play) < 30, "{}", held(&play));
+    }
+
+    #[test]
+    fn nothing_is_held_for_a_member_that_is_not_in_the_view() {
+        let mut play = Play::of(
+            r#"{"ev":"group","group":"g","members":["a","b","never"],"senders":["a"]}"#,
+            &["a", "b"],
+        );
+        for node in ["a", "b"] {
+            play.line(&format!(
+                r#"{{"ev":"view","t_ns":1,"node":"{node}","inc":1,"group":"g","view":1,"members":["a","b"]}}"#
+            ));
+        }
+        rounds(&mut play, &["a", "b"], "");
+        assert!(held(&play) < 30, "{}", held(&play));
+    }
 }

@@ -4,9 +4,9 @@
 //! Invariants: every message in here is in at least one cycle or behind one; the order of a log is the order in which
 //! its start delivered; places of an item are by log.
 
-use super::ledger::Ledger;
 use super::groups::{GroupId, Groups};
 use super::integrity::Naming;
+use super::ledger::Ledger;
 use super::message::Message;
 use super::mixing::Table;
 use super::roster::{Roster, StartId};

@@ -2,7 +2,7 @@
 
 use super::{CheckId, Outcome, Verdict, judge};
 
-/// The verdict on a history, which must be readable. Whatever is forgotten must not change it.
+/// The verdict on a history, which must be readable.
 pub(super) fn judged_by(text: &str) -> Verdict {
     judge(text.as_bytes()).expect("the history keeps its rules")
 }
@@ -26,7 +26,11 @@ pub(super) fn inconclusive(verdict: &Verdict, check: CheckId) -> bool {
 pub(super) fn broken(verdict: &Verdict) -> Vec<(CheckId, Vec<u64>)> {
     let lines = |outcome: &Outcome| match outcome {
         Outcome::Broken { finding, .. } => {
-            assert_eq!(finding.witness.iter().filter(|witness| witness.culprit).count().min(1), 1, "{finding:?}");
+            assert_eq!(
+                finding.witness.iter().filter(|witness| witness.culprit).count().min(1),
+                1,
+                "{finding:?}"
+            );
             Some(finding.witness.iter().map(|witness| witness.line).collect())
         }
         _ => None,
@@ -71,7 +75,7 @@ impl Play {
 
     /// A node's first start sends so many more messages to "g".
     pub(super) fn sends(&mut self, node: &str, count: u64) -> Vec<u64> {
-        let first = *self.sent.get(node).unwrap_or(&0);
+        let first = self.sent(node);
         self.sent.insert(node.to_owned(), first + count);
         let send = |number: u64| {
             self.line(&format!(
@@ -110,6 +114,16 @@ impl Play {
     /// A node's first start ends.
     pub(super) fn ended(&mut self, node: &str, reason: &str) -> u64 {
         self.line(&format!(r#"{{"ev":"end","t_ns":9,"node":"{node}","inc":1,"reason":"{reason}"}}"#))
+    }
+
+    /// How many messages to "g" a node has sent.
+    pub(super) fn sent(&self, node: &str) -> u64 {
+        *self.sent.get(node).unwrap_or(&0)
+    }
+
+    /// The lines so far.
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The verdict so far.

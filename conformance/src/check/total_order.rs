@@ -65,9 +65,8 @@ fn search(tangle: &Tangle<'_>, depth: usize) -> Tally {
 
 impl Contradiction {
     fn count(self, tangle: &Tangle<'_>, tally: &mut Tally) {
-        let lines = [self.log, self.other].map(|log| {
-            tangle.line(self.first, log).max(tangle.line(self.second, log))
-        });
+        let lines =
+            [self.log, self.other].map(|log| tangle.line(self.first, log).max(tangle.line(self.second, log)));
         tally.breach(1, lines[0].max(lines[1]), || self.shown(tangle));
     }
 
@@ -101,7 +100,8 @@ impl Contradiction {
 
     /// Whether fewer of the group's starts have this order than the other.
     fn is_alone(self, tangle: &Tangle<'_>) -> bool {
-        let members = tangle.places(self.first).iter().filter(|(log, _)| tangle.is_of_member(*log, self.group));
+        let members =
+            tangle.places(self.first).iter().filter(|(log, _)| tangle.is_of_member(*log, self.group));
         let both = members.filter_map(|(log, first)| Some((*first, tangle.place_in(self.second, *log)?)));
         let (mut same, mut different) = (0_u32, 0_u32);
         both.for_each(|(first, second)| if first < second { same += 1 } else { different += 1 });
@@ -150,7 +150,10 @@ mod tests {
 
     #[test]
     fn groups_that_promise_no_order_are_left_out() {
-        let mut play = Play::of(r#"{"ev":"group","group":"g","members":["a","b"],"senders":["a","b"],"order":"sender"}"#, &["a", "b"]);
+        let mut play = Play::of(
+            r#"{"ev":"group","group":"g","members":["a","b"],"senders":["a","b"],"order":"sender"}"#,
+            &["a", "b"],
+        );
         play.sends("a", 1);
         play.sends("b", 1);
         play.deliver("a", &["a/1/0", "b/1/0"]);

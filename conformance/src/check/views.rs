@@ -78,7 +78,8 @@ impl Views {
         self.judge_rising(roster, groups, (start, group), record);
         self.judge_own(roster, groups, (start, group), record);
         let next = self.seats.len();
-        let seat = *self.seat_ids.entry((start, group)).or_insert(u32::try_from(next).unwrap_or(u32::MAX)) as usize;
+        let seat =
+            *self.seat_ids.entry((start, group)).or_insert(u32::try_from(next).unwrap_or(u32::MAX)) as usize;
         if seat == next {
             self.seats.push(Seat { start, group, records: Vec::new() });
         }
@@ -138,7 +139,10 @@ impl Views {
                 roster.listed(one),
                 roster.listed(other)
             );
-            finding(what, [shows(first.line, "the view"), blames(record.line, "the same view, with other members")])
+            finding(
+                what,
+                [shows(first.line, "the view"), blames(record.line, "the same view, with other members")],
+            )
         });
     }
 
@@ -160,7 +164,10 @@ impl Views {
                     groups.name(group),
                     before.view
                 );
-                finding(what, [shows(before.line, "the view before"), blames(record.line, "a view that is not higher")])
+                finding(
+                    what,
+                    [shows(before.line, "the view before"), blames(record.line, "a view that is not higher")],
+                )
             });
         }
     }
@@ -263,7 +270,10 @@ impl Views {
             to.view,
             roster.listed(&self.members(to.list).nodes)
         );
-        finding(what, [shows(from.line, "the view before"), blames(to.line, "a view without a majority of it")])
+        finding(
+            what,
+            [shows(from.line, "the view before"), blames(to.line, "a view without a majority of it")],
+        )
     }
 }
 

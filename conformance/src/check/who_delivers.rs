@@ -8,6 +8,7 @@ use super::class::Class;
 use super::due::{Due, Goer, Part};
 use super::groups::{GroupSetId, Groups, NodeSet};
 use super::message::{Message, Refusal, Sent};
+use super::mixing::Table;
 use super::name::Names;
 use super::roster::{Fate, Roster, StartId, World};
 use super::tally::{Tally, blames, finding, shows};
@@ -118,15 +119,20 @@ impl Judging<'_> {
         let mut standing: Standing = [None; 4];
         let has = |goer: &&Goer| delivered.has(self.roster, goer);
         let due_has = parts.iter().find_map(|part| part.due.iter().find(has));
-        let silent = delivered.killed.is_none() && delivered.starts.iter().all(|start| self.is_outside(class, *start));
+        let silent =
+            delivered.killed.is_none() && delivered.starts.iter().all(|start| self.is_outside(class, *start));
         for part in parts {
             // One of those that went on to each next view and have the messages.
-            let goers: Vec<(u64, StartId)> =
-                part.due.iter().filter(has).filter_map(|goer| Some((goer.next?.0, goer.start))).collect();
+            let mut goers: Table<u64, StartId> = Table::default();
+            for goer in part.due.iter().filter(has) {
+                goer.next.into_iter().for_each(|(view, _)| {
+                    goers.entry(view).or_insert(goer.start);
+                });
+            }
             for lacks in part.due.iter().filter(|goer| !has(goer)).copied() {
-                let together = part.group.and(lacks.next).and_then(|(view, _)| goers.iter().find(|(next, _)| *next == view));
+                let together = part.group.and(lacks.next).and_then(|(view, _)| goers.get(&view));
                 let (promise, shows) = match (together, due_has, delivered.killed) {
-                    (Some((_, other)), ..) => (SAME_SET, *other),
+                    (Some(other), ..) => (SAME_SET, *other),
                     (None, Some(other), _) => (AGREEMENT, other.start),
                     (None, None, Some(killed)) => (UNIFORM, killed),
                     (None, None, None) if silent => (SILENT, delivered.starts[0]),
@@ -191,7 +197,13 @@ impl Judging<'_> {
 
     /// Whether a message of these groups, sent by this start, would be due to somebody if nobody delivered it, from a
     /// sender who answers for it: then it says to whom.
-    pub(super) fn promised(&self, sender: StartId, set: GroupSetId, refusal: Refusal, world: World) -> Option<StartId> {
+    pub(super) fn promised(
+        &self,
+        sender: StartId,
+        set: GroupSetId,
+        refusal: Refusal,
+        world: World,
+    ) -> Option<StartId> {
         let answers = refusal == Refusal::None
             && self.roster.starts[sender.index()].is_correct(world)
             && !self.due.is_removed_from_any(sender, set);
@@ -302,5 +314,87 @@ impl Delivered {
 
     fn has(&self, roster: &Roster, goer: &Goer) -> bool {
         self.nodes.has(roster.node_of(goer.start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::CheckId;
+    use crate::check::testing::{Play, broken, held, inconclusive};
+
+    /// Three nodes; "a" sent one message, in line 5.
+    fn sent() -> Play {
+        let mut play = Play::new(&["a", "b", "c"]);
+        assert_eq!(play.sends("a", 1), [5]);
+        play
+    }
+
+    #[test]
+    fn what_all_correct_nodes_deliver_keeps_all_promises() {
+        let mut play = sent();
+        for node in ["a", "b", "c"] {
+            play.deliver(node, &["a/1/0"]);
+            play.end(node);
+        }
+        let verdict = play.verdict();
+        assert_eq!(broken(&verdict), []);
+        assert!(held(&verdict, CheckId::Validity) && held(&verdict, CheckId::Agreement));
+    }
+
+    #[test]
+    fn what_a_correct_node_sent_is_delivered() {
+        let mut play = sent();
+        play.end("b");
+        assert!(inconclusive(&play.verdict(), CheckId::Validity), "its sender may be correct");
+        play.end("a");
+        let end = 7;
+        assert_eq!(broken(&play.verdict()), [(CheckId::Validity, vec![5, end])]);
+    }
+
+    #[test]
+    fn what_was_refused_need_not_be_delivered() {
+        for definite in [true, false] {
+            let mut play = sent();
+            play.line(&format!(
+                r#"{{"ev":"refused","t_ns":1,"node":"a","inc":1,"msg":"a/1/0","definite":{definite}}}"#
+            ));
+            ["a", "b", "c"].into_iter().for_each(|node| {
+                play.end(node);
+            });
+            assert_eq!(broken(&play.verdict()), []);
+        }
+    }
+
+    #[test]
+    fn what_one_correct_node_delivers_all_do() {
+        let mut play = sent();
+        let delivered = play.deliver("b", &["a/1/0"]);
+        play.fault("kill", "a");
+        play.end("b");
+        assert!(inconclusive(&play.verdict(), CheckId::Agreement));
+        let end = play.end("c");
+        assert_eq!(broken(&play.verdict()), [(CheckId::Agreement, vec![5, delivered[0], end])]);
+    }
+
+    #[test]
+    fn what_a_killed_node_delivered_all_correct_ones_do() {
+        let mut play = sent();
+        let delivered = play.deliver("a", &["a/1/0"]);
+        let kill = play.fault("kill", "a");
+        let end = play.end("b");
+        play.end("c");
+        assert_eq!(broken(&play.verdict()), [(CheckId::UniformAgreement, vec![5, delivered[0], kill, end])]);
+    }
+
+    #[test]
+    fn one_who_gave_up_delivers_nothing_alone() {
+        let mut play = sent();
+        play.fault("stop", "a");
+        let delivered = play.deliver("a", &["a/1/0"]);
+        play.fault("continue", "a");
+        play.ended("a", "halted");
+        let end = play.end("b");
+        play.end("c");
+        assert_eq!(broken(&play.verdict()), [(CheckId::RemovedSilent, vec![5, delivered[0], end])]);
     }
 }

@@ -103,6 +103,10 @@ impl Network {
     /// The command that runs another in a node's network.
     pub(super) fn within(&self, node: usize, command: &[String]) -> Vec<String> {
         let mut whole = self.nodes.get(node).map(|holder| self.enter(holder, true)).unwrap_or_default();
+        if self.means == Means::UserNamespace {
+            // Whoever enters one is no longer bound to die with the parent.
+            whole.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
+        }
         whole.extend_from_slice(command);
         whole
     }

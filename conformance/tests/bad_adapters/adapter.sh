@@ -46,7 +46,7 @@ unknown-group) ready && say '{"type":"view","group":"g7","view":1,"members":["n0
 null) ready && say '{"type":"deliver","message":null,"sender":"n0","group":"g0","bytes":0}' && serve ;;
 wrong-type) ready && say '{"type":"deliver","message":7,"sender":"n0","group":"g0"}' && serve ;;
 unknown-type) ready && say '{"type":"applause"}' && serve ;;
-unasked) ready && say '{"type":"ok","message":"n0/1/0"}' && serve ;;
+unasked) ready && say '{"type":"ok","message":"n0/1/999"}' && serve ;;
 not-utf8) ready && printf '{"type":"\377"}\n' && serve ;;
 gives-up) ready && read -r line && say '{"type":"halt","reason":"halted","text":"out of coffee"}' ;;
 cannot-start) read -r init && say '{"type":"error","code":"unsupported","definite":true,"text":"not today"}' ;;

@@ -48,7 +48,7 @@ fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
 }
 
 /// How many messages the forgetful judges hold.
-const HOLDING: [usize; 2] = [0, 3];
+pub const HOLDING: [usize; 2] = [0, 3];
 
 /// How the judges differ, if they do. A panic differs from everything.
 pub fn difference(history: &[u8]) -> Option<String> {
@@ -106,11 +106,6 @@ fn is_refused_late(history: &[u8]) -> bool {
         }
     }
     false
-}
-
-/// Whether a judge that forgets is in doubt of something that the history tells.
-pub fn is_in_doubt(history: &[u8]) -> bool {
-    HOLDING.iter().any(|messages| forgetful(history, *messages) != fast(history))
 }
 
 /// The history without the lines that it does not need to be wrong in this way.

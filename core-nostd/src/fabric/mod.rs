@@ -10,12 +10,16 @@
 //!
 //! Wrappers (counting, tracing, faults) implement the same trait.
 
+mod blocks;
 mod capabilities;
 mod error;
+mod permissions;
 mod write;
 
+pub use blocks::{BlockEvent, BlockLimits, Blocks};
 pub use capabilities::{Capabilities, Promises};
 pub use error::{ErrorKind, FabricError, LossCause};
+pub use permissions::{PermissionEvent, Permissions};
 pub use write::{Area, Kind, Region, Token, WRITES_MAX, Write, WriteList};
 
 use crate::ids::{NodeId, Rank, ViewId};

@@ -66,14 +66,14 @@ mutants! {
         "one node delivers two messages of two groups in the other order, and each group's in its right one";
     LeakNull, "leak-null", "nulls-invisible", "all-senders", "any",
         "one node calls its application for nothing";
-    DeliverEarly, "deliver-early", "uniform-agreement", "kill-sender", "killed",
-        "the node that is killed delivered a message of its own before it sent it";
+    DeliverEarly, "deliver-early", "uniform-agreement", "restart", "killed",
+        "the node that is killed delivered a message of its own before it got out";
     GapBeforeCrash, "gap-before-crash", "prefix-order", "kill-receiver", "killed",
         "the node that is killed left out a message";
     LoseOnRestart, "lose-on-restart", "durable-kept", "restart", "any",
         "a restarted node has forgotten the last that it delivered";
     ReorderOnRestart, "reorder-on-restart", "durable-kept total-order", "restart", "any",
-        "a restarted node replays two messages in the other order";
+        "a restarted node replays a message before others that it delivered earlier";
     DurableAhead, "durable-ahead", "durable-prefix", "all-senders", "any",
         "one node says durable of what it has not delivered";
     ViewMismatch, "view-mismatch", "view-unique", "all-senders", "any",
@@ -84,15 +84,15 @@ mutants! {
         "one node installs views that lack it";
     ViewMinority, "view-minority", "view-majority", "kill-receiver", "any",
         "after a crash one node alone goes on";
-    LateView, "late-view", "view-delivery", "kill-sender", "survivor",
+    LateView, "late-view", "view-delivery", "kill-receiver", "survivor",
         "one node delivers the first message of a view before it installs it";
-    DifferentSet, "different-set", "view-same-set", "kill-sender", "survivor",
+    DifferentSet, "different-set", "view-same-set", "kill-receiver", "survivor",
         "one node that survives left out a message of the view that ended";
     DeliverAfterLeaving, "deliver-after-leaving", "removed-silent", "leave", "leaver",
-        "a node that leaves delivered a message of its own that it never sends";
+        "a node that leaves delivered a message of its own that never got out";
     Chatter, "chatter", "quiescence", "quiet", "any",
         "nodes post while nobody sends";
-    Stall, "stall", "liveness", "kill-sender", "any",
+    Stall, "stall", "liveness", "kill-receiver", "any",
         "once a node is gone, nothing more is delivered";
     Hang, "hang", "liveness", "all-senders", "any",
         "one node does not stop when it is asked to";

@@ -33,15 +33,15 @@ pub struct Spoiler {
     others: BTreeMap<String, BTreeSet<String>>,
     /// Messages that the node was asked to send.
     sent: u64,
-    /// Messages that it delivered, and those of its own among them.
+    /// Messages that it delivered.
     delivered: u64,
-    delivered_own: u64,
     /// Whether the node has a former start of which it knows.
     replayed: bool,
     /// Whether the wrong thing was done already.
     done: bool,
     /// What is kept to be sent, or delivered, too late or too early.
     kept_back: Option<Up>,
+    unsent: Option<Up>,
     held: Option<Entry>,
     /// Upcalls that are no places in a log.
     extra: u64,
@@ -56,8 +56,12 @@ impl Spoiler {
         use Mutant::{Chatter, LoseOnRestart, ReorderOnRestart, Stall, ViewBack};
         let everywhere =
             |mutant| matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack);
-        let here =
-            |mutation: &&Mutation| everywhere(mutation.mutant) || mutation.at.as_ref() == Some(&init.node);
+        let here = |mutation: &&Mutation| {
+            // Who is killed for having delivered early is right when it comes back.
+            let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
+            let is_meant = mutation.at.as_ref() == Some(&init.node) && !made_up_for;
+            everywhere(mutation.mutant) || is_meant
+        };
         let of_others = |group: &Group| {
             let others = group.members.iter().filter(|member| **member != init.node);
             (group.group.clone(), others.cloned().collect())
@@ -68,10 +72,10 @@ impl Spoiler {
             others: init.groups.iter().map(of_others).collect(),
             sent: 0,
             delivered: 0,
-            delivered_own: 0,
             replayed: false,
             done: false,
             kept_back: None,
+            unsent: None,
             held: None,
             extra: 0,
             sizes: BTreeMap::new(),
@@ -84,12 +88,12 @@ impl Spoiler {
         self.sent += 1;
         let odd = self.sent == ODD;
         match self.mutant {
-            // MUTANT: it is taken, and goes nowhere; two of them deliver it without having sent it.
+            // MUTANT: it is taken, and goes nowhere.
             Some(Mutant::DropEverywhere) if odd => Self::pretend(&up),
-            Some(Mutant::DeliverEarly | Mutant::DeliverAfterLeaving) if odd => {
-                let nothing = Self::pretend(&up);
-                self.kept_back = Some(up);
-                nothing
+            // MUTANT: nothing gets out any more, and the first is delivered all the same.
+            Some(Mutant::DeliverEarly | Mutant::DeliverAfterLeaving) => {
+                self.unsent = Some(up).filter(|_| self.sent == 1).or(self.unsent.take());
+                Vec::new()
             }
             Some(Mutant::Stall) if self.shrunk.is_some_and(|since| since.elapsed() > STALL_DELAY) => {
                 Self::pretend(&up)
@@ -124,7 +128,6 @@ impl Spoiler {
         let Entry::Message { sender, groups, payload: text } = entry.clone() else { return Vec::new() };
         let before = self.unsent();
         self.delivered += 1;
-        self.delivered_own += u64::from(sender == self.node);
         let odd = self.delivered == ODD;
         let other = |sender: &str, payload: String| Entry::Message {
             sender: sender.to_owned(),
@@ -153,12 +156,9 @@ impl Spoiler {
         before.into_iter().chain(entries).map(Step::Entry).collect()
     }
 
-    /// MUTANT `deliver-early`, `deliver-after-leaving`: what was not sent, in its place among the node's own.
+    /// MUTANT `deliver-early`, `deliver-after-leaving`: what was not sent, before anything else.
     fn unsent(&mut self) -> Option<Entry> {
-        if self.mutant == Some(Mutant::SwapSender) || self.delivered_own < ODD - 1 {
-            return None;
-        }
-        match self.kept_back.take() {
+        match self.unsent.take() {
             Some(Up::Send { groups, payload, .. }) => {
                 Some(Entry::Message { sender: self.node.clone(), groups, payload })
             }
@@ -247,9 +247,10 @@ impl Spoiler {
         match self.mutant {
             Some(Mutant::LoseOnRestart) => drop(kept.pop()),
             Some(Mutant::ReorderOnRestart) => {
-                let two = kept.windows(2).position(|two| two[0].sender != two[1].sender);
-                if let Some(first) = two {
-                    kept.swap(first, first + 1);
+                // Another sender's first: so each sender's own order stays.
+                let other = kept.iter().position(|delivery| delivery.sender != kept[0].sender);
+                if let Some(other) = other {
+                    kept[..=other].rotate_right(1);
                 }
             }
             _ => {}

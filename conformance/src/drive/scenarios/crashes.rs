@@ -17,11 +17,12 @@ pub(super) fn kill_sender(draft: &mut Draft) {
     let others = draft.others(&[victim]);
     let (count, few) = (draft.scale, draft.few());
     draft.send(&[victim], few);
-    draft.then(Step::Await(Condition::AllDelivered));
-    // All commands of the victim are given at once, and it is killed when it has answered a few of them: how
-    // many it is told is decided here and not by timing, and most of them are under way then.
+    draft.then(Step::Await(Condition::Answered { node: victim, count: few }));
+    // Now all commands of the victim are given at once, and it is killed when it has answered a few of them:
+    // how many it is told is decided here and not by timing, and most of them are under way then.
     let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
-    draft.send(&others, count.div_ceil(2));
+    // The others send less: what they say must not keep the driver from hearing the victim's answers.
+    draft.send(&others, few);
     draft.send(&[victim], WINDOW as u64);
     draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
     draft.kill(victim);
@@ -105,7 +106,10 @@ pub(super) fn restart_all(draft: &mut Draft) {
     let everyone = draft.everyone();
     let count = draft.few();
     draft.send(&everyone, count);
-    draft.then(Step::Await(Condition::AllDelivered));
+    for &node in &everyone {
+        draft.then(Step::Await(Condition::Answered { node, count }));
+        draft.await_delivered(node, count / 2 * draft.nodes as u64);
+    }
     // All of these are given at once, and only the first of them are delivered when all are killed.
     draft.send(&everyone, WINDOW as u64);
     let ms = draft.chance.between(0, 2);

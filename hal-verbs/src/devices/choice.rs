@@ -1,0 +1,298 @@
+//! Which device, port and address are taken.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use super::{Device, Devices, Gid, GidKind, LinkLayer, Port, PortState};
+
+/// What the caller insists on. Nothing, usually.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// The device's name.
+    pub device: Option<String>,
+    /// The port's number.
+    pub port: Option<u8>,
+    /// The address.
+    pub gid: GidChoice,
+    /// The largest packet payload, in bytes; the port's is a limit on top.
+    pub mtu_bytes: Option<u32>,
+}
+
+/// How an address is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GidChoice {
+    /// The address at which the members meet, if the port has it; else RoCE v2 over IPv4, else over IPv6, else
+    /// over a link-local address, else RoCE v1; on InfiniBand the first.
+    #[default]
+    Auto,
+    /// The entry with this index.
+    Index(u8),
+    /// The entry with this address, RoCE v2 where there are two.
+    Address(IpAddr),
+}
+
+/// What is taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// The device's place in the list.
+    pub device: usize,
+    /// Its name.
+    pub name: String,
+    /// The port.
+    pub port: u8,
+    /// Its link layer.
+    pub link_layer: LinkLayer,
+    /// Its local identifier.
+    pub lid: u16,
+    /// The address.
+    pub gid: Gid,
+    /// The packet payload, in bytes.
+    pub mtu_bytes: u32,
+}
+
+/// Why nothing can be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChoiceError {
+    /// There is no RDMA here.
+    #[error(
+        "no RDMA device; load its driver, or make one in software: rdma link add rxe0 type rxe netdev <interface>"
+    )]
+    NoDevice,
+    /// None of that name.
+    #[error("no RDMA device '{wanted}'; there is {}", known.join(", "))]
+    NoSuchDevice {
+        /// What was wanted.
+        wanted: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// The device has no such port.
+    #[error("{device} has no port {port}; ports count from 1, and it has {ports}")]
+    NoSuchPort {
+        /// The device.
+        device: String,
+        /// What was wanted.
+        port: u8,
+        /// How many there are.
+        ports: usize,
+    },
+    /// The port, or every port, is down.
+    #[error("{device}: no port is active; look at the cable, or at the network interface below (ip link)")]
+    NoActivePort {
+        /// The device.
+        device: String,
+    },
+    /// The port has no such entry.
+    #[error("{device} port {port} has no GID {index}; list them with: tramontane verbs devices")]
+    NoSuchGid {
+        /// The device.
+        device: String,
+        /// The port.
+        port: u8,
+        /// What was wanted.
+        index: u8,
+    },
+    /// No entry has that address.
+    #[error("{device} port {port} has no GID for {address}; list them with: tramontane verbs devices")]
+    NoGidFor {
+        /// The device.
+        device: String,
+        /// The port.
+        port: u8,
+        /// What was wanted.
+        address: IpAddr,
+    },
+    /// The port has no address at all.
+    #[error("{device} port {port} has no GID; give its network interface an address (ip addr add)")]
+    NoGid {
+        /// The device.
+        device: String,
+        /// The port.
+        port: u8,
+    },
+    /// An InfiniBand port that no subnet manager has configured.
+    #[error("{device} port {port} has LID 0; is a subnet manager (opensm) running?")]
+    NoLid {
+        /// The device.
+        device: String,
+        /// The port.
+        port: u8,
+    },
+    /// Not a packet size.
+    #[error("{bytes} B is no packet size; take 256, 512, 1024, 2048 or 4096, at most the port's")]
+    BadMtu {
+        /// What was wanted.
+        bytes: u32,
+    },
+}
+
+impl Devices {
+    /// Chooses what to use: the first device with an active port and an address, unless the caller wants
+    /// another.
+    ///
+    /// # Errors
+    /// [`ChoiceError`].
+    pub fn choose(&self, wanted: &Wanted) -> Result<Choice, ChoiceError> {
+        if let Some(name) = &wanted.device {
+            let known = || self.devices.iter().map(|device| device.name.clone()).collect();
+            let index = self.devices.iter().position(|device| device.name == *name);
+            let index = index.ok_or_else(|| match self.devices.len() {
+                0 => ChoiceError::NoDevice,
+                _ => ChoiceError::NoSuchDevice { wanted: name.clone(), known: known() },
+            })?;
+            return choose_on(index, &self.devices[index], wanted);
+        }
+        let mut first = ChoiceError::NoDevice;
+        for (index, device) in self.devices.iter().enumerate() {
+            match choose_on(index, device, wanted) {
+                Ok(choice) => return Ok(choice),
+                Err(error) if first == ChoiceError::NoDevice => first = error,
+                Err(_) => {}
+            }
+        }
+        Err(first)
+    }
+}
+
+fn choose_on(index: usize, device: &Device, wanted: &Wanted) -> Result<Choice, ChoiceError> {
+    let port = choose_port(device, wanted)?;
+    let name = device.name.clone();
+    if port.link_layer == LinkLayer::InfiniBand && port.lid == 0 {
+        return Err(ChoiceError::NoLid { device: name, port: port.number });
+    }
+    let gid = choose_gid(device, port, wanted.gid)?;
+    let mtu_bytes = match wanted.mtu_bytes {
+        None => port.mtu_bytes,
+        Some(bytes) if matches!(bytes, 256 | 512 | 1024 | 2048 | 4096) && bytes <= port.mtu_bytes => bytes,
+        Some(bytes) => return Err(ChoiceError::BadMtu { bytes }),
+    };
+    Ok(Choice {
+        device: index,
+        name,
+        port: port.number,
+        link_layer: port.link_layer,
+        lid: port.lid,
+        gid,
+        mtu_bytes,
+    })
+}
+
+fn choose_port<'d>(device: &'d Device, wanted: &Wanted) -> Result<&'d Port, ChoiceError> {
+    let name = || device.name.clone();
+    let is_active = |port: &&Port| port.state == PortState::Active;
+    if let Some(number) = wanted.port {
+        let port = device.ports.iter().find(|port| port.number == number);
+        let ports = device.ports.len();
+        let port = port.ok_or_else(|| ChoiceError::NoSuchPort { device: name(), port: number, ports })?;
+        return Some(port).filter(is_active).ok_or_else(|| ChoiceError::NoActivePort { device: name() });
+    }
+    let with_address = |port: &&Port| is_active(port) && !port.gids.is_empty();
+    let port = device.ports.iter().find(with_address).or_else(|| device.ports.iter().find(is_active));
+    port.ok_or_else(|| ChoiceError::NoActivePort { device: name() })
+}
+
+fn choose_gid(device: &Device, port: &Port, wanted: GidChoice) -> Result<Gid, ChoiceError> {
+    let (device, number) = (device.name.clone(), port.number);
+    let best = port.gids.iter().copied().min_by_key(|gid| (rank(gid), gid.index));
+    match wanted {
+        GidChoice::Auto => best.ok_or(ChoiceError::NoGid { device, port: number }),
+        GidChoice::Index(index) => port
+            .gids
+            .iter()
+            .copied()
+            .find(|gid| gid.index == index)
+            .ok_or(ChoiceError::NoSuchGid { device, port: number, index }),
+        GidChoice::Address(address) => {
+            let mapped = match address {
+                IpAddr::V4(address) => address.to_ipv6_mapped(),
+                IpAddr::V6(address) => address,
+            };
+            let same = port.gids.iter().copied().filter(|gid| gid.address == mapped);
+            same.min_by_key(|gid| (rank(gid), gid.index)).ok_or(ChoiceError::NoGidFor {
+                device,
+                port: number,
+                address,
+            })
+        }
+    }
+}
+
+/// The less, the better. A link-local address is in every table, and often leads nowhere.
+const fn rank(gid: &Gid) -> u8 {
+    match gid.kind {
+        GidKind::InfiniBand => 0,
+        GidKind::RoceV2 if gid.address.to_ipv4_mapped().is_some() => 0,
+        GidKind::RoceV2 if !is_link_local(&gid.address) => 1,
+        GidKind::RoceV2 => 2,
+        GidKind::RoceV1 => 3,
+    }
+}
+
+const fn is_link_local(address: &Ipv6Addr) -> bool {
+    address.segments()[0] & 0xffc0 == 0xfe80
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::rxe;
+    use super::*;
+
+    fn one(device: Device) -> Devices {
+        Devices { devices: vec![device] }
+    }
+
+    fn with(change: impl FnOnce(&mut Device)) -> Result<Choice, ChoiceError> {
+        let mut device = rxe();
+        change(&mut device);
+        one(device).choose(&Wanted::default())
+    }
+
+    #[test]
+    fn the_address_that_works_is_taken() {
+        let choice = one(rxe()).choose(&Wanted::default()).expect("a choice");
+        assert_eq!((choice.port, choice.gid.index, choice.mtu_bytes), (1, 1, 1024));
+        let gid = GidChoice::Address("10.9.0.1".parse().expect("an address"));
+        let wanted = Wanted { gid, mtu_bytes: Some(512), ..Wanted::default() };
+        let choice = one(rxe()).choose(&wanted).expect("a choice");
+        assert_eq!((choice.gid.index, choice.mtu_bytes), (1, 512));
+        let wanted = Wanted { gid: GidChoice::Index(0), ..Wanted::default() };
+        assert_eq!(one(rxe()).choose(&wanted).expect("a choice").gid.index, 0, "who insists has it");
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let ask = |wanted: Wanted| one(rxe()).choose(&wanted).expect_err("nothing to choose");
+        let base = Wanted::default;
+        assert_eq!(Devices::default().choose(&base()), Err(ChoiceError::NoDevice));
+        let device = Some("mlx5_0".to_owned());
+        assert!(matches!(ask(Wanted { device, ..base() }), ChoiceError::NoSuchDevice { .. }));
+        assert!(matches!(ask(Wanted { port: Some(2), ..base() }), ChoiceError::NoSuchPort { ports: 1, .. }));
+        let index = ask(Wanted { gid: GidChoice::Index(9), ..base() });
+        assert_eq!(index, ChoiceError::NoSuchGid { device: "rxe0".into(), port: 1, index: 9 });
+        let address = GidChoice::Address("10.9.0.2".parse().expect("an address"));
+        assert!(matches!(ask(Wanted { gid: address, ..base() }), ChoiceError::NoGidFor { .. }));
+        assert_eq!(ask(Wanted { mtu_bytes: Some(4096), ..base() }), ChoiceError::BadMtu { bytes: 4096 });
+        assert_eq!(ask(Wanted { mtu_bytes: Some(1000), ..base() }), ChoiceError::BadMtu { bytes: 1000 });
+    }
+
+    #[test]
+    fn a_port_that_carries_nothing_is_not_taken() {
+        let down = with(|device| device.ports[0].state = PortState::Down);
+        assert!(matches!(down, Err(ChoiceError::NoActivePort { .. })));
+        let bare = with(|device| device.ports[0].gids.clear());
+        assert!(matches!(bare, Err(ChoiceError::NoGid { .. })));
+        let unmanaged = with(|device| device.ports[0].link_layer = LinkLayer::InfiniBand);
+        assert!(matches!(unmanaged, Err(ChoiceError::NoLid { .. })));
+    }
+
+    #[test]
+    fn a_device_that_works_is_preferred_to_one_that_does_not() {
+        let mut dead = rxe();
+        dead.name = "dead".into();
+        dead.ports[0].state = PortState::Down;
+        let devices = Devices { devices: vec![dead, rxe()] };
+        assert_eq!(devices.choose(&Wanted::default()).expect("a choice").name, "rxe0");
+        let wanted = Wanted { device: Some("dead".into()), ..Wanted::default() };
+        assert!(matches!(devices.choose(&wanted), Err(ChoiceError::NoActivePort { .. })));
+    }
+}

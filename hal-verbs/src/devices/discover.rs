@@ -1,0 +1,126 @@
+//! Asking the machine.
+
+use std::io;
+use std::sync::Arc;
+
+use super::{Device, DeviceKind, DeviceLimits, Devices, Gid, GidKind, LinkLayer, Port, PortState, mtu_bytes};
+use crate::ffi::QueuePairLimits;
+use crate::ffi::{CompletionQueue, Context, DeviceList, PortAttributes, ProtectionDomain, QueuePair};
+
+/// `IBV_LINK_LAYER_ETHERNET` in `<infiniband/verbs.h>`.
+const ETHERNET: u8 = 2;
+
+/// What may go inline, tried from the largest; more than any write that is not cheaper by reference.
+const INLINE_BYTES: [u32; 7] = [1024, 512, 256, 128, 96, 64, 28];
+
+impl Devices {
+    /// Asks the kernel and every device. A device that does not answer is left out, and logged.
+    ///
+    /// # Errors
+    /// If the list of devices cannot be read.
+    pub fn discover() -> io::Result<Self> {
+        let list = match DeviceList::new() {
+            Ok(list) => list,
+            // No RDMA in this kernel at all.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::NOSYS.raw_os_error()) => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(error),
+        };
+        let mut devices = Vec::new();
+        for index in 0..list.count() {
+            let name = list.name(index).unwrap_or_default();
+            match list.open(index).map(Arc::new).and_then(|context| describe(&context, &name)) {
+                Ok(device) => devices.push(device),
+                Err(error) => tracing::warn!(device = %name, %error, "a device does not answer"),
+            }
+        }
+        Ok(Self { devices })
+    }
+}
+
+/// Opens the device of that name.
+pub(crate) fn open(name: &str) -> io::Result<Arc<Context>> {
+    let list = DeviceList::new()?;
+    let index = (0..list.count()).find(|index| list.name(*index).as_deref() == Some(name));
+    list.open(index.ok_or(io::ErrorKind::NotFound)?).map(Arc::new)
+}
+
+fn describe(context: &Arc<Context>, name: &str) -> io::Result<Device> {
+    let attributes = context.attributes()?;
+    let kind = DeviceKind::from_vendor(attributes.vendor_id);
+    let guid = attributes.node_guid;
+    let ports = (1..=attributes.ports).map(|number| {
+        let port = context.port(number)?;
+        Ok(describe_port(context, name, number, &port))
+    });
+    Ok(Device {
+        name: name.to_owned(),
+        kind,
+        vendor_id: attributes.vendor_id,
+        vendor_part_id: attributes.vendor_part_id,
+        firmware: attributes.firmware,
+        node_guid: format!(
+            "{:04x}:{:04x}:{:04x}:{:04x}",
+            guid >> 48,
+            guid >> 32 & 0xffff,
+            guid >> 16 & 0xffff,
+            guid & 0xffff
+        ),
+        limits: DeviceLimits {
+            queue_pairs_max: attributes.queue_pairs_max,
+            work_requests_max: attributes.work_requests_max,
+            ranges_max: attributes.scatter_max,
+            completion_entries_max: attributes.completion_entries_max,
+            memory_regions_max: attributes.memory_regions_max,
+            region_bytes_max: attributes.region_bytes_max,
+            reads_max: attributes.reads_max,
+            inline_bytes_max: inline_bytes_max(context),
+        },
+        order: kind.order(),
+        ports: ports.collect::<io::Result<_>>()?,
+    })
+}
+
+fn describe_port(context: &Context, device: &str, number: u8, port: &PortAttributes) -> Port {
+    let is_ethernet = port.link_layer == ETHERNET;
+    // Connections name an entry by a byte.
+    let gids = (0..u8::MAX).take(port.gids).filter_map(|index| {
+        let address = context.gid(number, index.into()).ok()?;
+        let kind = gid_kind(device, number, index, is_ethernet);
+        (!address.is_unspecified()).then_some(Gid { index, kind, address })
+    });
+    Port {
+        number,
+        state: PortState::from_raw(port.state),
+        link_layer: if is_ethernet { LinkLayer::Ethernet } else { LinkLayer::InfiniBand },
+        lid: port.lid,
+        mtu_bytes: mtu_bytes(port.mtu_active),
+        mtu_bytes_max: mtu_bytes(port.mtu_max),
+        message_bytes_max: port.message_bytes_max,
+        gids: gids.collect(),
+    }
+}
+
+/// The kernel tells an entry's kind in a file, and nowhere else in this library's old interface.
+fn gid_kind(device: &str, port: u8, index: u8, is_ethernet: bool) -> GidKind {
+    let path = format!("/sys/class/infiniband/{device}/ports/{port}/gid_attrs/types/{index}");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    match (is_ethernet, text.trim()) {
+        (false, _) => GidKind::InfiniBand,
+        (true, "RoCE v2") => GidKind::RoceV2,
+        (true, _) => GidKind::RoceV1,
+    }
+}
+
+/// Makes queue pairs with less and less until one is granted; zero if none is.
+pub(crate) fn inline_bytes_max(context: &Arc<Context>) -> u32 {
+    let domain = ProtectionDomain::new(context).map(Arc::new);
+    let completions = CompletionQueue::new(context, 4).map(Arc::new);
+    let (Ok(domain), Ok(completions)) = (domain, completions) else { return 0 };
+    let grants = |inline_bytes_max| {
+        let limits = QueuePairLimits { sends_max: 4, receives_max: 1, inline_bytes_max };
+        QueuePair::new(&domain, &completions, limits).ok().map(|pair| pair.inline_bytes_max())
+    };
+    INLINE_BYTES.into_iter().find_map(grants).unwrap_or(0)
+}

@@ -1,0 +1,376 @@
+//! RDMA devices as data: what there is, and which port, address and packet size are taken (HAL-3).
+//!
+//! [`Devices`] is plain: it can be printed as a table, or serialised. With the feature `device`,
+//! `Devices::discover` asks the machine for it.
+
+mod choice;
+#[cfg(feature = "device")]
+pub(crate) mod discover;
+
+use std::fmt;
+use std::net::Ipv6Addr;
+
+use serde::Serialize;
+
+pub use choice::{Choice, ChoiceError, GidChoice, Wanted};
+
+/// All devices of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Devices {
+    /// In the kernel's order.
+    pub devices: Vec<Device>,
+}
+
+/// One device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Device {
+    /// Its name, as in `/sys/class/infiniband`.
+    pub name: String,
+    /// What kind it is, as far as is known.
+    pub kind: DeviceKind,
+    /// The vendor's number.
+    pub vendor_id: u32,
+    /// The vendor's number for the part.
+    pub vendor_part_id: u32,
+    /// The firmware's version, if it has one.
+    pub firmware: String,
+    /// The node's lasting number, in hexadecimal.
+    pub node_guid: String,
+    /// How much it takes.
+    pub limits: DeviceLimits,
+    /// What it promises about order.
+    pub order: Order,
+    /// Its ports; their numbers start at 1.
+    pub ports: Vec<Port>,
+}
+
+/// Whether a device is known to be a driver that does the work in software.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceKind {
+    /// RoCE in software (`rdma_rxe`).
+    SoftRoce,
+    /// iWARP in software (`siw`).
+    SoftIwarp,
+    /// Hardware, as far as is known.
+    Adapter,
+}
+
+impl DeviceKind {
+    /// From a vendor's number. The two drivers in software have numbers of their own.
+    #[must_use]
+    pub const fn from_vendor(vendor_id: u32) -> Self {
+        match vendor_id {
+            0x00ff_ffff => Self::SoftRoce,
+            0x0062_6d74 => Self::SoftIwarp,
+            _ => Self::Adapter,
+        }
+    }
+
+    /// What such a device keeps about order, where nobody overrides it.
+    ///
+    /// No device can be asked, so this is what is known of reliable connections without relaxed ordering:
+    /// writes to one peer become visible in the order in which they were posted. The bytes of one write may
+    /// not. What is acknowledged is in memory for sure only where a driver in software copied it first.
+    #[must_use]
+    pub const fn order(self) -> Order {
+        let is_software = !matches!(self, Self::Adapter);
+        Order { writes: true, addresses: false, visible_upon_completion: is_software }
+    }
+}
+
+/// Promises about order (HAL-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Order {
+    /// Between writes to one peer.
+    pub writes: bool,
+    /// Between the bytes of one write.
+    pub addresses: bool,
+    /// What is completed can be seen at the other end.
+    pub visible_upon_completion: bool,
+}
+
+/// How much a device takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct DeviceLimits {
+    /// Queue pairs.
+    pub queue_pairs_max: u32,
+    /// Requests that one queue pair holds.
+    pub work_requests_max: u32,
+    /// Ranges in one request.
+    pub ranges_max: u32,
+    /// Entries in one completion queue.
+    pub completion_entries_max: u32,
+    /// Registered ranges.
+    pub memory_regions_max: u32,
+    /// Bytes in one of them.
+    pub region_bytes_max: u64,
+    /// Reads of one peer at once.
+    pub reads_max: u32,
+    /// Bytes that go inline: found by trial, since no device says it.
+    pub inline_bytes_max: u32,
+}
+
+/// One port of a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Port {
+    /// Its number.
+    pub number: u8,
+    /// Whether traffic can flow.
+    pub state: PortState,
+    /// What it runs on.
+    pub link_layer: LinkLayer,
+    /// Its local identifier: zero on Ethernet, and nowhere else.
+    pub lid: u16,
+    /// The largest packet payload in use, in bytes.
+    pub mtu_bytes: u32,
+    /// The largest that the port could use.
+    pub mtu_bytes_max: u32,
+    /// The longest message.
+    pub message_bytes_max: u32,
+    /// Its addresses; entries without one are left out.
+    pub gids: Vec<Gid>,
+}
+
+/// A port's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortState {
+    /// No link.
+    Down,
+    /// A link, and nobody has configured it.
+    Initialising,
+    /// Configured, and not in use.
+    Armed,
+    /// Traffic flows.
+    Active,
+    /// Traffic flows, and the link is in trouble.
+    Deferred,
+    /// What the kernel says is not known here.
+    Unknown,
+}
+
+impl PortState {
+    /// From `enum ibv_port_state`.
+    #[must_use]
+    pub const fn from_raw(raw: u32) -> Self {
+        match raw {
+            1 => Self::Down,
+            2 => Self::Initialising,
+            3 => Self::Armed,
+            4 => Self::Active,
+            5 => Self::Deferred,
+            _ => Self::Unknown,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Down => "down",
+            Self::Initialising => "initialising",
+            Self::Armed => "armed",
+            Self::Active => "active",
+            Self::Deferred => "deferred",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// What a port runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkLayer {
+    /// InfiniBand, with local identifiers.
+    InfiniBand,
+    /// Ethernet: RoCE or iWARP.
+    Ethernet,
+}
+
+/// An entry of a port's table of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Gid {
+    /// Its index, which connections name.
+    pub index: u8,
+    /// How packets from it look.
+    pub kind: GidKind,
+    /// The address; one of IPv4 is mapped.
+    pub address: Ipv6Addr,
+}
+
+/// How packets from an address look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GidKind {
+    /// InfiniBand's own.
+    InfiniBand,
+    /// RoCE, not routable.
+    RoceV1,
+    /// RoCE over UDP.
+    RoceV2,
+}
+
+impl fmt::Display for GidKind {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::InfiniBand => "InfiniBand",
+            Self::RoceV1 => "RoCE v1",
+            Self::RoceV2 => "RoCE v2",
+        })
+    }
+}
+
+/// The bytes of `enum ibv_mtu`; zero of what is none.
+#[must_use]
+pub const fn mtu_bytes(raw: u32) -> u32 {
+    match raw {
+        1..=5 => 128 << raw,
+        _ => 0,
+    }
+}
+
+/// The table that `tramontane verbs devices` prints.
+impl fmt::Display for Devices {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.devices.is_empty() {
+            return writeln!(out, "no RDMA device");
+        }
+        self.devices.iter().try_for_each(|device| write!(out, "{device}"))
+    }
+}
+
+impl fmt::Display for Device {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            DeviceKind::SoftRoce => "RoCE in software",
+            DeviceKind::SoftIwarp => "iWARP in software",
+            DeviceKind::Adapter => "adapter",
+        };
+        let yes = |promise| if promise { "yes" } else { "not promised" };
+        let Self { limits, order, .. } = self;
+        writeln!(
+            out,
+            "{}: {kind}, vendor {:#x}, part {:#x}",
+            self.name, self.vendor_id, self.vendor_part_id
+        )?;
+        writeln!(out, "  node {}, firmware '{}'", self.node_guid, self.firmware)?;
+        writeln!(
+            out,
+            "  order between writes: {}; within a write: {}; visible upon completion: {}",
+            yes(order.writes),
+            yes(order.addresses),
+            yes(order.visible_upon_completion)
+        )?;
+        writeln!(
+            out,
+            "  at most {} queue pairs, {} requests and {} ranges each, {} B inline, {} reads at once",
+            limits.queue_pairs_max,
+            limits.work_requests_max,
+            limits.ranges_max,
+            limits.inline_bytes_max,
+            limits.reads_max
+        )?;
+        writeln!(
+            out,
+            "  at most {} completion entries, {} registrations of {} B",
+            limits.completion_entries_max, limits.memory_regions_max, limits.region_bytes_max
+        )?;
+        self.ports.iter().try_for_each(|port| write!(out, "{port}"))
+    }
+}
+
+impl fmt::Display for Port {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layer = match self.link_layer {
+            LinkLayer::InfiniBand => "InfiniBand",
+            LinkLayer::Ethernet => "Ethernet",
+        };
+        write!(out, "  port {}: {}, {layer}, ", self.number, self.state.name())?;
+        writeln!(
+            out,
+            "LID {}, MTU {} of {} B, messages to {} B",
+            self.lid, self.mtu_bytes, self.mtu_bytes_max, self.message_bytes_max
+        )?;
+        self.gids
+            .iter()
+            .try_for_each(|gid| writeln!(out, "    GID {:>3}  {:<10}  {}", gid.index, gid.kind, gid.address))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod samples {
+    use super::*;
+
+    /// A software device as in the lab, with what is wrong with it too: GID 0 leads nowhere.
+    pub(crate) fn rxe() -> Device {
+        let gid = |index, address: &str| Gid {
+            index,
+            kind: GidKind::RoceV2,
+            address: address.parse().expect("an address"),
+        };
+        Device {
+            name: "rxe0".into(),
+            kind: DeviceKind::SoftRoce,
+            vendor_id: 0x00ff_ffff,
+            vendor_part_id: 0,
+            firmware: String::new(),
+            node_guid: "5054:00ff:fe12:3456".into(),
+            limits: DeviceLimits {
+                queue_pairs_max: 1_048_560,
+                work_requests_max: 1_048_576,
+                ranges_max: 32,
+                completion_entries_max: 32_767,
+                memory_regions_max: 524_287,
+                region_bytes_max: u64::MAX,
+                reads_max: 128,
+                inline_bytes_max: 512,
+            },
+            order: DeviceKind::SoftRoce.order(),
+            ports: vec![Port {
+                number: 1,
+                state: PortState::Active,
+                link_layer: LinkLayer::Ethernet,
+                lid: 0,
+                mtu_bytes: 1024,
+                mtu_bytes_max: 4096,
+                message_bytes_max: 8_388_608,
+                gids: vec![gid(0, "fe80::5054:ff:fe12:3456"), gid(1, "::ffff:10.9.0.1")],
+            }],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_names_what_people_look_for() {
+        let table = Devices { devices: vec![samples::rxe()] }.to_string();
+        for wanted in
+            ["rxe0", "software", "active", "Ethernet", "GID   1  RoCE v2", "::ffff:10.9.0.1", "512 B"]
+        {
+            assert!(table.contains(wanted), "{wanted} is not in\n{table}");
+        }
+        assert_eq!(Devices::default().to_string(), "no RDMA device\n");
+    }
+
+    #[test]
+    fn the_table_is_data_too() {
+        let json = serde_json::to_value(Devices { devices: vec![samples::rxe()] }).expect("data");
+        assert_eq!(json["devices"][0]["ports"][0]["gids"][1]["address"], "::ffff:10.9.0.1");
+        assert_eq!(json["devices"][0]["kind"], "soft-roce");
+    }
+
+    #[test]
+    fn packet_sizes_are_those_of_the_field() {
+        assert_eq!([1, 2, 3, 4, 5].map(mtu_bytes), [256, 512, 1024, 2048, 4096]);
+        assert_eq!([0, 6, u32::MAX].map(mtu_bytes), [0; 3]);
+    }
+
+    #[test]
+    fn an_adapter_promises_less_than_software() {
+        let adapter = DeviceKind::from_vendor(0x02c9).order();
+        assert!(adapter.writes && !adapter.addresses && !adapter.visible_upon_completion);
+        assert!(DeviceKind::from_vendor(0x00ff_ffff).order().visible_upon_completion);
+    }
+}

@@ -1,0 +1,179 @@
+//! What completions make of this member: credits, tokens, notices, losses.
+
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::Rank;
+
+use super::{Life, Loss, Purpose, Stage, Verbs};
+use crate::ffi::{BATCH, Completion, Operation};
+use crate::protocol::{Due, Heard, Name, Notice};
+use crate::status::WorkStatus;
+
+/// More batches than all queues together can fill.
+const BATCHES_MAX: usize = 4096;
+
+impl Verbs {
+    /// Takes all completions that are there, without reporting anything: that is left to `poll`. What a
+    /// polling thread does by stepping; for tests, and for a member that waits.
+    pub fn collect(&mut self) {
+        for _ in 0..BATCHES_MAX {
+            if self.take_batch() < BATCH {
+                return;
+            }
+        }
+    }
+
+    /// Takes some completions; gives how many.
+    pub(super) fn take_batch(&mut self) -> usize {
+        if self.life == Life::Retired {
+            return 0;
+        }
+        let Ok(taken) = self.completions.take(&mut self.batch) else {
+            self.lose_all(LossCause::Unreachable);
+            return 0;
+        };
+        for index in 0..taken {
+            let completion = self.batch[index];
+            let name = Name::from_raw(completion.name);
+            if name.is_receive() {
+                self.take_receive(name, &completion);
+            } else {
+                self.take_send(name, &completion);
+            }
+        }
+        taken
+    }
+
+    fn take_send(&mut self, name: Name, completion: &Completion) {
+        self.counters.completions += 1;
+        let Some(link) = self.links.get_mut(name.link()) else { return };
+        let number = name.number_from(link.queue.posted() - link.queue.in_flight());
+        let status = WorkStatus::from_raw(completion.status);
+        if status != WorkStatus::Success {
+            // One from before a reset speaks of nothing that is under way.
+            if number < link.queue.posted() {
+                self.fail(name.link(), status, completion.vendor_error);
+            }
+            return;
+        }
+        if !link.queue.complete(number) {
+            return;
+        }
+        let peer = &mut self.peers[link.peer.index()];
+        if peer.refused {
+            peer.refused = false;
+            self.retry_due = true;
+        }
+        let is_blocks = link.purpose == Purpose::Blocks;
+        while let Some(token) = link.queue.next_done() {
+            self.waiting -= 1;
+            if is_blocks {
+                self.blocks.sent(link.peer, token);
+            } else {
+                self.done.push_back(token);
+            }
+        }
+        match link.purpose {
+            Purpose::Row => self.send_notices(name.link()),
+            Purpose::Region(_) => self.ring_for_done(name.link()),
+            Purpose::Blocks => {}
+        }
+    }
+
+    fn take_receive(&mut self, name: Name, completion: &Completion) {
+        let Some(link) = self.links.get_mut(name.link()) else { return };
+        let (rank, purpose) = (link.peer, link.purpose);
+        if !matches!(self.peers[rank.index()].stage, Stage::Live | Stage::Departed) {
+            return;
+        }
+        let status = WorkStatus::from_raw(completion.status);
+        if status != WorkStatus::Success {
+            // A flushed receive is seen before any send failed when the peer did what it may not, or went.
+            return self.fail(name.link(), status, completion.vendor_error);
+        }
+        match purpose {
+            Purpose::Row => self.take_notice(name, rank, completion.immediate),
+            Purpose::Region(_) => {}
+            Purpose::Blocks => self.blocks.received(rank, completion.immediate, completion.bytes),
+        }
+    }
+
+    fn take_notice(&mut self, name: Name, rank: Rank, immediate: Option<u32>) {
+        self.counters.notices_taken += 1;
+        let notice = immediate.and_then(Notice::decode);
+        let Some(notice) = notice else { return self.lose(rank, Loss::of(LossCause::Misbehaved)) };
+        if self.links[name.link()].repost(name).is_err() {
+            return self.lose(rank, Loss::of(LossCause::Unreachable));
+        }
+        match notice {
+            Notice::Asleep if !self.regions.is_empty() => self.ring_for_regions(rank),
+            Notice::Reconnect { region, epoch } => self.reconnect_asked(rank, region, epoch),
+            Notice::Reconnected { region, epoch } => self.reconnect_answered(rank, region, epoch),
+            _ => {}
+        }
+        match self.peers[rank.index()].doorbell.hear(notice, self.armed) {
+            Heard::Nothing => {}
+            Heard::Rung => self.rung = true,
+            Heard::Retired => self.departed(rank),
+            Heard::Broken(cause) => return self.lose(rank, Loss::of(cause)),
+        }
+        if let Some(row) = self.rows_to[rank.index()] {
+            self.send_notices(row);
+        }
+    }
+
+    /// Sends the notices that are due to a peer, as far as there is room.
+    pub(super) fn send_notices(&mut self, index: usize) {
+        let rank = self.links[index].peer;
+        if self.peers[rank.index()].stage != Stage::Live {
+            return;
+        }
+        let seen = self.peers[rank.index()].doorbell.seen();
+        for (due, notice) in [
+            (Due::ASLEEP, Notice::Asleep),
+            (Due::RING, Notice::Ring),
+            (Due::WAKE, Notice::Wake),
+            (Due::WAKE_SEEN, Notice::WakeSeen(seen)),
+            (Due::RETIRED, Notice::Retired),
+        ] {
+            if self.peers[rank.index()].doorbell.due().contains(due) {
+                if !self.send_notice(index, notice) {
+                    return;
+                }
+                self.peers[rank.index()].doorbell.sent(due);
+            }
+        }
+        self.send_reconnects(index, rank);
+    }
+
+    /// Sends one notice; false if there is no room now, or never will be.
+    pub(super) fn send_notice(&mut self, index: usize, notice: Notice) -> bool {
+        let Self { links, buffers, counters, .. } = self;
+        let link = &mut links[index];
+        if !link.queue.has_room_for_control() {
+            return false;
+        }
+        let operation = |target| Operation::WriteWithImmediate(target, notice.encode());
+        // The last one is waited for.
+        let is_last = notice == Notice::Retired;
+        let posted = link.post_one(buffers, operation, None, None, is_last, counters);
+        counters.notices_sent += 1;
+        if posted.is_err() {
+            self.fail_post(index);
+        }
+        posted.is_ok()
+    }
+
+    /// Asks for a completion of all that is under way and that none was asked for, where there is room.
+    pub fn flush(&mut self) {
+        for index in 0..self.links.len() {
+            let Self { links, buffers, counters, .. } = self;
+            let link = &mut links[index];
+            if link.queue.unsignalled() == 0 || !link.queue.has_room_for_control() {
+                continue;
+            }
+            if link.post_one(buffers, Operation::Write, None, None, true, counters).is_err() {
+                self.fail_post(index);
+            }
+        }
+    }
+}

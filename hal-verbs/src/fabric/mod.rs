@@ -1,0 +1,408 @@
+//! The fabric over reliable connections, one a peer.
+//!
+//! A write of the core becomes one RDMA write from the registered own row into the peer's copy of it. All of
+//! a list go to the device with one doorbell, unsignalled but for every so many-th; short ones and guards go
+//! inline. See [`crate`] for what is promised.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `link` | one connection: queue pair, credits, memory at both ends |
+//! | `collect` | what completions and notices make of this member |
+//! | `rest` | sleep |
+//! | `end` | lost, cut and retired |
+//! | `permissions`, `blocks` | the other two traits |
+//! | `crate::protocol` | credits; rings over a network and within the process, and why none is lost; names |
+//!
+//! # Invariants
+//! - Nothing is allocated, and no lock is taken, from the start to the end of a view.
+//! - No call waits: a full queue is refused, an empty one is left alone. [`Verbs::sleep`] and
+//!   [`Verbs::leave`] wait, and both for descriptors and no longer than they were told to.
+//! - What a peer sends is a notice of a known kind or breaks the connection to that peer.
+//! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep` and `leave`, so room
+//!   in a queue does not come and go between two posts.
+
+mod blocks;
+mod collect;
+mod end;
+mod link;
+mod permissions;
+mod rest;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, LossCause, Promises, Token, ViewMemory, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+
+pub(crate) use blocks::RECEIVES_MAX as BLOCK_RECEIVES_MAX;
+pub use end::Loss;
+use link::Behind;
+pub(crate) use link::{FarEnd, GUARD_BYTES_MAX, Link, LinkParts, Purpose};
+pub(crate) use permissions::RegionLink;
+pub(crate) use rest::Descriptors;
+
+use crate::ffi::{Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier};
+use crate::join::Rows;
+use crate::protocol::{Bell, Counters, Doorbell, Notice};
+
+/// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token is refused
+/// for now.
+const TOKENS_MAX: usize = 1024;
+
+/// Receives for notices on a row's connection: more than can be under way at once.
+pub(crate) const NOTICES_MAX: u32 = 16;
+
+/// A peer's place in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Traffic flows.
+    Live,
+    /// It ended the view at its side; what is under way to it may fail.
+    Departed,
+    /// Cut by the core.
+    Cut,
+    /// Lost; why is in `loss`.
+    Lost,
+}
+
+/// What the fabric knows of one member; of the own one nothing.
+#[derive(Debug)]
+struct Peer {
+    stage: Stage,
+    doorbell: Doorbell,
+    loss: Option<Loss>,
+    ready_untold: bool,
+    loss_untold: bool,
+    /// A post found no room, and room has not come since.
+    refused: bool,
+}
+
+impl Peer {
+    const fn new() -> Self {
+        Self {
+            stage: Stage::Live,
+            doorbell: Doorbell::new(),
+            loss: None,
+            ready_untold: false,
+            loss_untold: false,
+            refused: false,
+        }
+    }
+}
+
+/// One view's life; memory is never used for a second one (VIE-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Life {
+    Fresh,
+    Open(ViewId),
+    Retiring(ViewId),
+    Retired,
+}
+
+/// The fabric of one member in one view, over the memory and the connections that [`crate::join()`] made.
+pub struct Verbs {
+    // First, so that no queue pair outlives the memory it writes to.
+    links: Vec<Link>,
+    /// By rank, the index of the connection to the peer's copy of the own row; none for the own rank.
+    rows_to: Vec<Option<usize>>,
+    regions: Vec<RegionLink>,
+    blocks: blocks::BlockLinks,
+    permissions: permissions::Told,
+    /// Copies of the peers' rows, registered for each alone, and the memory of regions.
+    registered: Vec<MemoryRegion>,
+    rows: Arc<Rows>,
+    view: ViewId,
+    peers: Vec<Peer>,
+    capabilities: Capabilities,
+    life: Life,
+    completions: Arc<CompletionQueue>,
+    batch: Box<[Completion; crate::ffi::BATCH]>,
+    buffers: SendBuffers,
+    done: VecDeque<Token>,
+    /// Tokens of lists that are under way.
+    waiting: usize,
+    /// Readiness and losses that `poll` has not told yet.
+    untold: usize,
+    /// A peer rang.
+    rung: bool,
+    /// Room came for a post that was refused.
+    retry_due: bool,
+    /// This member sleeps or is about to.
+    armed: bool,
+    bell: Bell,
+    descriptors: Descriptors,
+    counters: Counters,
+    context: Arc<Context>,
+}
+
+const fn assert_send<T: Send>() {}
+// A polling thread takes it along.
+const _: () = assert_send::<Verbs>();
+
+/// What a fabric is made from, all of it connected.
+pub(crate) struct Parts {
+    pub(crate) view: ViewId,
+    pub(crate) links: Vec<Link>,
+    pub(crate) regions: Vec<RegionLink>,
+    pub(crate) registered: Vec<MemoryRegion>,
+    pub(crate) rows: Arc<Rows>,
+    pub(crate) promises: Promises,
+    pub(crate) write_bytes_max: usize,
+    pub(crate) completions: Arc<CompletionQueue>,
+    pub(crate) bell: Bell,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) context: Arc<Context>,
+}
+
+impl Verbs {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let members = parts.rows.members().len();
+        let mut rows_to = vec![None; members];
+        for (index, link) in parts.links.iter().enumerate() {
+            if link.purpose == Purpose::Row {
+                rows_to[link.peer.index()] = Some(index);
+            }
+        }
+        let blocks = blocks::BlockLinks::new(&parts.links, members);
+        Self {
+            permissions: permissions::Told::new(parts.links.len()),
+            blocks,
+            rows_to,
+            links: parts.links,
+            regions: parts.regions,
+            registered: parts.registered,
+            rows: parts.rows,
+            view: parts.view,
+            peers: (0..members).map(|_| Peer::new()).collect(),
+            capabilities: Capabilities {
+                promises: parts.promises,
+                writes_max: WRITES_MAX,
+                write_bytes_max: parts.write_bytes_max,
+                guard_bytes_max: GUARD_BYTES_MAX,
+            },
+            life: Life::Fresh,
+            completions: parts.completions,
+            batch: Box::new([Completion::default(); crate::ffi::BATCH]),
+            buffers: SendBuffers::new(),
+            done: VecDeque::with_capacity(TOKENS_MAX),
+            waiting: 0,
+            untold: 0,
+            rung: false,
+            retry_due: false,
+            armed: false,
+            bell: parts.bell,
+            descriptors: parts.descriptors,
+            counters: Counters::default(),
+            context: parts.context,
+        }
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The rows that this fabric writes from and that its peers write to.
+    #[must_use]
+    pub const fn rows(&self) -> &Arc<Rows> {
+        &self.rows
+    }
+
+    /// Why a peer counts as lost, if it does.
+    #[must_use]
+    pub fn loss_of(&self, peer: Rank) -> Option<&Loss> {
+        self.peers.get(peer.index())?.loss.as_ref()
+    }
+
+    /// Requests that are under way, as far as is known: of those that nobody asked to hear of, some are done.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.links.iter().map(|link| link.queue.in_flight()).sum()
+    }
+
+    /// How many bytes go inline to a peer.
+    #[must_use]
+    pub fn inline_bytes_max(&self, peer: Rank) -> Option<usize> {
+        let link = (*self.rows_to.get(peer.index())?)?;
+        self.links.get(link).map(Link::inline_bytes_max)
+    }
+
+    /// The connection to a peer that may be posted to.
+    #[inline]
+    fn target(&self, view: ViewId, to: Rank) -> Result<usize, ErrorKind> {
+        if self.life != Life::Open(view) {
+            return Err(ErrorKind::Other);
+        }
+        let link = self.rows_to.get(to.index()).copied().flatten().ok_or(ErrorKind::OutOfRange)?;
+        if self.peers[to.index()].stage == Stage::Live { Ok(link) } else { Err(ErrorKind::PeerLost) }
+    }
+
+    fn post_row(
+        &mut self,
+        link: usize,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let Self { links, peers, buffers, counters, .. } = self;
+        let (link, peer) = (&mut links[link], &mut peers[to.index()]);
+        let bytes_max = self.capabilities.write_bytes_max;
+        if writes.len() > WRITES_MAX || !writes.iter().all(|write| link.fits(write, bytes_max)) {
+            return Err(ErrorKind::OutOfRange);
+        }
+        let rings = peer.doorbell.rings_with_post();
+        let requests = writes.len() + usize::from(rings);
+        let has_place = token.is_none() || self.done.len() + self.waiting < TOKENS_MAX;
+        if !has_place || !link.queue.has_room(requests) {
+            counters.refused += 1;
+            peer.refused = true;
+            return Err(ErrorKind::QueueFull);
+        }
+        let behind = if rings { Behind::Notice(Notice::Ring.encode()) } else { Behind::Nothing };
+        let posted = link.post_writes(buffers, writes, behind, token, counters)?;
+        counters.lists += 1;
+        if posted {
+            peer.doorbell.posted();
+            self.waiting += usize::from(token.is_some());
+        } else {
+            self.done.extend(token);
+        }
+        Ok(())
+    }
+
+    /// What is news about the peers: rarely anything.
+    #[cold]
+    fn tell(&mut self) -> Option<Event> {
+        let (Life::Open(view) | Life::Retiring(view)) = self.life else { return None };
+        for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
+            if std::mem::take(&mut peer.ready_untold) {
+                self.untold -= 1;
+                return Some(Event::Ready { view, peer: rank });
+            }
+            if std::mem::take(&mut peer.loss_untold) {
+                self.untold -= 1;
+                let cause = peer.loss.as_ref().map_or(LossCause::Unreachable, |loss| loss.cause);
+                return Some(Event::PeerLost { peer: rank, cause });
+            }
+        }
+        None
+    }
+
+    /// What was found and not told yet.
+    #[inline]
+    fn next_event(&mut self) -> Option<Event> {
+        if let Some(token) = self.done.pop_front() {
+            return Some(Event::Completed(token));
+        }
+        if self.untold > 0 {
+            return self.tell();
+        }
+        (std::mem::take(&mut self.rung) | self.bell.take()).then_some(Event::Woken)
+    }
+}
+
+impl Fabric for Verbs {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Other`] if a view was opened before: each has memory of its own; or if this is not the
+    /// view and the memory that was joined with.
+    fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        let own = self.rows.own();
+        let is_ours = view == self.view
+            && memory.own == own
+            && memory.members == self.rows.members()
+            && self.rows.is(memory);
+        if self.life != Life::Fresh || !is_ours {
+            return Err(ErrorKind::Other);
+        }
+        self.life = Life::Open(view);
+        for (peer, link) in self.peers.iter_mut().zip(&self.rows_to) {
+            if link.is_some() && peer.stage == Stage::Live {
+                // The barrier is behind us: all memory is registered, and all connections are up.
+                peer.ready_untold = true;
+                self.untold += 1;
+            }
+            // Found before anybody could be told.
+            self.untold += usize::from(peer.loss_untold);
+        }
+        Ok(())
+    }
+
+    fn ready(&self, view: ViewId, peer: Rank) -> bool {
+        self.target(view, peer).is_ok()
+    }
+
+    fn cut(&mut self, view: ViewId, peer: Rank) {
+        self.cut_peer(view, peer);
+    }
+
+    fn retire(&mut self, view: ViewId) -> bool {
+        self.retire_view(view)
+    }
+
+    #[inline]
+    fn post(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let row = self.target(view, to)?;
+        let link = self.link_for(row, to, writes);
+        if link != row {
+            return self.post_region(link, to, writes, token);
+        }
+        let posted = self.post_row(row, to, writes, token);
+        if posted == Err(ErrorKind::PeerLost) {
+            self.fail_post(row);
+        }
+        posted
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Option<Event> {
+        if let Some(event) = self.next_event() {
+            return Some(event);
+        }
+        self.take_batch();
+        self.next_event()
+    }
+
+    fn wake(&mut self, view: ViewId, to: Rank) {
+        if let Ok(link) = self.target(view, to) {
+            // Answers to earlier ones may wait, and who only rings need not poll.
+            self.take_batch();
+            self.peers[to.index()].doorbell.wake();
+            self.send_notices(link);
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        self.arm_for_sleep()
+    }
+
+    fn disarm(&mut self) {
+        self.armed = false;
+        self.bell.disarm();
+    }
+
+    #[inline]
+    fn observe_barrier(&self) {
+        device_read_barrier();
+    }
+}
+
+impl std::fmt::Debug for Verbs {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Verbs").field("view", &self.view).field("life", &self.life).finish_non_exhaustive()
+    }
+}

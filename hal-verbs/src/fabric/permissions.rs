@@ -1,0 +1,425 @@
+//! Regions whose owner says who may write, by the access flags of a queue pair.
+//!
+//! Each pair of members has one connection a region, in a protection domain of that region's own: the key of a
+//! region's memory works on no other connection. The owner's end carries the flags. A write that they forbid
+//! breaks the connection, at both ends; so does a right that is taken back while a write is under way. Then
+//! the next grant makes it anew, from the owner's end:
+//!
+//! ```text
+//! owner: reset, up in epoch e --Reconnect(e)--> writer: reset, up in epoch e
+//! owner: may use it           <-Reconnected(e)- writer: may use it, told `Restored`
+//! ```
+//!
+//! The notices go over the connection of the rows. When both ends begin at once, each takes the other's notice
+//! for the answer; the later epoch wins. An epoch moves the packets' numbers, so that none from before is
+//! taken for a new one. The end whose write was denied begins too, so that it can read at once what it may not
+//! write.
+//!
+//! A peer that sleeps is rung once what was posted to its region is acknowledged: the ring goes over the
+//! connection of the rows, and would else overtake it.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::{
+    Area, ErrorKind, PermissionEvent, Permissions, Region, Token, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+
+use super::link::Behind;
+use super::{Life, Stage, TOKENS_MAX, Verbs};
+use crate::ffi::{Access, Operation};
+use crate::protocol::{EPOCH_BITS, Notice};
+use crate::settings::RevokeBy;
+use crate::status::WorkStatus;
+
+/// Where a region's connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Both ends are up.
+    Open,
+    /// This end is up in a new epoch, and the other has not answered.
+    Asked,
+    /// A write was denied, or the owner's end was reset.
+    Broken,
+}
+
+/// One region's connection to one peer.
+#[derive(Debug)]
+pub(crate) struct RegionLink {
+    link: usize,
+    peer: Rank,
+    region: Region,
+    /// Its number in the list of regions, as notices name it.
+    number: u8,
+    /// Whether the peer may write to the own region.
+    granted: bool,
+    way: Way,
+    epoch: u32,
+    /// The notice that is to be sent.
+    due: Option<Notice>,
+    revoke_by: RevokeBy,
+    /// Something was posted here since the last ring.
+    posted: bool,
+    /// The peer is to be rung once so many requests are done.
+    ring_at: Option<u64>,
+}
+
+impl RegionLink {
+    pub(crate) const fn new(
+        link: usize,
+        peer: Rank,
+        region: Region,
+        number: u8,
+        revoke_by: RevokeBy,
+    ) -> Self {
+        Self {
+            link,
+            peer,
+            region,
+            number,
+            granted: false,
+            way: Way::Open,
+            epoch: 0,
+            due: None,
+            revoke_by,
+            posted: false,
+            ring_at: None,
+        }
+    }
+
+    fn access(&self) -> Access {
+        if self.granted { Access::REMOTE_READ | Access::REMOTE_WRITE } else { Access::REMOTE_READ }
+    }
+}
+
+/// What became of permissions and is not told yet.
+#[derive(Debug)]
+pub(crate) struct Told {
+    events: VecDeque<PermissionEvent>,
+    most: usize,
+}
+
+impl Told {
+    pub(super) fn new(links: usize) -> Self {
+        // Each region's connection has at most one of each kind that says anything new.
+        let most = links.saturating_mul(4).max(1);
+        Self { events: VecDeque::with_capacity(most), most }
+    }
+
+    pub(super) fn has_news(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    fn push(&mut self, event: PermissionEvent) {
+        if self.events.contains(&event) {
+            // What comes last counts.
+            self.events.retain(|other| *other != event);
+        }
+        if self.events.len() < self.most {
+            self.events.push_back(event);
+        }
+    }
+}
+
+impl Verbs {
+    /// The connection that a list goes over: a region's, or else the row's.
+    #[inline]
+    pub(super) fn link_for(&self, row: usize, to: Rank, writes: &[Write]) -> usize {
+        match writes.first() {
+            Some(write) if write.target.region != Region::ROW => {
+                self.region_index(to, write.target.region).map_or(row, |index| self.regions[index].link)
+            }
+            _ => row,
+        }
+    }
+
+    fn region_index(&self, peer: Rank, region: Region) -> Option<usize> {
+        self.regions.iter().position(|link| link.peer == peer && link.region == region)
+    }
+
+    /// A region's connection to a peer that is there.
+    fn region_of(&self, view: ViewId, peer: Rank, region: Region) -> Result<usize, ErrorKind> {
+        self.target(view, peer)?;
+        self.region_index(peer, region).ok_or(ErrorKind::OutOfRange)
+    }
+
+    /// Whether a region's connection can be posted to.
+    fn passable(&self, index: usize) -> Result<(), ErrorKind> {
+        match self.regions[index].way {
+            Way::Open => Ok(()),
+            Way::Asked => Err(ErrorKind::QueueFull),
+            Way::Broken => Err(ErrorKind::Revoked),
+        }
+    }
+
+    pub(super) fn post_region(
+        &mut self,
+        link: usize,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let index =
+            self.regions.iter().position(|region| region.link == link).ok_or(ErrorKind::OutOfRange)?;
+        let way = self.passable(index);
+        let Self { links, peers, buffers, counters, .. } = self;
+        let (connection, peer) = (&mut links[link], &mut peers[to.index()]);
+        let bytes_max = self.capabilities.write_bytes_max;
+        if writes.len() > WRITES_MAX || !writes.iter().all(|write| connection.fits(write, bytes_max)) {
+            return Err(ErrorKind::OutOfRange);
+        }
+        way?;
+        let rings = peer.doorbell.rings_with_post();
+        let has_place = token.is_none() || self.done.len() + self.waiting < TOKENS_MAX;
+        if !has_place || !connection.queue.has_room(writes.len()) {
+            counters.refused += 1;
+            peer.refused = true;
+            return Err(ErrorKind::QueueFull);
+        }
+        let behind = if rings { Behind::Completion } else { Behind::Nothing };
+        match connection.post_writes(buffers, writes, behind, token, counters) {
+            Ok(true) => {
+                peer.doorbell.will_ring(rings);
+                let region = &mut self.regions[index];
+                region.posted = !rings;
+                if rings {
+                    region.ring_at = Some(connection.queue.posted());
+                }
+                self.waiting += usize::from(token.is_some());
+            }
+            Ok(false) => self.done.extend(token),
+            Err(ErrorKind::PeerLost) => {
+                self.fail_region(link, WorkStatus::Flushed);
+                return Err(ErrorKind::Revoked);
+            }
+            Err(kind) => return Err(kind),
+        }
+        self.counters.lists += 1;
+        Ok(())
+    }
+
+    /// A request on a region's connection failed: it was denied, or the other end was reset. Whether the peer itself is gone shows on the connection of the rows.
+    pub(super) fn fail_region(&mut self, link: usize, status: WorkStatus) {
+        let Some(index) = self.regions.iter().position(|region| region.link == link) else { return };
+        let region = &mut self.regions[index];
+        if region.way == Way::Broken || self.life == Life::Retired {
+            return;
+        }
+        tracing::debug!(peer = %region.peer, region = region.region.0, %status, "a region's way is broken");
+        region.way = Way::Broken;
+        let connection = &mut self.links[link];
+        self.waiting -= connection.queue.waiting();
+        // If it cannot be reset it is in error, which stops it as well.
+        let _ = connection.reset();
+        let (peer, region) = (region.peer, region.region);
+        self.permissions.push(PermissionEvent::Denied { peer, region });
+        // Without success it stays broken, and the next grant tries again.
+        let _ = self.make_anew(index);
+    }
+
+    /// Something on a region's connection is done: its peer may have to be rung for it.
+    pub(super) fn ring_for_done(&mut self, link: usize) {
+        let Some(region) = self.regions.iter_mut().find(|region| region.link == link) else { return };
+        let queue = &self.links[link].queue;
+        let done = queue.posted() - queue.in_flight();
+        if region.ring_at.is_some_and(|at| at <= done) {
+            region.ring_at = None;
+            let peer = region.peer;
+            self.peers[peer.index()].doorbell.ring();
+            if let Some(row) = self.rows_to[peer.index()] {
+                self.send_notices(row);
+            }
+        }
+    }
+
+    /// Begins a new epoch from this end.
+    fn make_anew(&mut self, index: usize) -> Result<(), ErrorKind> {
+        let region = &mut self.regions[index];
+        let epoch = (region.epoch + 1) & ((1 << EPOCH_BITS) - 1);
+        let (link, peer) = (region.link, region.peer);
+        self.waiting -= self.links[link].queue.waiting();
+        if self.links[link].reconnect(region.access(), epoch).is_err() {
+            region.way = Way::Broken;
+            return Err(ErrorKind::Other);
+        }
+        region.epoch = epoch;
+        region.ring_at = None;
+        region.way = Way::Asked;
+        region.due = Some(Notice::Reconnect { region: region.number, epoch });
+        if let Some(row) = self.rows_to[peer.index()] {
+            self.send_notices(row);
+        }
+        Ok(())
+    }
+
+    /// The peer began a new epoch.
+    pub(super) fn reconnect_asked(&mut self, peer: Rank, number: u8, epoch: u32) {
+        let Some(index) = self.region_numbered(peer, number) else { return };
+        let region = &mut self.regions[index];
+        if epoch < region.epoch {
+            // It hears of the later one from us.
+            return;
+        }
+        if epoch == region.epoch {
+            // Both began at once, and both ends are up.
+            if region.way == Way::Asked {
+                self.restored(index);
+            }
+            return;
+        }
+        let connection = &mut self.links[region.link];
+        self.waiting -= connection.queue.waiting();
+        let is_denied = connection.queue.in_flight() > 0;
+        if connection.reconnect(region.access(), epoch).is_err() {
+            region.way = Way::Broken;
+            return;
+        }
+        region.epoch = epoch;
+        region.ring_at = None;
+        if is_denied {
+            // Whether it landed is not known.
+            let (peer, region) = (region.peer, region.region);
+            self.permissions.push(PermissionEvent::Denied { peer, region });
+        }
+        let region = &mut self.regions[index];
+        region.due = Some(Notice::Reconnected { region: number, epoch });
+        self.restored(index);
+    }
+
+    /// The peer answered.
+    pub(super) fn reconnect_answered(&mut self, peer: Rank, number: u8, epoch: u32) {
+        let Some(index) = self.region_numbered(peer, number) else { return };
+        if self.regions[index].epoch == epoch && self.regions[index].way == Way::Asked {
+            self.restored(index);
+        }
+    }
+
+    fn restored(&mut self, index: usize) {
+        let region = &mut self.regions[index];
+        region.way = Way::Open;
+        let (peer, region) = (region.peer, region.region);
+        self.permissions.push(PermissionEvent::Restored { peer, region });
+        self.retry_due = true;
+    }
+
+    fn region_numbered(&self, peer: Rank, number: u8) -> Option<usize> {
+        self.regions.iter().position(|link| link.peer == peer && link.number == number)
+    }
+
+    /// The peer sleeps: it is rung once what was posted to its regions is acknowledged.
+    pub(super) fn ring_for_regions(&mut self, peer: Rank) {
+        for region in self.regions.iter_mut().filter(|region| region.peer == peer) {
+            if std::mem::take(&mut region.posted) {
+                region.ring_at = Some(self.links[region.link].queue.posted());
+            }
+        }
+        let is_due = self.regions.iter().any(|region| region.peer == peer && region.ring_at.is_some());
+        if is_due {
+            self.flush();
+        }
+        for index in 0..self.regions.len() {
+            if self.regions[index].peer == peer {
+                self.ring_for_done(self.regions[index].link);
+            }
+        }
+    }
+
+    /// Sends the notices about regions that are due to a peer, over the connection of the rows.
+    pub(super) fn send_reconnects(&mut self, row: usize, peer: Rank) {
+        for index in 0..self.regions.len() {
+            if self.regions[index].peer != peer {
+                continue;
+            }
+            if let Some(notice) = self.regions[index].due {
+                if !self.send_notice(row, notice) {
+                    return;
+                }
+                self.regions[index].due = None;
+            }
+        }
+    }
+}
+
+impl Permissions for Verbs {
+    fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        let index = self.region_of(view, peer, region)?;
+        let granted = &mut self.regions[index];
+        granted.granted = true;
+        let (link, access) = (granted.link, granted.access());
+        let is_up = granted.way == Way::Open && !self.links[link].is_failed();
+        if is_up && self.links[link].set_access(access).is_ok() {
+            return Ok(());
+        }
+        if self.regions[index].way == Way::Asked && self.links[link].set_access(access).is_ok() {
+            // A new epoch is on its way already.
+            return Ok(());
+        }
+        self.make_anew(index)
+    }
+
+    fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), ErrorKind> {
+        let index = self.region_of(view, peer, region)?;
+        let revoked = &mut self.regions[index];
+        let was_granted = std::mem::take(&mut revoked.granted);
+        let (link, access, by) = (revoked.link, revoked.access(), revoked.revoke_by);
+        if !was_granted || revoked.way == Way::Broken {
+            return Ok(());
+        }
+        if by == RevokeBy::Flags && self.links[link].set_access(access).is_ok() {
+            return Ok(());
+        }
+        // Nothing lands in a queue pair that was reset; it comes back without the right.
+        self.waiting -= self.links[link].queue.waiting();
+        if self.links[link].reset().is_err() {
+            self.cut_peer(view, peer);
+            return Err(ErrorKind::Other);
+        }
+        self.make_anew(index)
+    }
+
+    fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool {
+        self.region_of(view, peer, region).is_ok_and(|index| self.regions[index].granted)
+            && self.peers[peer.index()].stage == Stage::Live
+    }
+
+    fn read(
+        &mut self,
+        view: ViewId,
+        from: Rank,
+        source: Area,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        let index = self.region_of(view, from, source.region)?;
+        let link = self.regions[index].link;
+        let far = self.links[link].far_area(source.offset, length).ok_or(ErrorKind::OutOfRange)?;
+        let is_inside = into.region == source.region && self.links[link].has_own_area(into.offset, length);
+        if !is_inside || length == 0 || length > self.capabilities.write_bytes_max {
+            return Err(ErrorKind::OutOfRange);
+        }
+        self.passable(index)?;
+        let Self { links, buffers, counters, .. } = self;
+        if self.done.len() + self.waiting >= TOKENS_MAX || !links[link].queue.has_room(1) {
+            counters.refused += 1;
+            return Err(ErrorKind::QueueFull);
+        }
+        let range = Some((into.offset, length));
+        self.waiting += 1;
+        if links[link]
+            .post_one(buffers, |_| Operation::Read(far), range, Some(token), true, counters)
+            .is_err()
+        {
+            self.fail_region(link, WorkStatus::Flushed);
+            return Err(ErrorKind::Revoked);
+        }
+        Ok(())
+    }
+
+    fn poll_permission(&mut self) -> Option<PermissionEvent> {
+        if self.permissions.events.is_empty() {
+            self.take_batch();
+        }
+        self.permissions.events.pop_front()
+    }
+}

@@ -1,0 +1,141 @@
+//! A completion queue with its event channel.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys::{
+    ibv_ack_cq_events, ibv_comp_channel, ibv_cq, ibv_create_comp_channel, ibv_create_cq,
+    ibv_destroy_comp_channel, ibv_destroy_cq, ibv_get_cq_event, ibv_poll_cq, ibv_req_notify_cq, ibv_wc,
+};
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use super::{Context, check, last_error};
+
+/// `IBV_WC_WITH_IMM` in `<infiniband/verbs.h>`.
+const WITH_IMMEDIATE: u32 = 1 << 1;
+
+/// How many completions are taken at once.
+pub(crate) const BATCH: usize = 32;
+
+/// One completion. Of a failed one only the name, the status and the vendor's error say anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Completion {
+    /// The name that the request was posted with.
+    pub(crate) name: u64,
+    /// `enum ibv_wc_status`.
+    pub(crate) status: u32,
+    /// What the vendor says beside the status.
+    pub(crate) vendor_error: u32,
+    /// How many bytes came.
+    pub(crate) bytes: u32,
+    /// The value that came with it.
+    pub(crate) immediate: Option<u32>,
+}
+
+/// A completion queue, and a descriptor that tells a sleeper of what comes into it.
+#[derive(Debug)]
+pub(crate) struct CompletionQueue {
+    raw: NonNull<ibv_cq>,
+    channel: NonNull<ibv_comp_channel>,
+    _context: Arc<Context>,
+}
+
+// SAFETY: libibverbs may be called on one queue from several threads.
+unsafe impl Send for CompletionQueue {}
+// SAFETY: as above.
+unsafe impl Sync for CompletionQueue {}
+
+impl CompletionQueue {
+    /// A queue for at least `entries`.
+    pub(crate) fn new(context: &Arc<Context>, entries: u32) -> io::Result<Self> {
+        let entries = i32::try_from(entries).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the context is open.
+        let channel = unsafe { ibv_create_comp_channel(context.raw()) };
+        let channel = NonNull::new(channel).ok_or_else(last_error)?;
+        // SAFETY: context and channel live; no user data; vector 0 always exists.
+        let raw = unsafe { ibv_create_cq(context.raw(), entries, std::ptr::null_mut(), channel.as_ptr(), 0) };
+        let Some(raw) = NonNull::new(raw) else {
+            let error = last_error();
+            // SAFETY: made above, and nothing stands on it.
+            unsafe { ibv_destroy_comp_channel(channel.as_ptr()) };
+            return Err(error);
+        };
+        let queue = Self { raw, channel, _context: Arc::clone(context) };
+        let flags = fcntl_getfl(queue.as_fd())?;
+        fcntl_setfl(queue.as_fd(), flags | OFlags::NONBLOCK)?;
+        Ok(queue)
+    }
+
+    pub(super) const fn raw(&self) -> *mut ibv_cq {
+        self.raw.as_ptr()
+    }
+
+    /// Takes what is there, at most [`BATCH`]; gives how many.
+    ///
+    /// # Errors
+    /// If the queue ran over or the device is gone.
+    pub(crate) fn take(&self, into: &mut [Completion; BATCH]) -> io::Result<usize> {
+        let mut raw = [const { MaybeUninit::<ibv_wc>::uninit() }; BATCH];
+        const ENTRIES: i32 = 32;
+        const { assert!(ENTRIES.unsigned_abs() as usize == BATCH) };
+        // SAFETY: room for as many as are asked for; the queue lives.
+        let taken = unsafe { ibv_poll_cq(self.raw(), ENTRIES, raw.as_mut_ptr().cast()) };
+        let taken = usize::try_from(taken).map_err(|_| last_error())?.min(BATCH);
+        for (raw, into) in raw.iter().zip(into.iter_mut()).take(taken) {
+            // SAFETY: the call filled the first `taken`.
+            let raw = unsafe { raw.assume_init_ref() };
+            let is_good = raw.status == 0;
+            let has_immediate = is_good && raw.wc_flags & WITH_IMMEDIATE != 0;
+            *into = Completion {
+                name: raw.wr_id,
+                status: raw.status,
+                vendor_error: raw.vendor_err,
+                bytes: if is_good { raw.byte_len } else { 0 },
+                // SAFETY: 4 bytes either way; an immediate value, as the flag says.
+                immediate: has_immediate
+                    .then(|| u32::from_be(unsafe { raw.imm_data_invalidated_rkey_union.imm_data })),
+            };
+        }
+        Ok(taken)
+    }
+
+    /// Asks that the next completion makes the descriptor readable. What came before the call does not.
+    pub(crate) fn notify(&self) -> io::Result<()> {
+        // SAFETY: the queue lives.
+        check(unsafe { ibv_req_notify_cq(self.raw(), 0) })
+    }
+
+    /// Takes an event off the descriptor, if one is there; never blocks. True if one was.
+    pub(crate) fn take_event(&self) -> bool {
+        let mut queue = std::ptr::null_mut();
+        let mut user = std::ptr::null_mut();
+        // SAFETY: the channel lives and does not block; both results are writable.
+        if unsafe { ibv_get_cq_event(self.channel.as_ptr(), &raw mut queue, &raw mut user) } != 0 {
+            return false;
+        }
+        // SAFETY: the one queue of this channel; each event is acknowledged once, else the end would wait.
+        unsafe { ibv_ack_cq_events(queue, 1) };
+        true
+    }
+}
+
+impl AsFd for CompletionQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        // SAFETY: the channel's descriptor is open while `self` lives.
+        unsafe { BorrowedFd::borrow_raw(self.channel.as_ref().fd) }
+    }
+}
+
+impl Drop for CompletionQueue {
+    fn drop(&mut self) {
+        // SAFETY: each is ended once, the queue first; queue pairs held it and are gone; all events are
+        // acknowledged.
+        unsafe {
+            ibv_destroy_cq(self.raw());
+            ibv_destroy_comp_channel(self.channel.as_ptr());
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Reliable connections: a queue pair, its states, and what is posted to it.
+
+use std::io;
+use std::marker::PhantomData;
+use std::net::Ipv6Addr;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys::{
+    ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_post_recv, ibv_post_send, ibv_qp, ibv_qp_attr,
+    ibv_qp_attr_mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type, ibv_query_qp, ibv_recv_wr,
+    ibv_send_wr, ibv_sge, ibv_wr_opcode, rdma_t, wr_t,
+};
+use tramontane_core::fabric::WRITES_MAX;
+
+use super::{Access, CompletionQueue, MemoryRegion, ProtectionDomain, check, last_error};
+
+/// The most requests of one list: the writes of a post, and a ring behind them.
+pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 1;
+
+/// `IBV_SEND_SIGNALED` and `IBV_SEND_INLINE` in `<infiniband/verbs.h>`.
+const SIGNALLED: u32 = 1 << 1;
+const INLINE: u32 = 1 << 3;
+
+/// How much a queue pair takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueuePairLimits {
+    pub(crate) sends_max: u32,
+    pub(crate) receives_max: u32,
+    pub(crate) inline_bytes_max: u32,
+}
+
+/// The states of a queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Reset,
+    Initialised,
+    ReadyToReceive,
+    ReadyToSend,
+    Draining,
+    SendError,
+    Error,
+    Unknown,
+}
+
+impl State {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Reset => "reset",
+            Self::Initialised => "initialised",
+            Self::ReadyToReceive => "ready to receive",
+            Self::ReadyToSend => "ready to send",
+            Self::Draining => "draining",
+            Self::SendError => "error in sending",
+            Self::Error => "error",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The way to the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) port: u8,
+    pub(crate) gid_index: u8,
+    /// `enum ibv_mtu`.
+    pub(crate) mtu: u32,
+    pub(crate) remote_gid: Ipv6Addr,
+    pub(crate) remote_lid: u16,
+    pub(crate) remote_number: u32,
+    /// The first packet number of the other end; 24 bits.
+    pub(crate) remote_packet: u32,
+    /// Whether packets carry the GID: always on Ethernet.
+    pub(crate) is_global: bool,
+    /// Reads of the other end that this end serves at once.
+    pub(crate) reads_max: u8,
+}
+
+/// When an unanswered packet is sent again and when it is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SendTimes {
+    pub(crate) timeout_exponent: u8,
+    pub(crate) retries: u8,
+    /// The own first packet number; 24 bits.
+    pub(crate) first_packet: u32,
+    /// Own reads under way at once.
+    pub(crate) reads_max: u8,
+}
+
+/// A place at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+}
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Write(Target),
+    WriteWithImmediate(Target, u32),
+    Read(Target),
+    SendWithImmediate(u32),
+}
+
+/// Room for one list, used again and again.
+pub(crate) struct SendBuffers {
+    requests: Box<[ibv_send_wr; REQUESTS_MAX]>,
+    ranges: Box<[ibv_sge; REQUESTS_MAX]>,
+}
+
+// SAFETY: pointers in it are set when a list is posted, and point into the two boxes.
+unsafe impl Send for SendBuffers {}
+
+impl SendBuffers {
+    pub(crate) fn new() -> Self {
+        // SAFETY: integers, pointers that may be null, and unions of those: all zero is a value.
+        let requests = Box::new(unsafe { std::mem::zeroed() });
+        Self { requests, ranges: Box::new([const { ibv_sge { addr: 0, length: 0, lkey: 0 } }; REQUESTS_MAX]) }
+    }
+}
+
+/// A list under construction. It borrows the memory that it names until it is posted.
+pub(crate) struct SendList<'l> {
+    buffers: &'l mut SendBuffers,
+    count: usize,
+    memory: PhantomData<&'l MemoryRegion>,
+}
+
+impl<'l> SendList<'l> {
+    pub(crate) fn new(buffers: &'l mut SendBuffers) -> Self {
+        Self { buffers, count: 0, memory: PhantomData }
+    }
+
+    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is added, if the
+    /// range does not lie inside or the list is full. Bytes that go inline are read when the list is posted.
+    pub(crate) fn push(
+        &mut self,
+        name: u64,
+        operation: Operation,
+        bytes: Option<(&'l MemoryRegion, usize, usize)>,
+        inline: bool,
+    ) -> bool {
+        let (Some(request), Some(range)) =
+            (self.buffers.requests.get_mut(self.count), self.buffers.ranges.get_mut(self.count))
+        else {
+            return false;
+        };
+        let ranges = i32::from(bytes.is_some());
+        if let Some((region, offset, length)) = bytes {
+            let (Some(address), Ok(length)) = (region.range(offset, length), u32::try_from(length)) else {
+                return false;
+            };
+            *range = ibv_sge { addr: address, length, lkey: region.local_key() };
+        }
+        let remote = |target: Target| rdma_t { remote_addr: target.address, rkey: target.key };
+        let nowhere = rdma_t { remote_addr: 0, rkey: 0 };
+        let (opcode, rdma, immediate) = match operation {
+            Operation::Write(target) => (ibv_wr_opcode::IBV_WR_RDMA_WRITE, remote(target), 0),
+            Operation::WriteWithImmediate(target, value) => {
+                (ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM, remote(target), value)
+            }
+            Operation::Read(target) => (ibv_wr_opcode::IBV_WR_RDMA_READ, remote(target), 0),
+            Operation::SendWithImmediate(value) => (ibv_wr_opcode::IBV_WR_SEND_WITH_IMM, nowhere, value),
+        };
+        request.wr_id = name;
+        request.num_sge = ranges;
+        request.opcode = opcode;
+        request.send_flags = if inline && ranges == 1 { INLINE } else { 0 };
+        request.imm_data_invalidated_rkey_union.imm_data = immediate.to_be();
+        request.wr = wr_t { rdma };
+        self.count += 1;
+        true
+    }
+
+    /// Asks for a completion of the last request.
+    pub(crate) fn signal_last(&mut self) {
+        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.buffers.requests.get_mut(last)) {
+            last.send_flags |= SIGNALLED;
+        }
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// A reliable connection to one peer.
+#[derive(Debug)]
+pub(crate) struct QueuePair {
+    raw: NonNull<ibv_qp>,
+    number: u32,
+    inline_bytes_max: u32,
+    _domain: Arc<ProtectionDomain>,
+    _completions: Arc<CompletionQueue>,
+}
+
+// SAFETY: libibverbs may be called on one queue pair from several threads.
+unsafe impl Send for QueuePair {}
+// SAFETY: as above; nothing here changes through a shared reference.
+unsafe impl Sync for QueuePair {}
+
+impl QueuePair {
+    /// A new one, in reset. Both of its queues report to one completion queue.
+    pub(crate) fn new(
+        domain: &Arc<ProtectionDomain>,
+        completions: &Arc<CompletionQueue>,
+        limits: QueuePairLimits,
+    ) -> io::Result<Self> {
+        let mut attributes = ibv_qp_init_attr {
+            qp_context: std::ptr::null_mut(),
+            send_cq: completions.raw(),
+            recv_cq: completions.raw(),
+            srq: std::ptr::null_mut(),
+            cap: ibv_qp_cap {
+                max_send_wr: limits.sends_max,
+                max_recv_wr: limits.receives_max,
+                max_send_sge: 1,
+                max_recv_sge: 1,
+                max_inline_data: limits.inline_bytes_max,
+            },
+            qp_type: ibv_qp_type::IBV_QPT_RC,
+            sq_sig_all: 0,
+        };
+        // SAFETY: domain and queue live, and are kept alive below; the call writes what it grants.
+        let raw = unsafe { ibv_create_qp(domain.raw(), &raw mut attributes) };
+        let raw = NonNull::new(raw).ok_or_else(last_error)?;
+        // SAFETY: just made.
+        let number = unsafe { raw.as_ref() }.qp_num;
+        Ok(Self {
+            raw,
+            number,
+            inline_bytes_max: attributes.cap.max_inline_data,
+            _domain: Arc::clone(domain),
+            _completions: Arc::clone(completions),
+        })
+    }
+
+    /// Its number, which peers need; 24 bits.
+    pub(crate) const fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// How many bytes may go inline: at least what was asked for.
+    pub(crate) const fn inline_bytes_max(&self) -> u32 {
+        self.inline_bytes_max
+    }
+
+    /// Forgets the connection and all that is posted; no completions come of it. When this returns, nothing
+    /// more is read or written here.
+    pub(crate) fn reset(&mut self) -> io::Result<()> {
+        self.change(ibv_qp_state::IBV_QPS_RESET, ibv_qp_attr_mask(0), |_| {})
+    }
+
+    /// From reset: binds it to a port and says what the other end may do.
+    pub(crate) fn initialise(&mut self, port: u8, access: Access) -> io::Result<()> {
+        let mask = ibv_qp_attr_mask::IBV_QP_PKEY_INDEX
+            | ibv_qp_attr_mask::IBV_QP_PORT
+            | ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS;
+        self.change(ibv_qp_state::IBV_QPS_INIT, mask, |attributes| {
+            attributes.pkey_index = 0;
+            attributes.port_num = port;
+            attributes.qp_access_flags = access.bits();
+        })
+    }
+
+    /// From initialised: says where the other end is. From now on what it sends is taken.
+    pub(crate) fn connect(&mut self, route: &Route) -> io::Result<()> {
+        let mask = ibv_qp_attr_mask::IBV_QP_AV
+            | ibv_qp_attr_mask::IBV_QP_PATH_MTU
+            | ibv_qp_attr_mask::IBV_QP_DEST_QPN
+            | ibv_qp_attr_mask::IBV_QP_RQ_PSN
+            | ibv_qp_attr_mask::IBV_QP_MAX_DEST_RD_ATOMIC
+            | ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER;
+        /// 0.64 ms: the other end waits so long when no receive is posted.
+        const NOT_READY_TIMER: u8 = 12;
+        /// No more routers than this.
+        const HOPS_MAX: u8 = 64;
+        self.change(ibv_qp_state::IBV_QPS_RTR, mask, |attributes| {
+            attributes.path_mtu = route.mtu;
+            attributes.dest_qp_num = route.remote_number;
+            attributes.rq_psn = route.remote_packet;
+            attributes.max_dest_rd_atomic = route.reads_max;
+            attributes.min_rnr_timer = NOT_READY_TIMER;
+            attributes.ah_attr.dlid = route.remote_lid;
+            attributes.ah_attr.port_num = route.port;
+            attributes.ah_attr.is_global = u8::from(route.is_global);
+            attributes.ah_attr.grh.dgid = ibv_gid { raw: route.remote_gid.octets() };
+            attributes.ah_attr.grh.sgid_index = route.gid_index;
+            attributes.ah_attr.grh.hop_limit = HOPS_MAX;
+        })
+    }
+
+    /// From connected: from now on this end may send.
+    pub(crate) fn start(&mut self, times: &SendTimes) -> io::Result<()> {
+        let mask = ibv_qp_attr_mask::IBV_QP_TIMEOUT
+            | ibv_qp_attr_mask::IBV_QP_RETRY_CNT
+            | ibv_qp_attr_mask::IBV_QP_RNR_RETRY
+            | ibv_qp_attr_mask::IBV_QP_SQ_PSN
+            | ibv_qp_attr_mask::IBV_QP_MAX_QP_RD_ATOMIC;
+        self.change(ibv_qp_state::IBV_QPS_RTS, mask, |attributes| {
+            attributes.timeout = times.timeout_exponent;
+            attributes.retry_cnt = times.retries;
+            // Below 7, which stands for "for ever".
+            attributes.rnr_retry = 6;
+            attributes.sq_psn = times.first_packet;
+            attributes.max_rd_atomic = times.reads_max;
+        })
+    }
+
+    /// Changes what the other end may do, without a break in the connection.
+    pub(crate) fn set_access(&mut self, access: Access) -> io::Result<()> {
+        let mut attributes = blank();
+        attributes.qp_access_flags = access.bits();
+        self.modify(&mut attributes, ibv_qp_attr_mask::IBV_QP_ACCESS_FLAGS)
+    }
+
+    /// Asks the device for the state.
+    pub(crate) fn state(&self) -> State {
+        let mut attributes = blank();
+        // SAFETY: numbers, null pointers and handles that may be null: all zero is a value.
+        let mut made_with: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
+        let mask = i32::try_from(ibv_qp_attr_mask::IBV_QP_STATE.0).unwrap_or(0);
+        // SAFETY: the queue pair lives; both structures are writable.
+        let result =
+            unsafe { ibv_query_qp(self.raw.as_ptr(), &raw mut attributes, mask, &raw mut made_with) };
+        match (result, attributes.qp_state) {
+            (0, ibv_qp_state::IBV_QPS_RESET) => State::Reset,
+            (0, ibv_qp_state::IBV_QPS_INIT) => State::Initialised,
+            (0, ibv_qp_state::IBV_QPS_RTR) => State::ReadyToReceive,
+            (0, ibv_qp_state::IBV_QPS_RTS) => State::ReadyToSend,
+            (0, ibv_qp_state::IBV_QPS_SQD) => State::Draining,
+            (0, ibv_qp_state::IBV_QPS_SQE) => State::SendError,
+            (0, ibv_qp_state::IBV_QPS_ERR) => State::Error,
+            _ => State::Unknown,
+        }
+    }
+
+    fn change(
+        &mut self,
+        to: ibv_qp_state::Type,
+        mask: ibv_qp_attr_mask,
+        fill: impl FnOnce(&mut ibv_qp_attr),
+    ) -> io::Result<()> {
+        let mut attributes = blank();
+        attributes.qp_state = to;
+        fill(&mut attributes);
+        self.modify(&mut attributes, mask | ibv_qp_attr_mask::IBV_QP_STATE)
+    }
+
+    fn modify(&mut self, attributes: &mut ibv_qp_attr, mask: ibv_qp_attr_mask) -> io::Result<()> {
+        let mask = i32::try_from(mask.0).map_err(|_| io::ErrorKind::InvalidInput)?;
+        // SAFETY: the queue pair lives; the call reads the fields that the mask names.
+        check(unsafe { ibv_modify_qp(self.raw.as_ptr(), attributes, mask) })
+    }
+
+    /// Posts a list with one doorbell.
+    ///
+    /// # Errors
+    /// Then a part of it may be under way, and the queue pair can no longer be trusted.
+    pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {
+        let SendBuffers { requests, ranges } = list.buffers;
+        if list.count == 0 {
+            return Ok(());
+        }
+        let (requests, ranges) = (requests.as_mut_ptr(), ranges.as_mut_ptr());
+        for index in 0..list.count {
+            let is_last = index + 1 == list.count;
+            // SAFETY: `count` is at most the length of both boxes; nothing else borrows them now.
+            unsafe {
+                let request = requests.add(index);
+                (*request).sg_list = ranges.add(index);
+                (*request).next = if is_last { std::ptr::null_mut() } else { requests.add(index + 1) };
+            }
+        }
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: a chain of `count` requests that ends; each names at most one range, inside registered
+        // memory that the list borrows, so that inline bytes can be read; others the device reads through
+        // their registration. The queue pair lives.
+        check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) })
+    }
+
+    /// Posts a receive: for values without bytes, or into a range of registered memory.
+    pub(crate) fn post_receive(
+        &mut self,
+        name: u64,
+        into: Option<(&MemoryRegion, usize, usize)>,
+    ) -> io::Result<()> {
+        let mut range = ibv_sge { addr: 0, length: 0, lkey: 0 };
+        if let Some((region, offset, length)) = into {
+            range.addr = region.range(offset, length).ok_or(io::ErrorKind::InvalidInput)?;
+            range.length = u32::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
+            range.lkey = region.local_key();
+        }
+        let mut request = ibv_recv_wr {
+            wr_id: name,
+            next: std::ptr::null_mut(),
+            sg_list: &raw mut range,
+            num_sge: i32::from(into.is_some()),
+        };
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: one request and its range, read during the call; the bytes lie in registered memory. The
+        // queue pair lives.
+        check(unsafe { ibv_post_recv(self.raw.as_ptr(), &raw mut request, &raw mut bad) })
+    }
+}
+
+/// Attributes with nothing in them.
+fn blank() -> ibv_qp_attr {
+    // SAFETY: numbers and a union of bytes: all zero is a value.
+    unsafe { std::mem::zeroed() }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        // SAFETY: ended once; domain and completion queue live until after.
+        unsafe { ibv_destroy_qp(self.raw.as_ptr()) };
+    }
+}

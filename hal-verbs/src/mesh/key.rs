@@ -1,0 +1,119 @@
+//! The key that all members of a group share.
+
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// Why a key could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// It is not 64 hexadecimal digits.
+    #[error("{}: a key is 64 hexadecimal digits; make one with: openssl rand -hex 32", path.display())]
+    Malformed {
+        /// Where it was read from.
+        path: PathBuf,
+    },
+    /// Others could have read it.
+    #[error("{}: other users may read the key; set its mode to 600, and take a new key", path.display())]
+    Exposed {
+        /// Where it was read from.
+        path: PathBuf,
+    },
+    /// It could not be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Where it was read from.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+/// 256 bits that all members know and nobody else does.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedKey([u8; 32]);
+
+impl SharedKey {
+    /// From the bytes themselves, which should be random.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// From 64 hexadecimal digits; none if it is anything else.
+    #[must_use]
+    pub fn from_hex(text: &str) -> Option<Self> {
+        let text = text.trim().as_bytes();
+        let mut key = [0; 32];
+        if text.len() != 2 * key.len() {
+            return None;
+        }
+        for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
+            let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        }
+        Some(Self(key))
+    }
+
+    /// From a file with 64 hexadecimal digits, which nobody else may read.
+    ///
+    /// # Errors
+    /// See [`KeyError`].
+    pub fn from_file(path: &Path) -> Result<Self, KeyError> {
+        const FILE_MAX: u64 = 4096;
+        let io = |source| KeyError::Io { path: path.to_owned(), source };
+        let file = File::open(path).map_err(io)?;
+        if file.metadata().map_err(io)?.permissions().mode() & 0o077 != 0 {
+            return Err(KeyError::Exposed { path: path.to_owned() });
+        }
+        let mut text = String::new();
+        file.take(FILE_MAX).read_to_string(&mut text).map_err(io)?;
+        Self::from_hex(&text).ok_or_else(|| KeyError::Malformed { path: path.to_owned() })
+    }
+
+    pub(super) const fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("SharedKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_hexadecimal_and_of_one_size() {
+        let text = "00ff".repeat(16);
+        let key = SharedKey::from_hex(&format!("{text}\n")).expect("a key");
+        assert_eq!(key.bytes()[..2], [0, 255]);
+        for bad in ["", "00", &"0g".repeat(32), &"00".repeat(33), &"é".repeat(32)] {
+            assert!(SharedKey::from_hex(bad).is_none(), "{bad}");
+        }
+        assert_eq!(format!("{key:?}"), "SharedKey(..)");
+    }
+
+    #[test]
+    fn a_key_that_others_may_read_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("key");
+        std::fs::write(&path, "ab".repeat(32)).expect("written");
+        let mode = |mode| {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
+        };
+        mode(0o644);
+        assert!(matches!(SharedKey::from_file(&path), Err(KeyError::Exposed { .. })));
+        mode(0o600);
+        assert!(SharedKey::from_file(&path).is_ok());
+        std::fs::write(&path, "short").expect("written");
+        assert!(matches!(SharedKey::from_file(&path), Err(KeyError::Malformed { .. })));
+        let missing = SharedKey::from_file(&folder.path().join("none"));
+        assert!(matches!(missing, Err(KeyError::Io { .. })));
+    }
+}

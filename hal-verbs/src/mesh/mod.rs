@@ -1,0 +1,183 @@
+//! Members of a group find each other over TCP, and exchange what they need before the first write.
+//!
+//! Nothing here knows of RDMA: any fabric over a network can start this way. A member listens, connects to
+//! all members of lower rank with retries until its time is up, and accepts those of higher rank. Each pair
+//! compares protocol version, view, layout digest and node ids. Then every member may [`Mesh::exchange`]
+//! messages with all others, any number of times, and stand at a [`Mesh::barrier`] (VIE-12). At the end the
+//! connections become [`Lifeline`]s: they close when a process ends, however it ends.
+//!
+//! # The way of a connection
+//! ```text
+//! connects                                accepts
+//! preamble: magic, version, mode  ----->
+//!                                 <-----  preamble
+//! with a key: Noise_NNpsk0        <---->  (all below is encrypted and authenticated)
+//! hello: view, digest, node, incarnation ->
+//!                                 <-----  hello, verdict
+//! verdict                         ----->
+//! ```
+//!
+//! # Keys
+//! With a [`SharedKey`], the handshake is `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` by the `snow` crate. All
+//! members hold one key and no other identity, so there are no static keys (`NN`); `psk0` proves the key in
+//! the very first message, so that a stranger costs one hash. Fresh Diffie-Hellman keys on both sides keep
+//! what was exchanged secret even if the shared key is lost later (HAL-7). Who has the key may claim to be
+//! any member: it keeps strangers out, and does not tell members apart.
+//!
+//! Without a key everything crosses in clear. That is taken only where all addresses are loopback, or where
+//! the caller says that it may ([`MeshOptions::allow_clear`]).
+//!
+//! # What a stranger can make us do
+//! Hold a few connections (twice the members and eight) for five seconds each; send one message of 64 KiB, of which
+//! nothing is believed that the handshake does not prove. Nothing that it sends is allocated for beyond that.
+
+mod channel;
+mod error;
+mod hello;
+mod key;
+mod lifeline;
+mod meet;
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+
+pub use channel::MESSAGE_MAX;
+pub use error::{MeshError, Refusal};
+pub use key::{KeyError, SharedKey};
+pub use lifeline::{Lifeline, Sign};
+
+use channel::{Channel, ChannelError, Patience};
+
+/// Who takes part, and how.
+#[derive(Debug)]
+pub struct MeshOptions<'m> {
+    /// The own rank.
+    pub own: Rank,
+    /// The members' node ids, in rank order.
+    pub members: &'m [NodeId],
+    /// Where each listens, in rank order.
+    pub addresses: &'m [SocketAddr],
+    /// A socket that listens at the own address already, if there is one.
+    pub listener: Option<TcpListener>,
+    /// The view that is to start: members of another one are refused.
+    pub view: ViewId,
+    /// The layout's digest: members with another one are refused, both ends knowing why.
+    pub digest: u64,
+    /// The key that all members share.
+    pub key: Option<SharedKey>,
+    /// Whether, without a key, other addresses than loopback may be used.
+    pub allow_clear: bool,
+    /// How long to wait for all members.
+    pub time_limit: Duration,
+    /// Ends the wait when it becomes true.
+    pub cancel: &'m AtomicBool,
+}
+
+/// Connections to all other members.
+#[derive(Debug)]
+pub struct Mesh<'m> {
+    channels: Vec<Option<Channel>>,
+    members: Vec<NodeId>,
+    until: Instant,
+    cancel: &'m AtomicBool,
+}
+
+impl<'m> Mesh<'m> {
+    /// Meets all other members.
+    ///
+    /// # Errors
+    /// [`MeshError`]; each says who is meant and what to do.
+    pub fn join(options: MeshOptions<'m>) -> Result<Self, MeshError> {
+        check(&options)?;
+        let until = Instant::now() + options.time_limit;
+        let members = options.members.to_vec();
+        let cancel = options.cancel;
+        let channels = meet::all(options, until)?;
+        Ok(Self { channels, members, until, cancel })
+    }
+
+    /// Gives each peer its message, and takes one from each; both by rank, and empty for the own.
+    ///
+    /// # Errors
+    /// [`MeshError::TooLong`] for a message above [`MESSAGE_MAX`]; else what happened to a peer.
+    pub fn exchange(&mut self, mut message: impl FnMut(Rank) -> Vec<u8>) -> Result<Vec<Vec<u8>>, MeshError> {
+        for (rank, channel) in (0..).map(Rank).zip(&mut self.channels) {
+            let Some(channel) = channel else { continue };
+            let bytes = message(rank);
+            if bytes.len() > MESSAGE_MAX {
+                return Err(MeshError::TooLong { bytes: bytes.len() });
+            }
+            let patience = Patience { until: self.until, stop: self.cancel };
+            channel.send(&bytes, patience).map_err(|error| lost(&self.members, rank, &error))?;
+        }
+        let mut answers = Vec::with_capacity(self.channels.len());
+        for (rank, channel) in (0..).map(Rank).zip(&mut self.channels) {
+            let patience = Patience { until: self.until, stop: self.cancel };
+            answers.push(match channel {
+                None => Vec::new(),
+                Some(channel) => {
+                    channel.receive(patience).map_err(|error| lost(&self.members, rank, &error))?
+                }
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Waits until every member stands here.
+    ///
+    /// # Errors
+    /// As [`Mesh::exchange`].
+    pub fn barrier(&mut self) -> Result<(), MeshError> {
+        const HERE: &[u8] = b"here";
+        let answers = self.exchange(|_| HERE.to_vec())?;
+        for ((rank, answer), channel) in (0..).map(Rank).zip(&answers).zip(&self.channels) {
+            if channel.is_some() && answer != HERE {
+                return Err(lost(&self.members, rank, &ChannelError::Garbled));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left of the connections: signs of life, by rank. A host that is gone without a word is noticed
+    /// after about `silence`, and no sooner than after some seconds.
+    #[must_use]
+    pub fn into_lifelines(self, silence: Duration) -> Vec<Option<Lifeline>> {
+        self.channels
+            .into_iter()
+            .map(|channel| channel.map(|channel| Lifeline::new(channel, silence)))
+            .collect()
+    }
+}
+
+/// What became of a peer in the middle of an exchange.
+fn lost(members: &[NodeId], rank: Rank, error: &ChannelError) -> MeshError {
+    let peer = members.get(rank.index()).copied().unwrap_or_default();
+    match error {
+        ChannelError::Stopped => MeshError::Cancelled,
+        ChannelError::TimeUp => MeshError::Silent { peer },
+        ChannelError::Closed | ChannelError::Io(_) => MeshError::PeerGone { peer },
+        ChannelError::Garbled | ChannelError::WrongKey => MeshError::Garbled { peer },
+    }
+}
+
+/// What can be seen to be wrong before anything is tried.
+fn check(options: &MeshOptions<'_>) -> Result<(), MeshError> {
+    let MeshOptions { own, members, addresses, key, allow_clear, .. } = options;
+    if own.index() >= members.len() || addresses.len() != members.len() {
+        let (members, addresses) = (members.len(), addresses.len());
+        return Err(MeshError::Addresses { own: *own, members, addresses });
+    }
+    for (index, id) in members.iter().enumerate() {
+        if members[..index].contains(id) {
+            return Err(MeshError::DuplicateId { id: *id, address: addresses[index] });
+        }
+    }
+    let exposed = addresses.iter().find(|address| !address.ip().is_loopback());
+    match exposed {
+        Some(address) if key.is_none() && !allow_clear => Err(MeshError::KeyNeeded { address: *address }),
+        _ => Ok(()),
+    }
+}

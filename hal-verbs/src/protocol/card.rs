@@ -1,0 +1,137 @@
+//! What a member tells each peer: where its end of each connection is, and which memory the peer may use.
+//!
+//! Fixed sizes, lowest byte first. Every field is checked before it is used; what does not fit is refused.
+
+use std::net::Ipv6Addr;
+
+/// One connection's near end, as its far end needs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CardLink {
+    /// The queue pair's number; 24 bits.
+    pub(crate) number: u32,
+    /// The first packet's number; 24 bits.
+    pub(crate) first_packet: u32,
+    /// Memory for the reader of this card alone, or for whom permission says: address, key and size.
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+    pub(crate) bytes: u64,
+}
+
+/// A member's card for one peer. Connections stand in an order that both know: the row, the regions, blocks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Card {
+    pub(crate) gid: Ipv6Addr,
+    pub(crate) lid: u16,
+    pub(crate) mtu_bytes: u32,
+    pub(crate) reads_max: u8,
+    pub(crate) links: Vec<CardLink>,
+}
+
+const HEAD_BYTES: usize = 24;
+const LINK_BYTES: usize = 28;
+const NUMBER_MAX: u32 = 0x00ff_ffff;
+
+impl Card {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + LINK_BYTES * self.links.len());
+        bytes.extend_from_slice(&self.gid.octets());
+        bytes.extend_from_slice(&self.lid.to_le_bytes());
+        bytes.extend_from_slice(&self.mtu_bytes.to_le_bytes());
+        bytes.push(self.reads_max);
+        bytes.push(0);
+        for link in &self.links {
+            bytes.extend_from_slice(&link.number.to_le_bytes());
+            bytes.extend_from_slice(&link.first_packet.to_le_bytes());
+            bytes.extend_from_slice(&link.address.to_le_bytes());
+            bytes.extend_from_slice(&link.key.to_le_bytes());
+            bytes.extend_from_slice(&link.bytes.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// None if it is not a card with so many connections.
+    pub(crate) fn decode(bytes: &[u8], links: usize) -> Option<Self> {
+        let (gid, rest) = bytes.split_first_chunk::<16>()?;
+        let (lid, rest) = rest.split_first_chunk()?;
+        let (mtu_bytes, rest) = rest.split_first_chunk()?;
+        let ([reads_max, _], mut rest) = rest.split_first_chunk()?;
+        let mtu_bytes = u32::from_le_bytes(*mtu_bytes);
+        if rest.len() != links.checked_mul(LINK_BYTES)?
+            || !matches!(mtu_bytes, 256 | 512 | 1024 | 2048 | 4096)
+        {
+            return None;
+        }
+        let mut decoded = Vec::with_capacity(links);
+        for _ in 0..links {
+            let (link, after) = decode_link(rest)?;
+            decoded.push(link);
+            rest = after;
+        }
+        Some(Self {
+            gid: Ipv6Addr::from(*gid),
+            lid: u16::from_le_bytes(*lid),
+            mtu_bytes,
+            reads_max: *reads_max,
+            links: decoded,
+        })
+    }
+}
+
+fn decode_link(bytes: &[u8]) -> Option<(CardLink, &[u8])> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    let (first_packet, rest) = rest.split_first_chunk()?;
+    let (address, rest) = rest.split_first_chunk()?;
+    let (key, rest) = rest.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let link = CardLink {
+        number: u32::from_le_bytes(*number),
+        first_packet: u32::from_le_bytes(*first_packet),
+        address: u64::from_le_bytes(*address),
+        key: u32::from_le_bytes(*key),
+        bytes: u64::from_le_bytes(*length),
+    };
+    let fits = link.number <= NUMBER_MAX
+        && link.first_packet <= NUMBER_MAX
+        && link.address.checked_add(link.bytes).is_some();
+    fits.then_some((link, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn card() -> Card {
+        let link = CardLink { number: 17, first_packet: 0x00ab_cdef, address: 1 << 46, key: 9, bytes: 8192 };
+        Card {
+            gid: "::ffff:10.9.0.1".parse().expect("an address"),
+            lid: 3,
+            mtu_bytes: 1024,
+            reads_max: 4,
+            links: vec![link, CardLink { number: 18, ..link }],
+        }
+    }
+
+    #[test]
+    fn cards_survive_the_wire() {
+        assert_eq!(Card::decode(&card().encode(), 2), Some(card()));
+    }
+
+    #[test]
+    fn what_is_no_card_is_refused() {
+        let bytes = card().encode();
+        for length in 0..bytes.len() {
+            assert_eq!(Card::decode(&bytes[..length], 2), None);
+        }
+        assert_eq!(Card::decode(&bytes, 1), None);
+        assert_eq!(Card::decode(&bytes, 3), None);
+        assert_eq!(Card::decode(&bytes, usize::MAX), None);
+        let wrong = |change: fn(&mut Card)| {
+            let mut card = card();
+            change(&mut card);
+            assert_eq!(Card::decode(&card.encode(), 2), None);
+        };
+        wrong(|card| card.mtu_bytes = 1000);
+        wrong(|card| card.links[1].number = 1 << 24);
+        wrong(|card| card.links[0].address = u64::MAX);
+    }
+}

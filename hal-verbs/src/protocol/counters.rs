@@ -1,0 +1,31 @@
+//! What the fabric did, counted, to be compared with what the design predicts.
+
+/// Counts since the start. For `n` lists of `w` writes each to one peer that is awake, with completions as
+/// [`Limits::signal_every`](crate::Limits) says and without tokens, the design predicts: `n` lists, `n*w`
+/// writes and `n` doorbells; `n*w / signal_every` signalled, rounded down, where `w` divides it; as many
+/// completions; and inline every write that is not longer than the device takes inline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counters {
+    /// Lists that were taken.
+    pub lists: u64,
+    /// Writes in them that have bytes.
+    pub writes: u64,
+    /// Bytes in those writes.
+    pub bytes: u64,
+    /// Writes that went inline.
+    pub inline: u64,
+    /// Guards that did not fit inline and were staged.
+    pub staged: u64,
+    /// Calls that hand requests to the device: one a list, and one a notice that goes by itself.
+    pub doorbells: u64,
+    /// Requests of which a completion was asked for.
+    pub signalled: u64,
+    /// Completions of requests that were taken off the queue.
+    pub completions: u64,
+    /// Lists that found no room.
+    pub refused: u64,
+    /// Notices sent, rings that go with a list included: what sleeping costs.
+    pub notices_sent: u64,
+    /// Notices that came.
+    pub notices_taken: u64,
+}

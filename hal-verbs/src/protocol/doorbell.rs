@@ -1,0 +1,345 @@
+//! Rings over a network: how a member that sleeps is woken by what others write, and never misses it (IDL-1).
+//!
+//! A one-sided write raises no event where it lands (HAL-6), so rings are writes without bytes that carry an
+//! immediate value, a *notice*. Between two members, on one connection, which keeps the order of all that is
+//! posted to it:
+//!
+//! | notice | from | says |
+//! |---|---|---|
+//! | `Asleep` | the sleeper, when it arms | ring me once for what you posted since your last ring, or post next |
+//! | `Ring` | the other, behind a post, or upon `Asleep` | something came before this |
+//! | `Wake` | `Fabric::wake` | wake up, whether you sleep or not |
+//! | `WakeSeen` | the receiver of `Wake` | so many more may be sent |
+//! | `Retired` | who ends the view | nothing more comes from here, and nothing is taken |
+//!
+//! # Why no wake-up is lost
+//! Say A posts D, and B arms. Either B's `Asleep` reaches A before A posts D: then A rings behind D. Or after:
+//! then A rings upon `Asleep`, unless it rang since D. In each case a `Ring` follows D on the same
+//! connection. B takes it off its completion queue when D has landed, and is then either
+//! - armed: it wakes; or
+//! - awake: it may drop the ring. Whoever arms looks once more after that, and finds D.
+//!
+//! A itself may be asleep when `Asleep` comes: it is an event there too. A answers it and sleeps on.
+//!
+//! # Why it comes to an end
+//! `Asleep` is sent to a peer again only once that peer rang. A ring needs an `Asleep`. So a group that has
+//! nothing to say exchanges at most one of each a pair, and falls silent, however often its members arm.
+//! At most [`WAKES_MAX`] wake-ups, as many answers to them, and one or two of any other kind are under way
+//! each way, so a few posted receives are enough for ever.
+
+use tramontane_core::fabric::LossCause;
+
+bitflags::bitflags! {
+    /// Notices that are to be sent.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Due: u8 {
+        const ASLEEP = 1;
+        const RING = 1 << 1;
+        const WAKE = 1 << 2;
+        const WAKE_SEEN = 1 << 3;
+        const RETIRED = 1 << 4;
+    }
+}
+
+/// The kinds of notices, as they stand in the upper four bits of the immediate value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Asleep,
+    Ring,
+    Wake,
+    /// So many.
+    WakeSeen(u8),
+    Retired,
+    /// About the connection of a region, and its epoch: see `crate::fabric::permissions`.
+    Reconnect {
+        region: u8,
+        epoch: u32,
+    },
+    /// The answer.
+    Reconnected {
+        region: u8,
+        epoch: u32,
+    },
+}
+
+/// An epoch has so many bits in a notice.
+pub(crate) const EPOCH_BITS: u32 = 23;
+
+impl Notice {
+    /// The immediate value.
+    #[allow(clippy::as_conversions, reason = "widening, in a const fn")]
+    pub(crate) const fn encode(self) -> u32 {
+        let (kind, rest) = match self {
+            Self::Asleep => (1, 0),
+            Self::Ring => (2, 0),
+            Self::Wake => (3, 0),
+            Self::WakeSeen(count) => (4, pack(0, count as u32)),
+            Self::Retired => (5, 0),
+            Self::Reconnect { region, epoch } => (6, pack(region, epoch)),
+            Self::Reconnected { region, epoch } => (7, pack(region, epoch)),
+        };
+        kind << 28 | rest
+    }
+
+    /// From an immediate value; none from one that no correct member sends.
+    pub(crate) fn decode(value: u32) -> Option<Self> {
+        let region = u8::try_from(value >> EPOCH_BITS & 0x1f).ok()?;
+        let epoch = value & ((1 << EPOCH_BITS) - 1);
+        match (value >> 28, value & 0x0fff_ffff) {
+            (1, 0) => Some(Self::Asleep),
+            (2, 0) => Some(Self::Ring),
+            (3, 0) => Some(Self::Wake),
+            (4, 1..=255) => u8::try_from(epoch).ok().map(Self::WakeSeen),
+            (5, 0) => Some(Self::Retired),
+            (6, _) => Some(Self::Reconnect { region, epoch }),
+            (7, _) => Some(Self::Reconnected { region, epoch }),
+            _ => None,
+        }
+    }
+}
+
+#[allow(clippy::as_conversions, reason = "widening, in a const fn")]
+const fn pack(region: u8, epoch: u32) -> u32 {
+    (region as u32 & 0x1f) << EPOCH_BITS | epoch & ((1 << EPOCH_BITS) - 1)
+}
+
+/// Wake-ups that may be under way to one peer. More than one, so that who rings, is heard and rings again need
+/// not wait for the answer.
+const WAKES_MAX: u8 = 4;
+
+/// What a notice makes of this member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Nothing.
+    Nothing,
+    /// It is rung.
+    Rung,
+    /// The peer ended the view at its side.
+    Retired,
+    /// The peer broke the protocol.
+    Broken(LossCause),
+}
+
+/// One member's end of the doorbells between it and one peer.
+#[derive(Debug)]
+pub(crate) struct Doorbell {
+    /// The peer was told that this member sleeps, and did not ring since.
+    told: bool,
+    /// The peer said that it sleeps, and was not rung since.
+    sleeps: bool,
+    /// Something was posted since the last ring.
+    posted: bool,
+    /// Wake-ups that were not answered, the one that is due included.
+    waking: u8,
+    /// And one was asked for since.
+    again: bool,
+    /// Wake-ups that came and are to be answered.
+    seen: u8,
+    due: Due,
+}
+
+impl Doorbell {
+    pub(crate) const fn new() -> Self {
+        Self {
+            told: false,
+            sleeps: false,
+            posted: false,
+            waking: 0,
+            again: false,
+            seen: 0,
+            due: Due::empty(),
+        }
+    }
+
+    /// What is to be sent as soon as there is room.
+    pub(crate) const fn due(&self) -> Due {
+        self.due
+    }
+
+    /// It was sent.
+    pub(crate) fn sent(&mut self, notice: Due) {
+        self.due.remove(notice);
+        if notice == Due::RING {
+            self.posted = false;
+        } else if notice == Due::WAKE_SEEN {
+            self.seen = 0;
+        }
+    }
+
+    /// How many wake-ups an answer speaks for.
+    pub(crate) const fn seen(&self) -> u8 {
+        self.seen
+    }
+
+    /// This member arms: the peer is told, unless it knows.
+    pub(crate) fn arm(&mut self) {
+        if !self.told {
+            self.told = true;
+            self.due.insert(Due::ASLEEP);
+        }
+    }
+
+    /// Whether a list that is posted now carries a ring behind it.
+    pub(crate) const fn rings_with_post(&self) -> bool {
+        self.sleeps
+    }
+
+    /// A list was posted, with a ring behind it if [`Doorbell::rings_with_post`] said so.
+    pub(crate) fn posted(&mut self) {
+        self.posted = !self.sleeps;
+        if self.sleeps {
+            self.sleeps = false;
+            // One that waited for room is overtaken by this one.
+            self.due.remove(Due::RING);
+        }
+    }
+
+    /// A list went over another connection, and a ring for it follows, or not.
+    pub(crate) fn will_ring(&mut self, rings: bool) {
+        self.sleeps &= !rings;
+    }
+
+    /// The peer is to be rung.
+    pub(crate) fn ring(&mut self) {
+        self.sleeps = false;
+        self.due.insert(Due::RING);
+    }
+
+    /// Somebody wants the peer woken in any case.
+    pub(crate) fn wake(&mut self) {
+        if self.due.contains(Due::WAKE) {
+            // Not sent yet: it speaks for this one too.
+            return;
+        }
+        if self.waking < WAKES_MAX {
+            self.waking += 1;
+            self.due.insert(Due::WAKE);
+        } else {
+            self.again = true;
+        }
+    }
+
+    /// This member ends the view.
+    pub(crate) fn retire(&mut self) {
+        self.due = Due::RETIRED;
+    }
+
+    /// A notice came. `armed` says whether this member sleeps or is about to.
+    pub(crate) fn hear(&mut self, notice: Notice, armed: bool) -> Heard {
+        match notice {
+            Notice::Asleep if self.posted => {
+                self.posted = false;
+                self.due.insert(Due::RING);
+                Heard::Nothing
+            }
+            Notice::Asleep => {
+                self.sleeps = true;
+                Heard::Nothing
+            }
+            Notice::Ring => {
+                self.told = false;
+                if armed { Heard::Rung } else { Heard::Nothing }
+            }
+            Notice::Wake => {
+                self.seen = self.seen.saturating_add(1);
+                self.due.insert(Due::WAKE_SEEN);
+                Heard::Rung
+            }
+            Notice::WakeSeen(count) => self.wake_seen(count),
+            Notice::Retired => Heard::Retired,
+            Notice::Reconnect { .. } | Notice::Reconnected { .. } => Heard::Nothing,
+        }
+    }
+
+    fn wake_seen(&mut self, count: u8) -> Heard {
+        let Some(waking) = self.waking.checked_sub(count) else {
+            return Heard::Broken(LossCause::Misbehaved);
+        };
+        self.waking = waking;
+        if std::mem::take(&mut self.again) {
+            self.wake();
+        }
+        Heard::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_survive_the_wire() {
+        for notice in [
+            Notice::Asleep,
+            Notice::Ring,
+            Notice::Wake,
+            Notice::WakeSeen(4),
+            Notice::Retired,
+            Notice::Reconnect { region: 31, epoch: (1 << EPOCH_BITS) - 1 },
+            Notice::Reconnected { region: 0, epoch: 5 },
+        ] {
+            assert_eq!(Notice::decode(notice.encode()), Some(notice));
+        }
+        for bad in [0, 1, 0xffff_ffff, 1 << 28 | 1, 4 << 28, 4 << 28 | 256, 9 << 28] {
+            assert_eq!(Notice::decode(bad), None, "{bad:#x}");
+        }
+    }
+
+    #[test]
+    fn who_posted_before_it_knew_rings_once() {
+        let mut bell = Doorbell::new();
+        bell.posted();
+        assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);
+        assert_eq!(bell.due(), Due::RING);
+        bell.sent(Due::RING);
+        // It woke, looked, and sleeps again: nothing was posted since.
+        bell.hear(Notice::Asleep, false);
+        assert_eq!(bell.due(), Due::empty());
+        assert!(bell.rings_with_post());
+        bell.posted();
+        assert!(!bell.rings_with_post(), "once a sleep");
+        bell.posted();
+        bell.hear(Notice::Asleep, false);
+        assert_eq!(bell.due(), Due::RING, "for what was posted after the ring");
+    }
+
+    #[test]
+    fn arming_again_and_again_says_it_once() {
+        let mut bell = Doorbell::new();
+        bell.arm();
+        bell.sent(Due::ASLEEP);
+        bell.arm();
+        assert_eq!(bell.due(), Due::empty());
+        assert_eq!(bell.hear(Notice::Ring, false), Heard::Nothing, "awake: it looks by itself");
+        bell.arm();
+        assert_eq!(bell.due(), Due::ASLEEP);
+        assert_eq!(bell.hear(Notice::Ring, true), Heard::Rung);
+    }
+
+    #[test]
+    fn few_wakes_are_under_way_and_none_is_lost() {
+        let (mut from, mut to) = (Doorbell::new(), Doorbell::new());
+        let mut sent = 0;
+        for _ in 0..1000 {
+            from.wake();
+            if from.due() == Due::WAKE {
+                from.sent(Due::WAKE);
+                sent += 1;
+            }
+        }
+        assert_eq!(sent, WAKES_MAX);
+        for _ in 0..3 {
+            assert_eq!(to.hear(Notice::Wake, false), Heard::Rung);
+        }
+        assert_eq!((to.due(), to.seen()), (Due::WAKE_SEEN, 3));
+        to.sent(Due::WAKE_SEEN);
+        assert_eq!(from.hear(Notice::WakeSeen(3), false), Heard::Nothing);
+        assert_eq!(from.due(), Due::WAKE, "for those that were asked for meanwhile");
+        from.sent(Due::WAKE);
+        to.hear(Notice::Wake, false);
+        to.hear(Notice::Wake, false);
+        from.hear(Notice::WakeSeen(to.seen()), false);
+        assert_eq!(from.due(), Due::empty());
+        assert_eq!(from.hear(Notice::WakeSeen(1), false), Heard::Broken(LossCause::Misbehaved));
+    }
+}

@@ -1,0 +1,15 @@
+//! What of the fabric can be thought through, and tested, without a device: credits, rings, names, cards.
+
+mod bell;
+mod card;
+mod counters;
+mod doorbell;
+mod names;
+mod send_queue;
+
+pub use bell::Bell;
+pub(crate) use card::{Card, CardLink};
+pub use counters::Counters;
+pub(crate) use doorbell::{Doorbell, Due, EPOCH_BITS, Heard, Notice};
+pub(crate) use names::Name;
+pub(crate) use send_queue::{Depths, SendQueue};

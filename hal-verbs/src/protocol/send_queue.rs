@@ -1,0 +1,212 @@
+//! The credits of one connection: what was posted, what is done, and which request is to be signalled.
+//!
+//! Requests are numbered by the order in which they were posted. A reliable connection completes them in that
+//! order, so one completion speaks for all before it, and only every so many-th is asked for (HAL-2).
+//!
+//! # Invariants
+//! - `completed <= signalled <= posted`, and `posted - completed <= depth`.
+//! - Less than `signal_every` requests stand behind the last signalled one, unless somebody looks away from
+//!   [`SendQueue::signals`]; so a full queue always has a completion to come, since `signal_every` is at most
+//!   half of the depth.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::Token;
+
+/// How deep a queue is, and how it is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Depths {
+    /// Requests that may be in flight.
+    pub(crate) depth: u32,
+    /// How many of them are kept for rings and their like: data never takes them.
+    pub(crate) reserve: u32,
+    /// At most so many requests go from one that is signalled to the next.
+    pub(crate) signal_every: u32,
+}
+
+/// What is in flight on one connection.
+#[derive(Debug)]
+pub(crate) struct SendQueue {
+    depths: Depths,
+    posted: u64,
+    signalled: u64,
+    completed: u64,
+    /// Lists that somebody waits for: the number of requests up to their end, and their token.
+    tokens: VecDeque<(u64, Token)>,
+}
+
+impl SendQueue {
+    /// An empty queue. All its memory is taken now.
+    pub(crate) fn new(depths: Depths) -> Self {
+        let tokens = VecDeque::with_capacity(usize::try_from(depths.depth).unwrap_or(0));
+        Self { depths, posted: 0, signalled: 0, completed: 0, tokens }
+    }
+
+    /// How many requests are in flight, as far as is known.
+    pub(crate) const fn in_flight(&self) -> u64 {
+        self.posted - self.completed
+    }
+
+    /// How many requests were ever posted: the number of the next one.
+    pub(crate) const fn posted(&self) -> u64 {
+        self.posted
+    }
+
+    /// Whether there is room for so many requests of data.
+    pub(crate) fn has_room(&self, requests: usize) -> bool {
+        self.has_room_within(requests, self.depths.depth.saturating_sub(self.depths.reserve))
+    }
+
+    /// Whether there is room for one request of the connection's own.
+    pub(crate) fn has_room_for_control(&self) -> bool {
+        self.has_room_within(1, self.depths.depth)
+    }
+
+    fn has_room_within(&self, requests: usize, depth: u32) -> bool {
+        let wanted = u64::try_from(requests).unwrap_or(u64::MAX);
+        self.in_flight().saturating_add(wanted) <= u64::from(depth)
+    }
+
+    /// The slot of staged bytes that belongs to a request: free, since the request that had it is done.
+    pub(crate) fn slot(&self, number: u64) -> usize {
+        usize::try_from(number % u64::from(self.depths.depth.max(1))).unwrap_or(0)
+    }
+
+    /// Whether a list of so many requests must end with a signalled one.
+    pub(crate) fn signals(&self, requests: u64, has_token: bool) -> bool {
+        let behind = self.posted - self.signalled;
+        has_token || behind.saturating_add(requests) >= u64::from(self.depths.signal_every)
+    }
+
+    /// Takes note of a list that was posted.
+    pub(crate) fn push(&mut self, requests: u64, is_signalled: bool, token: Option<Token>) {
+        self.posted += requests;
+        if is_signalled {
+            self.signalled = self.posted;
+        }
+        if let Some(token) = token {
+            self.tokens.push_back((self.posted, token));
+        }
+    }
+
+    /// Requests of which no completion was asked for and which none behind them speaks for.
+    pub(crate) const fn unsignalled(&self) -> u64 {
+        self.posted - self.signalled
+    }
+
+    /// Takes note of a completion: all requests up to this number are done. False for one that is known
+    /// already, or that speaks of what was never posted.
+    pub(crate) fn complete(&mut self, number: u64) -> bool {
+        let is_new = number >= self.completed && number < self.posted;
+        if is_new {
+            self.completed = number + 1;
+            self.signalled = self.signalled.max(self.completed);
+        }
+        is_new
+    }
+
+    /// The next token whose list is done.
+    pub(crate) fn next_done(&mut self) -> Option<Token> {
+        let (end, token) = *self.tokens.front()?;
+        if end > self.completed {
+            return None;
+        }
+        self.tokens.pop_front();
+        Some(token)
+    }
+
+    /// How many lists somebody waits for.
+    pub(crate) fn waiting(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Forgets what is in flight: the connection was reset, and nothing will be told of it.
+    pub(crate) fn forget(&mut self) {
+        self.completed = self.posted;
+        self.signalled = self.posted;
+        self.tokens.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEPTHS: Depths = Depths { depth: 16, reserve: 4, signal_every: 5 };
+
+    fn post(queue: &mut SendQueue, requests: usize, token: Option<u64>) -> Option<bool> {
+        if !queue.has_room(requests) {
+            return None;
+        }
+        let count = u64::try_from(requests).expect("small");
+        let is_signalled = queue.signals(count, token.is_some());
+        queue.push(count, is_signalled, token.map(Token));
+        Some(is_signalled)
+    }
+
+    #[test]
+    fn a_full_queue_always_has_a_completion_to_come() {
+        for requests in 1..=4 {
+            let mut queue = SendQueue::new(DEPTHS);
+            while post(&mut queue, requests, None).is_some() {}
+            assert!(queue.unsignalled() < 5 && queue.signalled > queue.completed);
+            assert!(queue.has_room_for_control(), "data leaves the reserve alone");
+            let last = queue.signalled - 1;
+            assert!(queue.complete(last));
+            assert!(post(&mut queue, requests, None).is_some());
+        }
+    }
+
+    #[test]
+    fn single_writes_are_signalled_as_often_as_was_said() {
+        let mut queue = SendQueue::new(DEPTHS);
+        let mut signalled = 0;
+        for number in 0..100 {
+            if post(&mut queue, 1, None).expect("room") {
+                signalled += 1;
+                assert!(queue.complete(number));
+            }
+        }
+        assert_eq!(signalled, 20);
+    }
+
+    #[test]
+    fn one_completion_speaks_for_all_before_it() {
+        let mut queue = SendQueue::new(DEPTHS);
+        assert_eq!(post(&mut queue, 2, Some(7)), Some(true));
+        assert_eq!(post(&mut queue, 1, Some(8)), Some(true));
+        assert_eq!(post(&mut queue, 1, Some(9)), Some(true));
+        assert_eq!(queue.next_done(), None);
+        assert!(queue.complete(2));
+        assert_eq!(queue.next_done(), Some(Token(7)));
+        assert_eq!(queue.next_done(), Some(Token(8)));
+        assert_eq!(queue.next_done(), None);
+        assert_eq!(queue.waiting(), 1);
+    }
+
+    #[test]
+    fn what_was_forgotten_or_never_posted_is_not_completed() {
+        let mut queue = SendQueue::new(DEPTHS);
+        assert_eq!(post(&mut queue, 3, Some(7)), Some(true));
+        assert!(!queue.complete(3));
+        queue.forget();
+        assert!(!queue.complete(2));
+        assert_eq!(queue.in_flight(), 0);
+        assert_eq!(queue.next_done(), None);
+    }
+
+    #[test]
+    fn staged_bytes_of_what_is_in_flight_lie_apart() {
+        let mut queue = SendQueue::new(DEPTHS);
+        for _ in 0..100 {
+            let first = queue.posted();
+            let slots: std::collections::BTreeSet<usize> =
+                (first - queue.in_flight()..first + 1).map(|number| queue.slot(number)).collect();
+            assert_eq!(slots.len(), usize::try_from(queue.in_flight()).expect("small") + 1);
+            if post(&mut queue, 1, None).is_none() {
+                let done = queue.signalled - 1;
+                assert!(queue.complete(done));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Nothing is allocated from the start on: an allocator that counts watches posts, polls, rings and sleeps.
+//! In the lab: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
+
+mod group;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use group::{Shape, VIEW};
+use tramontane_core::fabric::{ErrorKind, Event, Fabric, Kind, Token, Write};
+use tramontane_core::ids::Rank;
+use tramontane_verbs::{Limits, Verbs};
+
+thread_local! {
+    /// Allocations of this thread since it began to watch; none while it does not.
+    static WATCHED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+struct Counting;
+
+fn note() {
+    // At the end of a thread its locals are gone; nobody watches then.
+    let _ = WATCHED.try_with(|watched| watched.set(watched.get().map(|count| count + 1)));
+}
+
+// SAFETY: everything is handed on to the system's allocator unchanged; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note();
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        note();
+        // SAFETY: the caller's promise is handed on.
+        unsafe { System.realloc(memory, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How many allocations a piece of work makes in this thread.
+fn allocations(work: impl FnOnce()) -> u64 {
+    WATCHED.set(Some(0));
+    work();
+    WATCHED.replace(None).unwrap_or(0)
+}
+
+fn post(fabric: &mut Verbs, to: Rank, token: Option<Token>, completed: &mut u64) {
+    let list = [Write::of_row(1024, 4096, Kind::Content), Write::of_row(64, 24, Kind::Guard)];
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        let posted = fabric.post(VIEW, to, &list, token);
+        while let Some(event) = fabric.poll() {
+            *completed += u64::from(matches!(event, Event::Completed(_)));
+        }
+        match posted {
+            Ok(()) => return,
+            Err(ErrorKind::QueueFull) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            Err(kind) => panic!("{kind}"),
+        }
+    }
+}
+
+#[test]
+fn nothing_is_allocated_per_message() {
+    for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
+        let mut joined = group::join_all(&Shape { members: 3, limits, ..Shape::default() });
+        for member in &mut joined {
+            group::open(&mut member.fabric).expect("it opens");
+        }
+        let [a, b, c] = &mut joined[..] else { panic!("three members") };
+        let (a, others) = (&mut a.fabric, [&mut b.fabric, &mut c.fabric]);
+        let mut completed = 0;
+        let count = allocations(|| {
+            let [b, c] = others;
+            for round in 0..500_u64 {
+                for to in [Rank(1), Rank(2)] {
+                    post(a, to, (round % 5 == 0).then_some(Token(round)), &mut completed);
+                }
+                if round % 50 == 0 {
+                    // Rings, sleeps, and looks at the peers.
+                    for fabric in [&mut *b, &mut *c] {
+                        while fabric.poll().is_some() {}
+                        if fabric.arm() {
+                            a.wake(VIEW, Rank(1));
+                            fabric.sleep(Duration::from_millis(2));
+                        }
+                        fabric.disarm();
+                        fabric.check_peers();
+                    }
+                    a.bell().ring_if_asleep();
+                }
+            }
+        });
+        assert!(completed > 100, "{completed} lists were reported");
+        assert_eq!(count, 0, "allocations in 1000 lists");
+    }
+}

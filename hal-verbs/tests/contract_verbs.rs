@@ -1,0 +1,249 @@
+//! The verbs fabric keeps the contract: three members on one device, each with its own context, memory and
+//! queue pairs. With the usual limits; with queues as short as they come; with nothing inline, so that guards
+//! are staged.
+//!
+//! In the lab: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
+
+mod group;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use group::{Shape, join_all};
+use tramontane_conformance::contract::{
+    Actor, Bench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, Wake, run,
+};
+use tramontane_core::fabric::ErrorKind;
+use tramontane_core::ids::Rank;
+use tramontane_core::memory::{Row, RowWriter};
+use tramontane_verbs::{Limits, Rows, Verbs};
+
+/// Longer than a machine that is emulated takes to ring.
+const SLEEP_MAX: Duration = Duration::from_secs(10);
+
+/// Longer than any race takes there.
+const RACE_MAX: Duration = Duration::from_secs(120);
+
+/// What is under way comes within this, unless its peer is gone.
+const SETTLE_MAX: Duration = Duration::from_secs(20);
+
+/// As little as a thread can wait and leave the processor to the device, which is emulated on it.
+const PASS: Duration = Duration::from_micros(20);
+
+struct Connections {
+    limits: Limits,
+    rounds: u64,
+}
+
+impl Testbed for Connections {
+    type Bench<'b> = Group3;
+
+    fn with(&self, scene: impl FnOnce(&mut Group3)) {
+        let shape = Shape {
+            members: MEMBERS,
+            row_bytes: ROW_BYTES_MIN,
+            limits: self.limits.clone(),
+            ..Shape::default()
+        };
+        let member = |joined: tramontane_verbs::Joined| {
+            let rows = Arc::clone(joined.fabric.rows());
+            Some(Member { fabric: joined.fabric, rows })
+        };
+        let members = join_all(&shape).into_iter().map(member).collect();
+        scene(&mut Group3 { members, rounds: self.rounds });
+    }
+}
+
+struct Member {
+    fabric: Verbs,
+    rows: Arc<Rows>,
+}
+
+/// Three members; one that was lost is gone.
+struct Group3 {
+    members: Vec<Option<Member>>,
+    rounds: u64,
+}
+
+impl Group3 {
+    fn member(&self, rank: Rank) -> &Member {
+        self.members[rank.index()].as_ref().expect("nobody uses who was lost")
+    }
+
+    fn member_mut(&mut self, rank: Rank) -> &mut Member {
+        self.members[rank.index()].as_mut().expect("nobody uses who was lost")
+    }
+
+    /// One look at everything; true if nothing is under way anywhere.
+    fn is_quiet(&mut self) -> bool {
+        let mut quiet = true;
+        for member in self.members.iter_mut().flatten() {
+            member.fabric.check_peers();
+            member.fabric.flush();
+            let before = member.fabric.counters().notices_taken;
+            member.fabric.collect();
+            quiet &= before == member.fabric.counters().notices_taken;
+            quiet &= member.fabric.in_flight() == 0;
+        }
+        quiet
+    }
+}
+
+impl Bench for Group3 {
+    type Fabric = Verbs;
+
+    fn fabric(&mut self, member: Rank) -> &mut Verbs {
+        &mut self.member_mut(member).fabric
+    }
+
+    fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
+        group::open(&mut self.member_mut(member).fabric)
+    }
+
+    fn row(&self, member: Rank) -> RowWriter<'_> {
+        self.member(member).rows.row()
+    }
+
+    fn copy(&self, holder: Rank, owner: Rank) -> Row<'_> {
+        self.member(holder).rows.rows()[owner.index()]
+    }
+
+    fn pass(&mut self) {
+        std::thread::sleep(PASS);
+    }
+
+    fn settle(&mut self) {
+        // Whoever writes to one who is gone, or who ended its view, finds that out; then all is quiet.
+        let until = Instant::now() + SETTLE_MAX;
+        let mut quiet_looks = 0;
+        while quiet_looks < 3 && Instant::now() < until {
+            quiet_looks = if self.is_quiet() { quiet_looks + 1 } else { 0 };
+            std::thread::sleep(PASS * 10);
+        }
+        if quiet_looks < 3 {
+            println!("after {SETTLE_MAX:?} something is still under way");
+        }
+    }
+
+    fn sleep(&mut self, member: Rank) -> Wake {
+        // Others step meanwhile: that is how they hear that somebody lies down.
+        let until = Instant::now() + SLEEP_MAX;
+        while Instant::now() < until {
+            for (rank, other) in self.members.iter_mut().enumerate() {
+                if let Some(other) = other.as_mut().filter(|_| rank != member.index()) {
+                    other.fabric.collect();
+                }
+            }
+            if self.member_mut(member).fabric.sleep(Duration::from_millis(1)) {
+                return Wake::Rung;
+            }
+        }
+        Wake::Overslept
+    }
+
+    fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
+        self.members[member.index()] = None;
+        Ok(())
+    }
+
+    fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    fn race(&mut self, actors: [(Rank, &mut dyn Actor<Verbs>); 2]) -> Result<(), Breach> {
+        let stop = AtomicBool::new(false);
+        let mut members: Vec<Option<&mut Member>> = self.members.iter_mut().map(Option::as_mut).collect();
+        std::thread::scope(|scope| {
+            let racing = actors.map(|(rank, actor)| {
+                let member = members[rank.index()].take().expect("two different members");
+                let stop = &stop;
+                scope.spawn(move || {
+                    let ended = act(member, actor, stop);
+                    if ended.is_err() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    ended
+                })
+            });
+            let [first, second] = racing.map(|thread| thread.join().expect("no panic"));
+            first.and(second)
+        })
+    }
+}
+
+fn sleep(fabric: &mut Verbs) -> Wake {
+    if fabric.sleep(SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
+}
+
+/// Gives an actor its turns until it is done, or the other found a breach.
+fn act(member: &mut Member, actor: &mut dyn Actor<Verbs>, stop: &AtomicBool) -> Result<(), Breach> {
+    let until = Instant::now() + RACE_MAX;
+    let Member { fabric, rows } = member;
+    let (row, all) = (rows.row(), rows.rows());
+    let mut slept = None;
+    let mut turns = 0_u32;
+    while !stop.load(Ordering::Relaxed) {
+        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &all }, slept.take())? {
+            Next::Done => return finish(fabric, stop),
+            Next::Sleep => slept = Some(sleep(fabric)),
+            Next::Turn => {}
+        }
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(16) {
+            if Instant::now() > until {
+                return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
+            }
+            // The device is emulated on the same processors.
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
+/// A member that is done still answers who lies down, as long as the other may.
+fn finish(fabric: &mut Verbs, stop: &AtomicBool) -> Result<(), Breach> {
+    for _ in 0..200 {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        fabric.collect();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+#[track_caller]
+fn assert_kept(what: &str, limits: Limits, rounds: u64, silent: &[&str]) {
+    let started = Instant::now();
+    let report = run(&Connections { limits, rounds });
+    println!("Verbs, {what}, in {:.1?}:\n{report}", started.elapsed());
+    report.assert_kept();
+    assert_eq!(report.not_applicable().collect::<Vec<_>>(), silent, "clauses that say nothing");
+}
+
+/// What says nothing with rows of 8 KiB: the port takes longer writes.
+const SILENT: [&str; 1] = ["address-order"];
+
+#[test]
+fn verbs_keep_the_contract() {
+    assert_kept("the usual limits", Limits::default(), 400, &SILENT);
+}
+
+#[test]
+fn verbs_keep_the_contract_with_short_queues() {
+    let limits = Limits { depth: 64, signal_every: 5, ..Limits::default() };
+    assert_kept("short queues", limits, 200, &SILENT);
+}
+
+#[test]
+fn verbs_keep_the_contract_with_nothing_inline() {
+    let limits = Limits { inline_bytes_max: Some(0), ..Limits::default() };
+    assert_kept("nothing inline", limits, 200, &SILENT);
+}
+
+#[test]
+fn verbs_keep_the_contract_where_completions_show_nothing() {
+    let limits = Limits { completion_visible: Some(false), ..Limits::default() };
+    assert_kept("completions that show nothing", limits, 100, &["address-order", "completion-visible"]);
+}

@@ -1,0 +1,115 @@
+//! What needs a device. In the lab: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
+
+#[path = "device/blocks.rs"]
+mod blocks;
+#[path = "device/counts.rs"]
+mod counts;
+#[path = "device/losses.rs"]
+mod losses;
+#[path = "device/permissions.rs"]
+mod permissions;
+#[path = "device/starting.rs"]
+mod starting;
+
+mod group;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use group::{Shape, VIEW};
+use tramontane_core::fabric::{Event, Fabric, Kind, Write};
+use tramontane_core::ids::Rank;
+use tramontane_verbs::{Rows, Verbs};
+
+const A: Rank = Rank(0);
+const B: Rank = Rank(1);
+
+/// A member that is open.
+struct Member {
+    fabric: Verbs,
+    rows: Arc<Rows>,
+}
+
+/// Joins and opens.
+fn members(shape: &Shape) -> Vec<Member> {
+    let member = |mut joined: tramontane_verbs::Joined| {
+        group::open(&mut joined.fabric).expect("it opens");
+        while joined.fabric.poll().is_some() {}
+        Member { rows: Arc::clone(joined.fabric.rows()), fabric: joined.fabric }
+    };
+    group::join_all(shape).into_iter().map(member).collect()
+}
+
+/// Two members.
+fn pair(shape: &Shape) -> (Member, Member) {
+    let mut members = members(&Shape { members: 2, ..shape.clone() }).into_iter();
+    (members.next().expect("two"), members.next().expect("two"))
+}
+
+fn guard(offset: usize, length: usize) -> Write {
+    Write::of_row(offset, length, Kind::Guard)
+}
+
+fn content(offset: usize, length: usize) -> Write {
+    Write::of_row(offset, length, Kind::Content)
+}
+
+/// Takes what a fabric reports.
+fn drain(fabric: &mut Verbs) -> Vec<Event> {
+    std::iter::from_fn(|| fabric.poll()).collect()
+}
+
+/// Looks again and again, and leaves the processor to the device in between.
+#[track_caller]
+fn wait_for(what: &str, most: Duration, mut done: impl FnMut() -> bool) -> Duration {
+    let started = Instant::now();
+    while !done() {
+        assert!(started.elapsed() < most, "{what} did not come within {most:?}");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    started.elapsed()
+}
+
+/// Waits until nothing is under way.
+#[track_caller]
+fn settle(member: &mut Member) {
+    let fabric = &mut member.fabric;
+    wait_for("the end of all that is under way", Duration::from_secs(20), || {
+        fabric.flush();
+        fabric.collect();
+        fabric.in_flight() == 0
+    });
+}
+
+/// What a member sees of another's row.
+fn seen(holder: &Member, owner: Rank, offset: usize, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    holder.rows.rows()[owner.index()].read(offset, &mut bytes).expect("in the row");
+    bytes
+}
+
+fn store(member: &Member, offset: usize, bytes: &[u8]) {
+    member.rows.row().apply(offset, bytes).expect("in the row");
+}
+
+#[test]
+fn devices_are_listed() {
+    let devices = tramontane_verbs::devices::Devices::discover().expect("a list");
+    println!("{devices}");
+    println!("{}", serde_json::to_string_pretty(&devices).expect("data"));
+    let device = devices.devices.first().expect("the lab has a device");
+    assert!(device.limits.inline_bytes_max >= 64, "{device:?}");
+    let choice = devices.choose(&tramontane_verbs::devices::Wanted::default()).expect("a choice");
+    assert!(choice.gid.index > 0, "GID 0 leads nowhere: {choice:?}");
+}
+
+#[test]
+fn the_report_says_what_was_chosen() {
+    let joined = group::join_all(&Shape { members: 2, ..Shape::default() });
+    println!("{:?}", joined[0].report);
+    let report = &joined[0].report;
+    assert!(report.loss_times.total() >= Duration::from_secs(1));
+    assert!(report.order.writes && !report.order.addresses);
+    assert!(report.depth >= 64 && report.inline_bytes_max >= 64);
+    assert!(!joined[0].fabric.ready(VIEW, B), "not open yet");
+}

@@ -1,0 +1,359 @@
+//! Peers that are gone, silent, stopped or killed; a view that ends; and nothing left behind.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_verbs::mesh::{MeshOptions, SharedKey};
+use tramontane_verbs::status::WorkStatus;
+use tramontane_verbs::timing::LossTimes;
+use tramontane_verbs::{JoinOptions, Limits, join};
+
+use super::group::{Shape, VIEW};
+use super::{A, B, Member, content, drain, guard, members, pair, seen, settle, store, wait_for};
+
+fn lost(events: &[Event], peer: Rank) -> Option<LossCause> {
+    events.iter().find_map(|event| match event {
+        Event::PeerLost { peer: told, cause } if *told == peer => Some(*cause),
+        _ => None,
+    })
+}
+
+#[test]
+fn silence_is_noticed_within_the_time_that_was_given() {
+    let loss_time = Duration::from_millis(400);
+    let times = LossTimes::at_least(loss_time);
+    let limits = Limits { loss_time, ..Limits::default() };
+    let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
+    // Its queue pair is reset: it answers nothing, and its process lives on.
+    a.fabric.cut(VIEW, B);
+    b.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is not known yet");
+    let mut cause = None;
+    let took = wait_for("the loss", times.total() * 6, || {
+        cause = lost(&drain(&mut b.fabric), A);
+        cause.is_some()
+    });
+    println!("asked for {loss_time:?}, rounded to {:?} ({times:?}), noticed after {took:?}", times.total());
+    assert_eq!(cause, Some(LossCause::Unreachable));
+    let loss = b.fabric.loss_of(A).expect("a loss");
+    println!("{loss}");
+    assert_eq!(loss.status, Some(WorkStatus::RetriesExceeded));
+    assert!(took >= loss_time / 2, "{took:?}");
+    assert_eq!(b.fabric.post(VIEW, A, &[guard(64, 8)], None), Err(ErrorKind::PeerLost));
+}
+
+#[test]
+fn who_leaves_is_told_from_who_is_gone() {
+    let mut all = members(&Shape::default());
+    let (mut c, b) = (all.pop().expect("3"), all.pop().expect("2"));
+    let mut a = all.pop().expect("1");
+    store(&c, 64, &[3; 8]);
+    c.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is there");
+    c.fabric.leave();
+    drop(c);
+    drop(b);
+    let mut causes = [None; 2];
+    wait_for("both losses", Duration::from_secs(10), || {
+        a.fabric.check_peers();
+        for event in drain(&mut a.fabric) {
+            if let Event::PeerLost { peer, cause } = event {
+                assert!(causes[peer.index() - 1].replace(cause).is_none(), "told once");
+            }
+        }
+        causes.iter().all(Option::is_some)
+    });
+    assert_eq!(causes, [Some(LossCause::Exited), Some(LossCause::Left)]);
+    assert_eq!(seen(&a, Rank(2), 64, 8), [3; 8], "what it posted before it left has arrived");
+}
+
+#[test]
+fn a_sleeper_is_woken_by_a_loss() {
+    let (mut a, b) = pair(&Shape::default());
+    assert!(a.fabric.arm());
+    let going = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        drop(b);
+    });
+    let started = Instant::now();
+    assert!(a.fabric.sleep(Duration::from_secs(20)));
+    assert!(started.elapsed() < Duration::from_secs(10));
+    a.fabric.disarm();
+    assert_eq!(lost(&drain(&mut a.fabric), B), Some(LossCause::Exited));
+    going.join().expect("no panic");
+}
+
+/// Another process that is rank 1, by this program itself.
+struct Process {
+    child: Child,
+}
+
+impl Process {
+    fn signal(&self, signal: &str) {
+        let status = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
+        assert!(status.expect("kill runs").success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may be gone, or stopped: neither keeps it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+const CHILD: &str = "TRAMONTANE_VERBS_TEST_CHILD";
+
+/// Joins as one of two processes.
+fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpListener>) -> Member {
+    let never = AtomicBool::new(false);
+    let limits = Limits { loss_time: Duration::from_millis(500), ..Limits::default() };
+    let mut joined = join(JoinOptions {
+        mesh: MeshOptions {
+            own,
+            members: &[NodeId(1), NodeId(2)],
+            addresses,
+            listener,
+            view: VIEW,
+            digest: 7,
+            key: Some(SharedKey::from_bytes([9; 32])),
+            allow_clear: false,
+            time_limit: Duration::from_secs(60),
+            cancel: &never,
+        },
+        device: tramontane_verbs::devices::Wanted::default(),
+        limits,
+        row_bytes: &[16_384; 2],
+        regions: &[],
+        blocks: None,
+    })
+    .unwrap_or_else(|error| panic!("{error}"));
+    super::group::open(&mut joined.fabric).expect("it opens");
+    Member { rows: std::sync::Arc::clone(joined.fabric.rows()), fabric: joined.fabric }
+}
+
+/// The other process: joins, says so, and echoes what it sees in A's row until its input ends.
+#[test]
+#[ignore = "started by the tests that need a process"]
+fn child_process() {
+    let Ok(text) = std::env::var(CHILD) else { return };
+    let addresses: Vec<SocketAddr> = text.split(' ').map(|one| one.parse().expect("an address")).collect();
+    let mut member = join_process(B, &[addresses[0], addresses[1]], None);
+    println!("joined");
+    loop {
+        if member.fabric.arm() {
+            member.fabric.sleep(Duration::from_millis(50));
+        }
+        member.fabric.disarm();
+        if lost(&drain(&mut member.fabric), A).is_some() {
+            return;
+        }
+        let value = seen(&member, A, 64, 8);
+        if value != seen(&member, B, 64, 8) {
+            store(&member, 64, &value);
+            let _ = member.fabric.post(VIEW, A, &[guard(64, 8)], None);
+        }
+    }
+}
+
+fn start() -> (Member, Process) {
+    let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (own, other) = (free(), free());
+    let addresses = [own.local_addr().expect("an address"), other.local_addr().expect("an address")];
+    drop(other);
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["losses::child_process", "--exact", "--ignored", "--nocapture"])
+        .env(CHILD, format!("{} {}", addresses[0], addresses[1]))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let output = child.stdout.take().expect("its output");
+    let member = join_process(A, &addresses, Some(own));
+    let mut lines = BufReader::new(output).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line.contains("joined"))));
+    // What else it says goes nowhere.
+    std::thread::spawn(move || lines.for_each(drop));
+    (member, Process { child })
+}
+
+fn echo(member: &mut Member, value: u8) -> Duration {
+    store(member, 64, &[value; 8]);
+    wait_for("room", Duration::from_secs(20), || {
+        drain(&mut member.fabric);
+        member.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok()
+    });
+    wait_for("the echo", Duration::from_secs(20), || {
+        drain(&mut member.fabric);
+        seen(member, B, 64, 8) == [value; 8]
+    })
+}
+
+#[test]
+fn a_stopped_receiver_receives_and_goes_on() {
+    let (mut a, b) = start();
+    println!("echoed after {:?}", echo(&mut a, 1));
+    b.signal("-STOP");
+    // Its adapter answers for it: nothing is full, nothing is lost.
+    for value in 2..=100 {
+        store(&a, 64, &[value; 8]);
+        store(&a, 4096, &[value; 8192]);
+        wait_for("room", Duration::from_secs(20), || {
+            drain(&mut a.fabric);
+            a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None).is_ok()
+        });
+    }
+    settle(&mut a);
+    assert_eq!(lost(&drain(&mut a.fabric), B), None);
+    assert_ne!(seen(&a, B, 64, 8), [100; 8]);
+    b.signal("-CONT");
+    println!("resumed: echoed after {:?}", echo(&mut a, 101));
+}
+
+#[test]
+fn a_killed_peer_is_lost_at_once_and_in_mid_stream() {
+    let (mut a, b) = start();
+    echo(&mut a, 1);
+    b.signal("-KILL");
+    let mut cause = None;
+    let took = wait_for("the loss", Duration::from_secs(10), || {
+        // As a member in full flight: it posts, polls, and looks now and then.
+        let _ = a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None);
+        a.fabric.check_peers();
+        cause = lost(&drain(&mut a.fabric), B);
+        cause.is_some()
+    });
+    println!("killed: {} after {took:?}", a.fabric.loss_of(B).expect("a loss"));
+    assert!(matches!(cause, Some(LossCause::Exited | LossCause::Unreachable)));
+    assert_eq!(a.fabric.post(VIEW, B, &[guard(64, 8)], None), Err(ErrorKind::PeerLost));
+    assert_eq!(a.fabric.in_flight(), 0);
+    std::io::stdout().flush().expect("flushed");
+}
+
+#[test]
+fn views_end_at_both_ends_and_quickly() {
+    let (mut a, mut b) = pair(&Shape::default());
+    for member in [&mut a, &mut b] {
+        let to = if member.rows.own() == A { B } else { A };
+        member.fabric.post(VIEW, to, &[content(0, 8192), guard(64, 8)], None).expect("room");
+    }
+    let took = wait_for("the end of both", Duration::from_secs(10), || {
+        let ends = [a.fabric.retire(VIEW), b.fabric.retire(VIEW)];
+        ends == [true; 2]
+    });
+    println!("both retired after {took:?}");
+    assert!(took < Duration::from_secs(1), "nobody waits for a time-out: {took:?}");
+    assert!(lost(&drain(&mut a.fabric), B).is_none());
+}
+
+/// One of two hosts, in the lab: `run --guests 2 -- TEST --- TEST`. The first has the second killed, as if its
+/// power were cut, and says how long it takes to notice.
+#[test]
+#[ignore = "needs two guests of the lab"]
+fn two_hosts() {
+    let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+    let own: u16 = variable("LAB_GUEST").parse().expect("0 or 1");
+    let (here, there) = (variable("LAB_ADDRESS"), variable("LAB_PEER_ADDRESS"));
+    let at = |address: &str, rank: u16| -> SocketAddr {
+        format!("{address}:{}", 7000 + rank).parse().expect("an address")
+    };
+    let addresses = if own == 0 { [at(&here, 0), at(&there, 1)] } else { [at(&there, 0), at(&here, 1)] };
+    let (own, peer) = (Rank(own), Rank(1 - own));
+    let mut member = join_process(own, &addresses, None);
+    let mut value = 0_u64;
+    let until = Instant::now() + Duration::from_secs(60);
+    let mut killed = None;
+    while Instant::now() < until {
+        let theirs = u64::from_ne_bytes(seen(&member, peer, 64, 8).try_into().expect("eight"));
+        if theirs + u64::from(own == A) > value || killed.is_some() {
+            value = theirs.max(value) + u64::from(own == A);
+            store(&member, 64, &value.to_ne_bytes());
+            let _ = member.fabric.post(VIEW, peer, &[content(4096, 4096), guard(64, 8)], None);
+        }
+        if own == A && value >= 200 && killed.is_none() {
+            let requests = variable("LAB_REQUESTS");
+            let file = std::fs::OpenOptions::new().append(true).open(requests);
+            file.and_then(|mut file| file.write_all(b"kill 1\n")).expect("asked");
+            killed = Some(Instant::now());
+        }
+        member.fabric.check_peers();
+        if let Some(cause) = lost(&drain(&mut member.fabric), peer) {
+            let asked = killed.expect("nobody is lost before").elapsed();
+            let loss = member.fabric.loss_of(peer).expect("a loss");
+            println!("{value} rounds; lost {asked:?} after asking: {loss}");
+            assert_eq!(cause, LossCause::Unreachable);
+            assert!(asked < Duration::from_secs(5), "{asked:?}");
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    panic!("{own} saw {value} and nobody was lost");
+}
+
+/// The network below the device goes away under a group. (`rdma link delete` on a device in software waits for
+/// whoever uses it, so that a device is taken from under its users cannot be shown in the lab.)
+#[test]
+#[ignore = "takes the network away"]
+fn a_network_that_vanishes_is_a_loss_of_everybody() {
+    let limits = Limits { loss_time: Duration::from_millis(400), ..Limits::default() };
+    let mut all = members(&Shape { limits, ..Shape::default() });
+    let status = Command::new("ip").args(["link", "set", "dummy0", "down"]).status().expect("the ip tool");
+    assert!(status.success());
+    let a = &mut all[0];
+    for to in [B, Rank(2)] {
+        a.fabric.post(VIEW, to, &[guard(64, 8)], None).expect("it is not known yet");
+    }
+    let mut told = Vec::new();
+    let took = wait_for("the losses", Duration::from_secs(20), || {
+        a.fabric.check_peers();
+        told.extend(drain(&mut a.fabric));
+        lost(&told, B).is_some() && lost(&told, Rank(2)).is_some()
+    });
+    println!("{told:?} after {took:?}: {}", a.fabric.loss_of(B).expect("a loss"));
+    assert_eq!(told.len(), 2, "each told once");
+    assert_eq!(a.fabric.post(VIEW, B, &[guard(64, 8)], None), Err(ErrorKind::PeerLost));
+    assert!(a.fabric.retire(VIEW), "nothing is under way any more");
+}
+
+/// What the kernel counts: `rxe0: pd 1 cq 1 qp 1 ...`.
+fn resources() -> String {
+    let output = Command::new("rdma").args(["resource", "show"]).output().expect("the rdma tool");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// Resident pages of this process.
+fn resident_kb() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = text.lines().find(|line| line.starts_with("VmRSS:")).expect("a size");
+    line.split_whitespace().nth(1).and_then(|size| size.parse().ok()).expect("a number")
+}
+
+#[test]
+fn nothing_is_left_after_many_rounds() {
+    let rounds: u32 =
+        std::env::var("TRAMONTANE_VERBS_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let round = |index: u32| {
+        let (mut a, b) = pair(&Shape::default());
+        a.fabric.post(VIEW, B, &[guard(64, 8)], None).expect("room");
+        match index % 3 {
+            0 => {
+                let _ = a.fabric.retire(VIEW);
+            }
+            1 => a.fabric.cut(VIEW, B),
+            _ => a.fabric.leave(),
+        }
+        drop(b);
+    };
+    // The first rounds fill what allocators and libraries keep.
+    (0..10).for_each(round);
+    let (before, kb) = (resources(), resident_kb());
+    let started = Instant::now();
+    (0..rounds).for_each(round);
+    let (after, kb_after) = (resources(), resident_kb());
+    println!("{rounds} rounds in {:?}: {before} -> {after}; {kb} kB -> {kb_after} kB", started.elapsed());
+    assert_eq!(before, after);
+    assert!(kb_after < kb + 2048, "{kb} kB -> {kb_after} kB");
+}

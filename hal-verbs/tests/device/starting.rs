@@ -1,0 +1,51 @@
+//! What can be wrong at the start, each told apart.
+
+use tramontane_core::fabric::Region;
+use tramontane_verbs::devices::{ChoiceError, GidChoice, Wanted};
+use tramontane_verbs::{JoinError, RegionMemory};
+
+use super::group::{Shape, try_join_all};
+
+#[track_caller]
+fn error(shape: &Shape) -> JoinError {
+    let alone = Shape { members: 1, ..shape.clone() };
+    let error = try_join_all(&alone).remove(0).expect_err("it must not join");
+    println!("{error}");
+    error
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let ask = |wanted| error(&Shape { wanted, ..Shape::default() });
+    let device = ask(Wanted { device: Some("mlx5_7".into()), ..Wanted::default() });
+    assert!(matches!(device, JoinError::Choice(ChoiceError::NoSuchDevice { .. })));
+    let port = ask(Wanted { port: Some(9), ..Wanted::default() });
+    assert!(matches!(port, JoinError::Choice(ChoiceError::NoSuchPort { .. })));
+    let gid = ask(Wanted { gid: GidChoice::Index(77), ..Wanted::default() });
+    assert!(matches!(gid, JoinError::Choice(ChoiceError::NoSuchGid { .. })));
+    let address = GidChoice::Address("192.0.2.1".parse().expect("an address"));
+    let address = ask(Wanted { gid: address, ..Wanted::default() });
+    assert!(matches!(address, JoinError::Choice(ChoiceError::NoGidFor { .. })));
+}
+
+#[test]
+fn regions_have_names_of_their_own() {
+    let memory = |id| RegionMemory { region: Region(id), bytes: 4096 };
+    for regions in [vec![memory(0)], vec![memory(3), memory(3)]] {
+        let error = error(&Shape { regions, ..Shape::default() });
+        assert!(matches!(error, JoinError::BadOptions(_)));
+    }
+    let blocks = Some(memory(3));
+    let error = error(&Shape { regions: vec![memory(3)], blocks, ..Shape::default() });
+    assert!(matches!(error, JoinError::BadOptions(_)));
+}
+
+/// Root may lock what it likes: run it without that, as in
+/// `setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock bash -c 'ulimit -l 64; device-test --ignored ...'`.
+#[test]
+#[ignore = "needs a process that may lock little"]
+fn memory_that_may_not_be_locked_is_told_with_what_to_set() {
+    let error = error(&Shape { row_bytes: 16 << 20, ..Shape::default() });
+    assert!(matches!(error, JoinError::LockedMemory { needed: 16_777_216, limit: Some(_) }));
+    assert!(error.to_string().contains("ulimit -l"));
+}
