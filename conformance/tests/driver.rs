@@ -145,6 +145,15 @@ fn an_endless_log_is_cut_and_does_no_harm() {
 }
 
 #[test]
+fn a_log_is_whole_when_its_member_is_gone() {
+    for _ in 0..20 {
+        let driven = driven(&bad("last-words"), 1, &["one-sender"], Duration::from_secs(2));
+        let log = fs::read(driven.folder.path().join("one-sender/n0.log")).expect("a log");
+        assert_eq!(log.iter().filter(|byte| **byte == b'x').count(), 60_000);
+    }
+}
+
+#[test]
 fn broken_promises_are_for_the_checker_to_name() {
     assert_failed("unknown-message", CheckId::IntegritySent);
     assert_failed("null", CheckId::NullsInvisible);

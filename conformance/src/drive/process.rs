@@ -28,6 +28,9 @@ const LOG_BYTES_MAX: u64 = 16 << 20;
 /// What stands in a log for the rest of it.
 const LOG_CUT: &[u8] = b"\n[the log goes on, and is not kept]\n";
 
+/// How long a log may take to be whole in its file.
+const LOG_WAIT: Duration = Duration::from_millis(500);
+
 /// Between two looks whether something has ended.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -130,9 +133,9 @@ impl Process {
         }
     }
 
-    /// Waits so long at most until all that it logged is in its file.
-    pub(super) fn await_log(&self, time: Duration) {
-        let until = Instant::now() + time;
+    /// Waits until all that it logged is in its file, and not for ever: it may go on to log.
+    pub(super) fn await_log(&self) {
+        let until = Instant::now() + LOG_WAIT;
         while self.log.as_ref().is_some_and(|log| !log.is_finished()) && Instant::now() < until {
             std::thread::sleep(LOOK_INTERVAL);
         }
@@ -142,6 +145,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+        // What it said last is often why it ended. A process that left the group may hold the log open.
+        self.await_log();
     }
 }
 

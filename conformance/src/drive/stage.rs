@@ -450,14 +450,11 @@ impl<'s> Stage<'s> {
     /// The end of a member's log, for people.
     pub(super) fn log_end(&self, node: usize) -> Option<String> {
         if let Some(process) = &self.members[node].process {
-            process.await_log(LOG_WAIT);
+            process.await_log();
         }
         last_lines(&self.folder.log(&self.members[node].name))
     }
 }
-
-/// How long a log may take to be written when it is to be shown.
-const LOG_WAIT: Duration = Duration::from_millis(200);
 
 /// So much of a log's end is shown.
 const LOG_END_BYTES: u64 = 1000;

@@ -50,6 +50,11 @@ unasked) ready && say '{"type":"ok","message":"n0/1/999"}' && serve ;;
 not-utf8) ready && printf '{"type":"\377"}\n' && serve ;;
 gives-up) ready && read -r line && say '{"type":"halt","reason":"halted","text":"out of coffee"}' ;;
 cannot-start) read -r init && say '{"type":"error","code":"unsupported","definite":true,"text":"not today"}' ;;
+last-words)
+    read -r init
+    head -c 60000 /dev/zero | tr '\0' x >&2
+    say '{"type":"error","code":"unsupported","definite":true,"text":"not today"}'
+    ;;
 no-pause) ready '"pause"' && serve ;;
 child-holds-on) sleep 60 & ready && serve ;;
 *) log "no such way: $1" && exit 2 ;;

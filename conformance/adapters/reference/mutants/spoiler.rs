@@ -39,9 +39,11 @@ pub struct Spoiler {
     replayed: bool,
     /// Whether the wrong thing was done already.
     done: bool,
-    /// What is kept to be sent, or delivered, too late or too early.
+    /// What is sent after the next.
     kept_back: Option<Up>,
+    /// What is delivered and not sent.
     unsent: Option<Up>,
+    /// What is delivered after the next.
     held: Option<Entry>,
     /// Upcalls that are no places in a log.
     extra: u64,
