@@ -2,7 +2,6 @@
 //!
 //! | module | what it holds | needs libibverbs |
 //! |---|---|---|
-//! | [`mesh`] | how members meet over TCP and exchange what they need before the first write | no |
 //! | [`devices`] | devices as data, and which port, address and packet size are taken | to ask for them |
 //! | [`settings`], [`timing`], [`status`] | limits; how long a peer may be silent; how a request can end | no |
 //! | `protocol` | credits, rings, names, cards | no |
@@ -35,7 +34,6 @@ mod fabric;
 mod ffi;
 #[cfg(feature = "device")]
 mod join;
-pub mod mesh;
 // Tested without a device, and of use only with one.
 #[cfg(any(test, feature = "device"))]
 #[cfg_attr(not(feature = "device"), allow(dead_code, unused_imports))]

@@ -6,8 +6,8 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::{Life, Purpose, Stage, Verbs};
-use crate::mesh::Sign;
 use crate::status::WorkStatus;
+use tramontane_mesh::Sign;
 
 /// How long a member that leaves waits for what it posted.
 const LEAVE_MAX: Duration = Duration::from_millis(500);

@@ -8,8 +8,8 @@ use tramontane_core::ids::Rank;
 
 use super::{Life, Stage, Verbs};
 use crate::ffi::CompletionQueue;
-use crate::mesh::{Lifeline, Sign};
 use crate::protocol::Bell;
+use tramontane_mesh::{Lifeline, Sign};
 
 /// What a descriptor is, in the number that the kernel hands back.
 const CHANNEL: u64 = u64::MAX;

@@ -6,7 +6,7 @@ use rustix::process::{Resource, getrlimit};
 use tramontane_core::ids::NodeId;
 
 use crate::devices::ChoiceError;
-use crate::mesh::MeshError;
+use tramontane_mesh::MeshError;
 
 /// Why a member could not join. Each text is one line that says what to do.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! Joining a group over RDMA: device, memory and connections, and a barrier at the end (VIE-12).
 //!
 //! In this order, so that what can fail here fails before others wait: choose and open the device; take and
-//! register the memory; make the queue pairs; meet the other members over TCP ([`crate::mesh`]); tell each
+//! register the memory; make the queue pairs; meet the other members over TCP ([`tramontane_mesh`]); tell each
 //! peer numbers, addresses and keys; connect; and stand at the barrier. Nobody posts before everybody's
 //! memory is registered and everybody's receives are posted.
 //!
@@ -21,10 +21,10 @@ pub use rows::Rows;
 
 use crate::devices::{Choice, Devices, GidChoice, Order, Wanted};
 use crate::fabric::{Descriptors, Parts, Verbs};
-use crate::mesh::{Mesh, MeshOptions};
 use crate::settings::Limits;
 use crate::timing::LossTimes;
 use build::{Builder, promises};
+use tramontane_mesh::{Mesh, MeshOptions};
 
 /// Memory beside the rows, of the same size at every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause};
 use tramontane_core::ids::{NodeId, Rank};
-use tramontane_verbs::mesh::{MeshOptions, SharedKey};
+use tramontane_mesh::{MeshOptions, SharedKey};
 use tramontane_verbs::status::WorkStatus;
 use tramontane_verbs::timing::LossTimes;
 use tramontane_verbs::{JoinOptions, Limits, join};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tramontane_core::fabric::{ErrorKind, Fabric, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_mesh::{MeshOptions, SharedKey};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::mesh::{MeshOptions, SharedKey};
 use tramontane_verbs::{JoinError, JoinOptions, Joined, Limits, RegionMemory, join};
 
 /// The view of all groups here.

@@ -118,8 +118,16 @@ fn collect(
     started: Instant,
 ) -> Result<Vec<Option<Channel>>, MeshError> {
     let mut arrived: Vec<Option<(Hello, Channel)>> = common.members.iter().map(|_| None).collect();
+    let mut came = vec![false; common.members.len()];
     let mut refused = None;
-    while arrived.iter().filter(|place| place.is_some()).count() + 1 < common.members.len() {
+    loop {
+        // Who came and gave up since is still missing, and may come again.
+        for place in &mut arrived {
+            place.take_if(|(_, channel)| !channel.is_open());
+        }
+        if arrived.iter().flatten().count() + 1 >= common.members.len() {
+            break;
+        }
         if cancel.load(Ordering::Relaxed) {
             return Err(MeshError::Cancelled);
         }
@@ -127,7 +135,10 @@ fn collect(
         match receiver.recv_timeout(left.min(LOOK_PAUSE)) {
             Ok(Found::Arrived { rank, hello, channel, end }) => {
                 match admit(common, &arrived, rank, &hello, channel, end) {
-                    Ok(channel) => arrived[rank.index()] = Some((hello, channel)),
+                    Ok(channel) => {
+                        arrived[rank.index()] = Some((hello, channel));
+                        came[rank.index()] = true;
+                    }
                     Err(Some(refusal)) => refused = Some((common.addresses[rank.index()], refusal)),
                     // It went meanwhile, and may come again.
                     Err(None) => {}
@@ -140,15 +151,23 @@ fn collect(
             Ok(Found::Failed(error)) => return Err(error),
             Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
             Err(_) => {
-                let missing = |(index, place): (usize, &Option<_>)| {
-                    (place.is_none() && index != common.own.index()).then_some(common.members[index])
-                };
-                let missing = arrived.iter().enumerate().filter_map(missing).collect();
+                let missing = missing(common, &arrived, &came);
                 return Err(MeshError::Missing { missing, waited: started.elapsed(), refused });
             }
         }
     }
     Ok(arrived.into_iter().map(|place| place.map(|(_, channel)| channel)).collect())
+}
+
+/// Who is to be named as missing. Who came and went gave up for the sake of somebody else, who is the one to
+/// look for; unless there is nobody else.
+fn missing(common: &Common<'_>, arrived: &[Option<(Hello, Channel)>], came: &[bool]) -> Vec<NodeId> {
+    let is_missing = |index: &usize| arrived[*index].is_none() && *index != common.own.index();
+    let mut missing: Vec<usize> = (0..arrived.len()).filter(is_missing).collect();
+    if missing.iter().any(|index| !came[*index]) {
+        missing.retain(|index| !came[*index]);
+    }
+    missing.into_iter().map(|index| common.members[index]).collect()
 }
 
 /// Takes in one who arrived: who connected is told the verdict, and waits for it.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_verbs::mesh::{Lifeline, MESSAGE_MAX, Mesh, MeshError, MeshOptions, Refusal, SharedKey, Sign};
+use tramontane_mesh::{Lifeline, MESSAGE_MAX, Mesh, MeshError, MeshOptions, Refusal, SharedKey, Sign};
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
