@@ -1,4 +1,5 @@
-//! Nothing is allocated from the start on: an allocator that counts watches posts, polls, rings and sleeps.
+//! Nothing is allocated from the start on: an allocator that counts watches posts, polls, rings and sleeps, and
+//! the steps of whole nodes.
 //! In the lab: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
 
 mod group;
@@ -106,4 +107,28 @@ fn nothing_is_allocated_per_message() {
         assert!(completed > 100, "{completed} lists were reported");
         assert_eq!(count, 0, "allocations in 1000 lists");
     }
+}
+
+/// Whole nodes: three members, one of which sends, stepped until everything is delivered.
+#[test]
+fn a_step_allocates_nothing() {
+    const MESSAGES: u64 = 1000;
+    group::nodes::with_nodes(3, Limits::default(), |seats| {
+        let until = Instant::now() + Duration::from_secs(60);
+        let mut sent = 0;
+        let count = allocations(|| {
+            while seats.iter().any(|seat| seat.delivered < MESSAGES) && Instant::now() < until {
+                while sent < MESSAGES && seats[0].send(sent) {
+                    sent += 1;
+                }
+                for seat in seats.iter_mut() {
+                    seat.step();
+                }
+                // The device is emulated on the same processors.
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        assert!(seats.iter().all(|seat| seat.delivered == MESSAGES), "all is delivered everywhere");
+        assert_eq!(count, 0, "allocations in {MESSAGES} messages");
+    });
 }

@@ -4,8 +4,12 @@
 mod blocks;
 #[path = "device/counts.rs"]
 mod counts;
+#[path = "device/impostors.rs"]
+mod impostors;
 #[path = "device/losses.rs"]
 mod losses;
+#[path = "device/nodes.rs"]
+mod nodes;
 #[path = "device/permissions.rs"]
 mod permissions;
 #[path = "device/starting.rs"]

@@ -17,7 +17,8 @@ impl Devices {
     /// Asks the kernel and every device. A device that does not answer is left out, and logged.
     ///
     /// # Errors
-    /// If the list of devices cannot be read.
+    /// If the list of devices cannot be read; if there are devices and none of them answers: then what the
+    /// first said; or if the kernel has devices for which no driver is installed beside libibverbs.
     pub fn discover() -> io::Result<Self> {
         let list = match DeviceList::new() {
             Ok(list) => list,
@@ -28,15 +29,57 @@ impl Devices {
             Err(error) => return Err(error),
         };
         let mut devices = Vec::new();
+        let mut first = None;
         for index in 0..list.count() {
             let name = list.name(index).unwrap_or_default();
             match list.open(index).map(Arc::new).and_then(|context| describe(&context, &name)) {
                 Ok(device) => devices.push(device),
-                Err(error) => tracing::warn!(device = %name, %error, "a device does not answer"),
+                Err(error) => {
+                    let error = why_not(&name, error);
+                    tracing::warn!(device = %name, %error, "a device does not answer");
+                    first.get_or_insert((name, error));
+                }
             }
         }
-        Ok(Self { devices })
+        judge(devices, first, &known_to_kernel())
     }
+}
+
+/// Why a device cannot be opened. libibverbs leaves in `errno` whatever it tried last, so that a node in
+/// `/dev` that this user may not open comes out as a file that is missing: the node itself is asked.
+fn why_not(name: &str, error: io::Error) -> io::Error {
+    let Ok(entries) = std::fs::read_dir("/sys/class/infiniband_verbs") else { return error };
+    let is_of = |entry: &std::fs::DirEntry| {
+        std::fs::read_to_string(entry.path().join("ibdev")).is_ok_and(|text| text.trim() == name)
+    };
+    let Some(entry) = entries.flatten().find(is_of) else { return error };
+    let node = std::path::Path::new("/dev/infiniband").join(entry.file_name());
+    match std::fs::OpenOptions::new().read(true).write(true).open(&node) {
+        Ok(_) => error,
+        Err(shut) => io::Error::new(shut.kind(), format!("{}: {shut}", node.display())),
+    }
+}
+
+/// Nothing found is told from nothing there.
+fn judge(
+    devices: Vec<Device>,
+    silent: Option<(String, io::Error)>,
+    kernel_has: &[String],
+) -> io::Result<Devices> {
+    match (devices.is_empty(), silent) {
+        (true, Some((name, error))) => Err(io::Error::new(error.kind(), format!("{name}: {error}"))),
+        (true, None) if !kernel_has.is_empty() => Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("no driver for {}; install ibverbs-providers", kernel_has.join(", ")),
+        )),
+        _ => Ok(Devices { devices }),
+    }
+}
+
+/// Devices by their names in the kernel, whether libibverbs can use them or not.
+fn known_to_kernel() -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir("/sys/class/infiniband") else { return Vec::new() };
+    entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Opens the device of that name.
@@ -123,4 +166,22 @@ pub(crate) fn inline_bytes_max(context: &Arc<Context>) -> u32 {
         QueuePair::new(&domain, &completions, limits).ok().map(|pair| pair.inline_bytes_max())
     };
     INLINE_BYTES.into_iter().find_map(grants).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::rxe;
+    use super::*;
+
+    #[test]
+    fn devices_that_cannot_be_used_are_told_from_none() {
+        let denied = || Some(("rxe0".to_owned(), io::Error::from_raw_os_error(13)));
+        let error = judge(Vec::new(), denied(), &[]).expect_err("none answers");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(error.to_string().contains("rxe0"), "{error}");
+        let error = judge(Vec::new(), None, &["rxe0".to_owned()]).expect_err("no driver");
+        assert!(error.to_string().contains("ibverbs-providers"), "{error}");
+        assert_eq!(judge(vec![rxe()], denied(), &[]).expect("one answers").devices.len(), 1);
+        assert_eq!(judge(Vec::new(), None, &[]).expect("no RDMA here"), Devices::default());
+    }
 }

@@ -1,6 +1,7 @@
 //! One connection to one peer: a queue pair, its credits, and the memory at both of its ends.
 
 use std::io;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, Kind, Region, Token, Write};
@@ -16,6 +17,10 @@ pub(crate) const GUARD_BYTES_MAX: usize = 64;
 /// How far a reset moves the first packet's number, so that packets from before are not taken for new ones.
 const EPOCH_STRIDE: u32 = 0x10_0001;
 const PACKET_MASK: u32 = 0x00ff_ffff;
+
+/// How often a connection is brought up at most. A packet that came before the reset and is looked at after it
+/// breaks what is just coming up: seen on a device in software, once in some fifty times.
+const TRIES: u32 = 5;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,8 +115,18 @@ impl Link {
         Ok(())
     }
 
+    /// Asks for at most so many reads at once: what the other end serves.
+    pub(crate) fn limit_reads(&mut self, most: u8) {
+        self.times.reads_max = self.times.reads_max.min(most);
+    }
+
     pub(crate) const fn inline_bytes_max(&self) -> usize {
         self.inline_bytes_max
+    }
+
+    /// The address of the other end; unspecified before it is known.
+    pub(crate) fn remote_gid(&self) -> Ipv6Addr {
+        self.far.map_or(Ipv6Addr::UNSPECIFIED, |far| far.route.remote_gid)
     }
 
     /// The state, as the device says.
@@ -152,8 +167,14 @@ impl Link {
     /// those of before a reset, and others do not.
     pub(crate) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
         let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
-        self.reset()?;
-        self.connect(far, access, 0, epoch)
+        let mut tries = TRIES;
+        loop {
+            self.reset()?;
+            match self.connect(far, access, 0, epoch) {
+                Err(_) if tries > 1 => tries -= 1,
+                result => return result,
+            }
+        }
     }
 
     /// Ends all traffic, both ways, at once: nothing more lands here, and nothing more is read.

@@ -10,7 +10,9 @@
 //! | `collect` | what completions and notices make of this member |
 //! | `rest` | sleep |
 //! | `end` | lost, cut and retired |
-//! | `permissions`, `blocks` | the other two traits |
+//! | `permissions`, `reconnect` | regions, and their connections made anew |
+//! | `blocks` | blocks |
+//! | `peer` | where a peer and the view are in their lives |
 //! | `crate::protocol` | credits; rings over a network and within the process, and why none is lost; names |
 //!
 //! # Invariants
@@ -25,7 +27,9 @@ mod blocks;
 mod collect;
 mod end;
 mod link;
+mod peer;
 mod permissions;
+mod reconnect;
 mod rest;
 
 use std::collections::VecDeque;
@@ -40,12 +44,13 @@ pub(crate) use blocks::RECEIVES_MAX as BLOCK_RECEIVES_MAX;
 pub use end::Loss;
 use link::Behind;
 pub(crate) use link::{FarEnd, GUARD_BYTES_MAX, Link, LinkParts, Purpose};
+use peer::{Life, Peer, Stage};
 pub(crate) use permissions::RegionLink;
 pub(crate) use rest::Descriptors;
 
 use crate::ffi::{Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier};
 use crate::join::Rows;
-use crate::protocol::{Bell, Counters, Doorbell, Notice};
+use crate::protocol::{Bell, Counters, Notice};
 
 /// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token is refused
 /// for now.
@@ -53,53 +58,6 @@ const TOKENS_MAX: usize = 1024;
 
 /// Receives for notices on a row's connection: more than can be under way at once.
 pub(crate) const NOTICES_MAX: u32 = 16;
-
-/// A peer's place in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// Traffic flows.
-    Live,
-    /// It ended the view at its side; what is under way to it may fail.
-    Departed,
-    /// Cut by the core.
-    Cut,
-    /// Lost; why is in `loss`.
-    Lost,
-}
-
-/// What the fabric knows of one member; of the own one nothing.
-#[derive(Debug)]
-struct Peer {
-    stage: Stage,
-    doorbell: Doorbell,
-    loss: Option<Loss>,
-    ready_untold: bool,
-    loss_untold: bool,
-    /// A post found no room, and room has not come since.
-    refused: bool,
-}
-
-impl Peer {
-    const fn new() -> Self {
-        Self {
-            stage: Stage::Live,
-            doorbell: Doorbell::new(),
-            loss: None,
-            ready_untold: false,
-            loss_untold: false,
-            refused: false,
-        }
-    }
-}
-
-/// One view's life; memory is never used for a second one (VIE-11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
-    Fresh,
-    Open(ViewId),
-    Retiring(ViewId),
-    Retired,
-}
 
 /// The fabric of one member in one view, over the memory and the connections that [`crate::join()`] made.
 pub struct Verbs {
@@ -377,9 +335,11 @@ impl Fabric for Verbs {
         self.next_event()
     }
 
+    /// A few may be on their way to a peer and not answered; one beyond them goes out when an answer is taken, by
+    /// the next `wake` or `poll`. So who rings must go on stepping.
     fn wake(&mut self, view: ViewId, to: Rank) {
         if let Ok(link) = self.target(view, to) {
-            // Answers to earlier ones may wait, and who only rings need not poll.
+            // Answers to earlier ones may wait here.
             self.take_batch();
             self.peers[to.index()].doorbell.wake();
             self.send_notices(link);

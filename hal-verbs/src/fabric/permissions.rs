@@ -3,17 +3,7 @@
 //! Each pair of members has one connection a region, in a protection domain of that region's own: the key of a
 //! region's memory works on no other connection. The owner's end carries the flags. A write that they forbid
 //! breaks the connection, at both ends; so does a right that is taken back while a write is under way. Then
-//! the next grant makes it anew, from the owner's end:
-//!
-//! ```text
-//! owner: reset, up in epoch e --Reconnect(e)--> writer: reset, up in epoch e
-//! owner: may use it           <-Reconnected(e)- writer: may use it, told `Restored`
-//! ```
-//!
-//! The notices go over the connection of the rows. When both ends begin at once, each takes the other's notice
-//! for the answer; the later epoch wins. An epoch moves the packets' numbers, so that none from before is
-//! taken for a new one. The end whose write was denied begins too, so that it can read at once what it may not
-//! write.
+//! it is made anew: see `reconnect`.
 //!
 //! A peer that sleeps is rung once what was posted to its region is acknowledged: the ring goes over the
 //! connection of the rows, and would else overtake it.
@@ -26,15 +16,15 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::link::Behind;
-use super::{Life, Stage, TOKENS_MAX, Verbs};
+use super::{Stage, TOKENS_MAX, Verbs};
 use crate::ffi::{Access, Operation};
-use crate::protocol::{EPOCH_BITS, Notice};
+use crate::protocol::Notice;
 use crate::settings::RevokeBy;
 use crate::status::WorkStatus;
 
 /// Where a region's connection is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+pub(super) enum Way {
     /// Both ends are up.
     Open,
     /// This end is up in a new epoch, and the other has not answered.
@@ -46,22 +36,22 @@ enum Way {
 /// One region's connection to one peer.
 #[derive(Debug)]
 pub(crate) struct RegionLink {
-    link: usize,
-    peer: Rank,
-    region: Region,
+    pub(super) link: usize,
+    pub(super) peer: Rank,
+    pub(super) region: Region,
     /// Its number in the list of regions, as notices name it.
-    number: u8,
+    pub(super) number: u8,
     /// Whether the peer may write to the own region.
     granted: bool,
-    way: Way,
-    epoch: u32,
+    pub(super) way: Way,
+    pub(super) epoch: u32,
     /// The notice that is to be sent.
-    due: Option<Notice>,
+    pub(super) due: Option<Notice>,
     revoke_by: RevokeBy,
     /// Something was posted here since the last ring.
     posted: bool,
     /// The peer is to be rung once so many requests are done.
-    ring_at: Option<u64>,
+    pub(super) ring_at: Option<u64>,
 }
 
 impl RegionLink {
@@ -87,7 +77,7 @@ impl RegionLink {
         }
     }
 
-    fn access(&self) -> Access {
+    pub(super) fn access(&self) -> Access {
         if self.granted { Access::REMOTE_READ | Access::REMOTE_WRITE } else { Access::REMOTE_READ }
     }
 }
@@ -110,7 +100,7 @@ impl Told {
         !self.events.is_empty()
     }
 
-    fn push(&mut self, event: PermissionEvent) {
+    pub(super) fn push(&mut self, event: PermissionEvent) {
         if self.events.contains(&event) {
             // What comes last counts.
             self.events.retain(|other| *other != event);
@@ -198,25 +188,6 @@ impl Verbs {
         Ok(())
     }
 
-    /// A request on a region's connection failed: it was denied, or the other end was reset. Whether the peer itself is gone shows on the connection of the rows.
-    pub(super) fn fail_region(&mut self, link: usize, status: WorkStatus) {
-        let Some(index) = self.regions.iter().position(|region| region.link == link) else { return };
-        let region = &mut self.regions[index];
-        if region.way == Way::Broken || self.life == Life::Retired {
-            return;
-        }
-        tracing::debug!(peer = %region.peer, region = region.region.0, %status, "a region's way is broken");
-        region.way = Way::Broken;
-        let connection = &mut self.links[link];
-        self.waiting -= connection.queue.waiting();
-        // If it cannot be reset it is in error, which stops it as well.
-        let _ = connection.reset();
-        let (peer, region) = (region.peer, region.region);
-        self.permissions.push(PermissionEvent::Denied { peer, region });
-        // Without success it stays broken, and the next grant tries again.
-        let _ = self.make_anew(index);
-    }
-
     /// Something on a region's connection is done: its peer may have to be rung for it.
     pub(super) fn ring_for_done(&mut self, link: usize) {
         let Some(region) = self.regions.iter_mut().find(|region| region.link == link) else { return };
@@ -230,80 +201,6 @@ impl Verbs {
                 self.send_notices(row);
             }
         }
-    }
-
-    /// Begins a new epoch from this end.
-    fn make_anew(&mut self, index: usize) -> Result<(), ErrorKind> {
-        let region = &mut self.regions[index];
-        let epoch = (region.epoch + 1) & ((1 << EPOCH_BITS) - 1);
-        let (link, peer) = (region.link, region.peer);
-        self.waiting -= self.links[link].queue.waiting();
-        if self.links[link].reconnect(region.access(), epoch).is_err() {
-            region.way = Way::Broken;
-            return Err(ErrorKind::Other);
-        }
-        region.epoch = epoch;
-        region.ring_at = None;
-        region.way = Way::Asked;
-        region.due = Some(Notice::Reconnect { region: region.number, epoch });
-        if let Some(row) = self.rows_to[peer.index()] {
-            self.send_notices(row);
-        }
-        Ok(())
-    }
-
-    /// The peer began a new epoch.
-    pub(super) fn reconnect_asked(&mut self, peer: Rank, number: u8, epoch: u32) {
-        let Some(index) = self.region_numbered(peer, number) else { return };
-        let region = &mut self.regions[index];
-        if epoch < region.epoch {
-            // It hears of the later one from us.
-            return;
-        }
-        if epoch == region.epoch {
-            // Both began at once, and both ends are up.
-            if region.way == Way::Asked {
-                self.restored(index);
-            }
-            return;
-        }
-        let connection = &mut self.links[region.link];
-        self.waiting -= connection.queue.waiting();
-        let is_denied = connection.queue.in_flight() > 0;
-        if connection.reconnect(region.access(), epoch).is_err() {
-            region.way = Way::Broken;
-            return;
-        }
-        region.epoch = epoch;
-        region.ring_at = None;
-        if is_denied {
-            // Whether it landed is not known.
-            let (peer, region) = (region.peer, region.region);
-            self.permissions.push(PermissionEvent::Denied { peer, region });
-        }
-        let region = &mut self.regions[index];
-        region.due = Some(Notice::Reconnected { region: number, epoch });
-        self.restored(index);
-    }
-
-    /// The peer answered.
-    pub(super) fn reconnect_answered(&mut self, peer: Rank, number: u8, epoch: u32) {
-        let Some(index) = self.region_numbered(peer, number) else { return };
-        if self.regions[index].epoch == epoch && self.regions[index].way == Way::Asked {
-            self.restored(index);
-        }
-    }
-
-    fn restored(&mut self, index: usize) {
-        let region = &mut self.regions[index];
-        region.way = Way::Open;
-        let (peer, region) = (region.peer, region.region);
-        self.permissions.push(PermissionEvent::Restored { peer, region });
-        self.retry_due = true;
-    }
-
-    fn region_numbered(&self, peer: Rank, number: u8) -> Option<usize> {
-        self.regions.iter().position(|link| link.peer == peer && link.number == number)
     }
 
     /// The peer sleeps: it is rung once what was posted to its regions is acknowledged.
@@ -320,21 +217,6 @@ impl Verbs {
         for index in 0..self.regions.len() {
             if self.regions[index].peer == peer {
                 self.ring_for_done(self.regions[index].link);
-            }
-        }
-    }
-
-    /// Sends the notices about regions that are due to a peer, over the connection of the rows.
-    pub(super) fn send_reconnects(&mut self, row: usize, peer: Rank) {
-        for index in 0..self.regions.len() {
-            if self.regions[index].peer != peer {
-                continue;
-            }
-            if let Some(notice) = self.regions[index].due {
-                if !self.send_notice(row, notice) {
-                    return;
-                }
-                self.regions[index].due = None;
             }
         }
     }

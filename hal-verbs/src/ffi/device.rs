@@ -167,11 +167,11 @@ impl Context {
         Ok(Ipv6Addr::from(unsafe { gid.raw }))
     }
 
-    /// Whether the device said that it failed or went away. Takes the events that wait; never blocks.
+    /// Whether the device said that it failed or went away, or that a completion queue did. Takes the events that wait; never blocks.
     pub(crate) fn has_failed(&self) -> bool {
         const EVENTS_MAX: u32 = 64;
-        /// `IBV_EVENT_DEVICE_FATAL` in `<infiniband/verbs.h>`.
-        const DEVICE_FATAL: u32 = 8;
+        /// `IBV_EVENT_CQ_ERR` and `IBV_EVENT_DEVICE_FATAL` in `<infiniband/verbs.h>`.
+        const FATAL: [u32; 2] = [0, 8];
         for _ in 0..EVENTS_MAX {
             match self.event_waits() {
                 Waits::Nothing => return false,
@@ -188,7 +188,7 @@ impl Context {
             let kind = unsafe { (&raw const (*event.as_ptr()).event_type).cast::<u32>().read() };
             // SAFETY: acknowledged once, unchanged.
             unsafe { ibv_ack_async_event(event.as_mut_ptr()) };
-            if kind == DEVICE_FATAL {
+            if FATAL.contains(&kind) {
                 return true;
             }
         }

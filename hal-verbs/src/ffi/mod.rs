@@ -25,14 +25,14 @@ mod completion;
 mod device;
 mod memory;
 mod queue_pair;
+mod send_list;
 
 pub(crate) use barrier::device_read_barrier;
 pub(crate) use completion::{BATCH, Completion, CompletionQueue};
 pub(crate) use device::{Context, DeviceList, PortAttributes};
 pub(crate) use memory::{Access, MemoryRegion, Pages, ProtectionDomain};
-pub(crate) use queue_pair::{
-    Operation, QueuePair, QueuePairLimits, Route, SendBuffers, SendList, SendTimes, State, Target,
-};
+pub(crate) use queue_pair::{QueuePair, QueuePairLimits, Route, SendTimes, State};
+pub(crate) use send_list::{Operation, SendBuffers, SendList, Target};
 
 use std::io;
 

@@ -1,7 +1,6 @@
 //! Reliable connections: a queue pair, its states, and what is posted to it.
 
 use std::io;
-use std::marker::PhantomData;
 use std::net::Ipv6Addr;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -9,18 +8,11 @@ use std::sync::Arc;
 use rdma_sys::{
     ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_post_recv, ibv_post_send, ibv_qp, ibv_qp_attr,
     ibv_qp_attr_mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type, ibv_query_qp, ibv_recv_wr,
-    ibv_send_wr, ibv_sge, ibv_wr_opcode, rdma_t, wr_t,
+    ibv_sge,
 };
-use tramontane_core::fabric::WRITES_MAX;
 
+use super::send_list::{SendBuffers, SendList};
 use super::{Access, CompletionQueue, MemoryRegion, ProtectionDomain, check, last_error};
-
-/// The most requests of one list: the writes of a post, and a ring behind them.
-pub(crate) const REQUESTS_MAX: usize = WRITES_MAX + 1;
-
-/// `IBV_SEND_SIGNALED` and `IBV_SEND_INLINE` in `<infiniband/verbs.h>`.
-const SIGNALLED: u32 = 1 << 1;
-const INLINE: u32 = 1 << 3;
 
 /// How much a queue pair takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,104 +77,6 @@ pub(crate) struct SendTimes {
     pub(crate) first_packet: u32,
     /// Own reads under way at once.
     pub(crate) reads_max: u8,
-}
-
-/// A place at the other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    pub(crate) address: u64,
-    pub(crate) key: u32,
-}
-
-/// What a request does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Write(Target),
-    WriteWithImmediate(Target, u32),
-    Read(Target),
-    SendWithImmediate(u32),
-}
-
-/// Room for one list, used again and again.
-pub(crate) struct SendBuffers {
-    requests: Box<[ibv_send_wr; REQUESTS_MAX]>,
-    ranges: Box<[ibv_sge; REQUESTS_MAX]>,
-}
-
-// SAFETY: pointers in it are set when a list is posted, and point into the two boxes.
-unsafe impl Send for SendBuffers {}
-
-impl SendBuffers {
-    pub(crate) fn new() -> Self {
-        // SAFETY: integers, pointers that may be null, and unions of those: all zero is a value.
-        let requests = Box::new(unsafe { std::mem::zeroed() });
-        Self { requests, ranges: Box::new([const { ibv_sge { addr: 0, length: 0, lkey: 0 } }; REQUESTS_MAX]) }
-    }
-}
-
-/// A list under construction. It borrows the memory that it names until it is posted.
-pub(crate) struct SendList<'l> {
-    buffers: &'l mut SendBuffers,
-    count: usize,
-    memory: PhantomData<&'l MemoryRegion>,
-}
-
-impl<'l> SendList<'l> {
-    pub(crate) fn new(buffers: &'l mut SendBuffers) -> Self {
-        Self { buffers, count: 0, memory: PhantomData }
-    }
-
-    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is added, if the
-    /// range does not lie inside or the list is full. Bytes that go inline are read when the list is posted.
-    pub(crate) fn push(
-        &mut self,
-        name: u64,
-        operation: Operation,
-        bytes: Option<(&'l MemoryRegion, usize, usize)>,
-        inline: bool,
-    ) -> bool {
-        let (Some(request), Some(range)) =
-            (self.buffers.requests.get_mut(self.count), self.buffers.ranges.get_mut(self.count))
-        else {
-            return false;
-        };
-        let ranges = i32::from(bytes.is_some());
-        if let Some((region, offset, length)) = bytes {
-            let (Some(address), Ok(length)) = (region.range(offset, length), u32::try_from(length)) else {
-                return false;
-            };
-            *range = ibv_sge { addr: address, length, lkey: region.local_key() };
-        }
-        let remote = |target: Target| rdma_t { remote_addr: target.address, rkey: target.key };
-        let nowhere = rdma_t { remote_addr: 0, rkey: 0 };
-        let (opcode, rdma, immediate) = match operation {
-            Operation::Write(target) => (ibv_wr_opcode::IBV_WR_RDMA_WRITE, remote(target), 0),
-            Operation::WriteWithImmediate(target, value) => {
-                (ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM, remote(target), value)
-            }
-            Operation::Read(target) => (ibv_wr_opcode::IBV_WR_RDMA_READ, remote(target), 0),
-            Operation::SendWithImmediate(value) => (ibv_wr_opcode::IBV_WR_SEND_WITH_IMM, nowhere, value),
-        };
-        request.wr_id = name;
-        request.num_sge = ranges;
-        request.opcode = opcode;
-        request.send_flags = if inline && ranges == 1 { INLINE } else { 0 };
-        request.imm_data_invalidated_rkey_union.imm_data = immediate.to_be();
-        request.wr = wr_t { rdma };
-        self.count += 1;
-        true
-    }
-
-    /// Asks for a completion of the last request.
-    pub(crate) fn signal_last(&mut self) {
-        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.buffers.requests.get_mut(last)) {
-            last.send_flags |= SIGNALLED;
-        }
-    }
-
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.count == 0
-    }
 }
 
 /// A reliable connection to one peer.
@@ -359,13 +253,14 @@ impl QueuePair {
     /// # Errors
     /// Then a part of it may be under way, and the queue pair can no longer be trusted.
     pub(crate) fn post(&mut self, list: SendList<'_>) -> io::Result<()> {
-        let SendBuffers { requests, ranges } = list.buffers;
-        if list.count == 0 {
+        let count = list.count();
+        if count == 0 {
             return Ok(());
         }
+        let SendBuffers { requests, ranges } = list.into_buffers();
         let (requests, ranges) = (requests.as_mut_ptr(), ranges.as_mut_ptr());
-        for index in 0..list.count {
-            let is_last = index + 1 == list.count;
+        for index in 0..count {
+            let is_last = index + 1 == count;
             // SAFETY: `count` is at most the length of both boxes; nothing else borrows them now.
             unsafe {
                 let request = requests.add(index);

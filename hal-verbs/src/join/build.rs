@@ -23,8 +23,8 @@ const READS_MAX: u32 = 4;
 
 /// Everything but the way to the others.
 pub(super) struct Builder<'j> {
-    device: &'j str,
-    choice: &'j Choice,
+    pub(super) device: &'j str,
+    pub(super) choice: &'j Choice,
     pub(super) context: Arc<Context>,
     pub(super) completions: Arc<CompletionQueue>,
     pub(super) rows: Arc<Rows>,
@@ -93,6 +93,11 @@ impl<'j> Builder<'j> {
             builder.add_blocks(own, memory.region)?;
         }
         Ok(builder)
+    }
+
+    /// A call that failed.
+    pub(super) fn failed(&self, action: &'static str, source: std::io::Error) -> JoinError {
+        JoinError::from_device(self.device, action, source)
     }
 
     /// The longest write.
@@ -259,9 +264,13 @@ impl<'j> Builder<'j> {
                 let theirs = told.next().ok_or_else(wrong)?;
                 self.connect_link(index, &card, theirs, own_bytes).map_err(|failure| match failure {
                     Failure::WrongMemory => wrong(),
-                    Failure::Device(source) => {
-                        JoinError::from_device(self.device, "connect a queue pair", source)
-                    }
+                    Failure::Device(source) => JoinError::NoWay {
+                        device: self.device.to_owned(),
+                        peer: members[peer.index()],
+                        own: self.choice.gid.address,
+                        theirs: card.gid,
+                        source,
+                    },
                 })?;
             }
         }
@@ -285,7 +294,7 @@ impl<'j> Builder<'j> {
         if bytes != expected {
             return Err(Failure::WrongMemory);
         }
-        // No read is ever asked for where the other end serves none.
+        // As many as both take: neither end asks for more than the other serves.
         let reads_max = card.reads_max.clamp(1, self.reads_max.max(1));
         let route = Route {
             port: self.choice.port,
@@ -300,6 +309,7 @@ impl<'j> Builder<'j> {
         };
         let target = Target { address: theirs.address, key: theirs.key };
         let far = FarEnd { route, target, bytes };
+        link.limit_reads(reads_max);
         link.connect(far, access, receives, 0).map_err(Failure::Device)
     }
 }

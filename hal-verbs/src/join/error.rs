@@ -1,11 +1,13 @@
 //! Everything that can keep a member from joining over RDMA.
 
 use std::io;
+use std::net::Ipv6Addr;
 
 use rustix::process::{Resource, getrlimit};
 use tramontane_core::ids::NodeId;
 
 use crate::devices::ChoiceError;
+use crate::status::WorkStatus;
 use tramontane_mesh::MeshError;
 
 /// Why a member could not join. Each text is one line that says what to do.
@@ -55,6 +57,40 @@ pub enum JoinError {
     WrongMemory {
         /// The peer.
         peer: NodeId,
+    },
+    /// The device knows no way to a peer's address.
+    #[error(
+        "{device} knows no way from {own} to member {peer} at {theirs}: {source}; choose addresses (GIDs) of \
+         one network: `tramontane verbs devices` lists them"
+    )]
+    NoWay {
+        /// The device.
+        device: String,
+        /// The peer.
+        peer: NodeId,
+        /// The own address.
+        own: Ipv6Addr,
+        /// The peer's.
+        theirs: Ipv6Addr,
+        /// What the device said.
+        source: io::Error,
+    },
+    /// A peer is there over TCP, and nothing that is written over RDMA is acknowledged.
+    #[error(
+        "member {peer} at {theirs} does not answer over {device} from {own}: {status}; choose other addresses \
+         (GIDs; `tramontane verbs devices` lists them), and let UDP port 4791 pass"
+    )]
+    NoAnswer {
+        /// The device.
+        device: String,
+        /// The peer.
+        peer: NodeId,
+        /// The own address.
+        own: Ipv6Addr,
+        /// The peer's.
+        theirs: Ipv6Addr,
+        /// How the first write ended.
+        status: WorkStatus,
     },
     /// What the caller gave does not fit together.
     #[error("{0}")]
@@ -113,6 +149,20 @@ mod tests {
             JoinError::LockedMemory { needed: 1 << 20, limit: None },
             JoinError::TooMany { device: "rxe0".into(), what: "completions", most: 9, needed: 10 },
             JoinError::WrongMemory { peer: NodeId(3) },
+            JoinError::NoWay {
+                device: "rxe0".into(),
+                peer: NodeId(3),
+                own: Ipv6Addr::LOCALHOST,
+                theirs: Ipv6Addr::LOCALHOST,
+                source: io(),
+            },
+            JoinError::NoAnswer {
+                device: "rxe0".into(),
+                peer: NodeId(3),
+                own: Ipv6Addr::LOCALHOST,
+                theirs: Ipv6Addr::LOCALHOST,
+                status: WorkStatus::RetriesExceeded,
+            },
             JoinError::Device { device: "rxe0".into(), action: "make a queue pair", source: io() },
         ];
         for error in errors {

@@ -2,8 +2,9 @@
 //!
 //! In this order, so that what can fail here fails before others wait: choose and open the device; take and
 //! register the memory; make the queue pairs; meet the other members over TCP ([`tramontane_mesh`]); tell each
-//! peer numbers, addresses and keys; connect; and stand at the barrier. Nobody posts before everybody's
-//! memory is registered and everybody's receives are posted.
+//! peer numbers, addresses and keys; connect; when all are connected, see that a first write to each is answered;
+//! and stand at the barrier. Nobody posts data before everybody's memory is registered and everybody's receives
+//! are posted.
 //!
 //! # Who may write where
 //! Each peer is told the address and the key of *its* copy and of no other: a registration a row. All of them
@@ -12,6 +13,7 @@
 
 mod build;
 mod error;
+mod probe;
 mod rows;
 
 use tramontane_core::fabric::Region;
@@ -103,10 +105,12 @@ pub fn join(options: JoinOptions<'_>) -> Result<Joined, JoinError> {
     };
     let mut builder = Builder::new(device, &choice, &options, loss_times)?;
     let write_bytes_max = builder.write_bytes_max(device);
-    let members = options.mesh.members;
+    let (members, cancel) = (options.mesh.members, options.mesh.cancel);
     let mut mesh = Mesh::join(options.mesh)?;
     let cards = mesh.exchange(|rank| builder.card_for(rank).encode())?;
     builder.connect(&cards, members, own)?;
+    mesh.barrier()?;
+    probe::probe(&mut builder, members, loss_times.total(), cancel)?;
     mesh.barrier()?;
     let lifelines = mesh.into_lifelines(loss_times.total());
     let system = |source| JoinError::from_device(&choice.name, "watch descriptors", source);

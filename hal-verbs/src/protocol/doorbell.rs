@@ -29,6 +29,8 @@
 
 use tramontane_core::fabric::LossCause;
 
+use super::epoch::EPOCH_BITS;
+
 bitflags::bitflags! {
     /// Notices that are to be sent.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +63,6 @@ pub(crate) enum Notice {
         epoch: u32,
     },
 }
-
-/// An epoch has so many bits in a notice.
-pub(crate) const EPOCH_BITS: u32 = 23;
 
 impl Notice {
     /// The immediate value.

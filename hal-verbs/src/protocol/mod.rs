@@ -4,12 +4,13 @@ mod bell;
 mod card;
 mod counters;
 mod doorbell;
+pub(crate) mod epoch;
 mod names;
 mod send_queue;
 
 pub use bell::Bell;
 pub(crate) use card::{Card, CardLink};
 pub use counters::Counters;
-pub(crate) use doorbell::{Doorbell, Due, EPOCH_BITS, Heard, Notice};
+pub(crate) use doorbell::{Doorbell, Due, Heard, Notice};
 pub(crate) use names::Name;
 pub(crate) use send_queue::{Depths, SendQueue};

@@ -87,6 +87,37 @@ fn a_full_queue_is_refused_and_told_when_it_has_room() {
 }
 
 #[test]
+fn a_queue_that_stays_full_costs_no_processor() {
+    let limits = Limits { loss_time: Duration::from_secs(1), ..Limits::default() };
+    let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
+    // Nothing is acknowledged from now on, and no room comes.
+    b.fabric.cut(VIEW, A);
+    while a.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok() {}
+    let (started, used) = (Instant::now(), processor_time());
+    let (mut naps, mut refused) = (0, 0);
+    let lost = loop {
+        // As a polling thread that has something to post and cannot: it tries at each step, and sleeps.
+        refused += u32::from(a.fabric.post(VIEW, B, &[guard(64, 8)], None) == Err(ErrorKind::QueueFull));
+        if let Some(lost) = drain(&mut a.fabric).into_iter().find(|event| *event != Event::Woken) {
+            break lost;
+        }
+        if a.fabric.arm() {
+            a.fabric.sleep(Duration::from_secs(10));
+        }
+        a.fabric.disarm();
+        naps += 1;
+        assert!(started.elapsed() < Duration::from_secs(30), "nobody is lost");
+    };
+    let used = processor_time().saturating_sub(used);
+    println!(
+        "{naps} naps and {refused} refusals in {:?}, {used:?} of them busy; {lost:?}",
+        started.elapsed()
+    );
+    assert!(matches!(lost, Event::PeerLost { peer: B, .. }));
+    assert!(naps <= 10 && used < started.elapsed() / 4);
+}
+
+#[test]
 fn a_sleeper_uses_no_processor_and_an_idle_group_posts_nothing() {
     let (mut a, mut b) = pair(&Shape::default());
     // Both lie down, again and again.

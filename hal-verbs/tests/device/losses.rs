@@ -206,7 +206,18 @@ fn a_stopped_receiver_receives_and_goes_on() {
             a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None).is_ok()
         });
     }
+    // Nor do rings take more receives than it posted before it was stopped.
+    for _ in 0..1000 {
+        a.fabric.wake(VIEW, B);
+        if a.fabric.arm() {
+            a.fabric.sleep(Duration::from_micros(100));
+        }
+        a.fabric.disarm();
+    }
     settle(&mut a);
+    let notices = a.fabric.counters().notices_sent;
+    println!("1000 wake-ups and 1000 naps while it is stopped: {notices} notices");
+    assert!(notices <= 10, "{notices}");
     assert_eq!(lost(&drain(&mut a.fabric), B), None);
     assert_ne!(seen(&a, B, 64, 8), [100; 8]);
     b.signal("-CONT");

@@ -1,8 +1,11 @@
 //! What can be wrong at the start, each told apart.
 
+use std::time::Duration;
+
 use tramontane_core::fabric::Region;
+use tramontane_mesh::MeshError;
 use tramontane_verbs::devices::{ChoiceError, GidChoice, Wanted};
-use tramontane_verbs::{JoinError, RegionMemory};
+use tramontane_verbs::{JoinError, Limits, RegionMemory};
 
 use super::group::{Shape, try_join_all};
 
@@ -26,6 +29,31 @@ fn what_is_not_there_is_named() {
     let address = GidChoice::Address("192.0.2.1".parse().expect("an address"));
     let address = ask(Wanted { gid: address, ..Wanted::default() });
     assert!(matches!(address, JoinError::Choice(ChoiceError::NoGidFor { .. })));
+}
+
+/// One over IPv4 and one over IPv6: both addresses exist, and no way leads from one to the other.
+#[test]
+fn a_way_that_leads_nowhere_is_told_before_the_first_message() {
+    let at = |index| Wanted { gid: GidChoice::Index(index), ..Wanted::default() };
+    let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
+    let shape = Shape { members: 2, wanted: at(1), last_wanted: Some(at(0)), limits, ..Shape::default() };
+    let errors: Vec<JoinError> =
+        try_join_all(&shape).into_iter().map(|joined| joined.expect_err("no write arrives")).collect();
+    errors.iter().for_each(|error| println!("{error}"));
+    let is_told = |error: &JoinError| matches!(error, JoinError::NoAnswer { .. } | JoinError::NoWay { .. });
+    assert!(errors.iter().any(is_told));
+    // Who found it ends, which may be what the other hears of first.
+    let is_gone = |error: &JoinError| matches!(error, JoinError::Mesh(MeshError::PeerGone { .. }));
+    assert!(errors.iter().all(|error| is_told(error) || is_gone(error)));
+}
+
+/// As root nobody is kept out: run it as another user, after `chmod 600 /dev/infiniband/uverbs0`.
+#[test]
+#[ignore = "needs a user who may not open the device"]
+fn a_device_that_may_not_be_opened_is_told_with_what_to_allow() {
+    let error = error(&Shape::default());
+    assert!(matches!(error, JoinError::NotPermitted { .. }));
+    assert!(error.to_string().contains("/dev/infiniband"));
 }
 
 #[test]

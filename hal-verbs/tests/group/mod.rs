@@ -11,6 +11,9 @@ use tramontane_mesh::{MeshOptions, SharedKey};
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::{JoinError, JoinOptions, Joined, Limits, RegionMemory, join};
 
+#[allow(dead_code, reason = "not every test runs whole nodes")]
+pub mod nodes;
+
 /// The view of all groups here.
 pub const VIEW: ViewId = ViewId(1);
 
@@ -19,11 +22,16 @@ pub const VIEW: ViewId = ViewId(1);
 pub struct Shape {
     pub members: u16,
     pub row_bytes: usize,
+    /// Another size for each member's row, where they differ.
+    pub row_sizes: Option<Vec<usize>>,
+    pub digest: u64,
     pub limits: Limits,
     pub regions: Vec<RegionMemory>,
     pub blocks: Option<RegionMemory>,
     pub key: Option<SharedKey>,
     pub wanted: Wanted,
+    /// What the last member wants instead.
+    pub last_wanted: Option<Wanted>,
 }
 
 impl Default for Shape {
@@ -31,11 +39,14 @@ impl Default for Shape {
         Self {
             members: 3,
             row_bytes: 16_384,
+            row_sizes: None,
+            digest: 99,
             limits: Limits::default(),
             regions: Vec::new(),
             blocks: None,
             key: Some(SharedKey::from_bytes([7; 32])),
             wanted: Wanted::default(),
+            last_wanted: None,
         }
     }
 }
@@ -49,9 +60,10 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let addresses: Vec<SocketAddr> =
         listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
     let members: Vec<NodeId> = ranks.iter().map(|rank| NodeId(u32::from(rank.0) + 10)).collect();
-    let sizes = vec![shape.row_bytes; members.len()];
+    let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
     let never = AtomicBool::new(false);
     let member = |own: Rank, listener: TcpListener| {
+        let other = shape.last_wanted.as_ref().filter(|_| own.index() + 1 == members.len());
         join(JoinOptions {
             mesh: MeshOptions {
                 own,
@@ -59,13 +71,13 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
                 addresses: &addresses,
                 listener: Some(listener),
                 view: VIEW,
-                digest: 99,
+                digest: shape.digest,
                 key: shape.key.clone(),
                 allow_clear: false,
                 time_limit: Duration::from_secs(60),
                 cancel: &never,
             },
-            device: shape.wanted.clone(),
+            device: other.unwrap_or(&shape.wanted).clone(),
             limits: shape.limits.clone(),
             row_bytes: &sizes,
             regions: &shape.regions,

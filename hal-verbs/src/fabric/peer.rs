@@ -1,0 +1,53 @@
+//! Where a peer is in its life, and where the view is.
+
+use tramontane_core::ids::ViewId;
+
+use super::Loss;
+use crate::protocol::Doorbell;
+
+/// A peer's place in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Traffic flows.
+    Live,
+    /// It ended the view at its side; what is under way to it may fail.
+    Departed,
+    /// Cut by the core.
+    Cut,
+    /// Lost; why is in `loss`.
+    Lost,
+}
+
+/// What the fabric knows of one member; of the own one nothing.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) stage: Stage,
+    pub(super) doorbell: Doorbell,
+    pub(super) loss: Option<Loss>,
+    pub(super) ready_untold: bool,
+    pub(super) loss_untold: bool,
+    /// A post found no room, and room has not come since.
+    pub(super) refused: bool,
+}
+
+impl Peer {
+    pub(super) const fn new() -> Self {
+        Self {
+            stage: Stage::Live,
+            doorbell: Doorbell::new(),
+            loss: None,
+            ready_untold: false,
+            loss_untold: false,
+            refused: false,
+        }
+    }
+}
+
+/// One view's life; memory is never used for a second one (VIE-11).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Life {
+    Fresh,
+    Open(ViewId),
+    Retiring(ViewId),
+    Retired,
+}

@@ -1,0 +1,32 @@
+//! The epochs of a connection that is made anew, in as many bits as a notice has for them.
+
+/// An epoch has so many bits in a notice.
+pub(crate) const EPOCH_BITS: u32 = 23;
+
+const MASK: u32 = (1 << EPOCH_BITS) - 1;
+
+/// The one after this. It wraps; the two ends are never more than a few apart.
+pub(crate) const fn next(epoch: u32) -> u32 {
+    epoch.wrapping_add(1) & MASK
+}
+
+/// Whether an epoch is later than another: less than half of all ahead of it.
+pub(crate) const fn is_later(epoch: u32, than: u32) -> bool {
+    let ahead = epoch.wrapping_sub(than) & MASK;
+    ahead > 0 && ahead <= MASK / 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn later_is_later_where_epochs_wrap_too() {
+        for epoch in [0, 1, 77, MASK / 2, MASK - 1, MASK] {
+            let later = next(epoch);
+            assert!(is_later(later, epoch) && !is_later(epoch, later) && !is_later(epoch, epoch));
+            assert!(is_later(next(later), epoch));
+        }
+        assert_eq!(next(MASK), 0);
+    }
+}

@@ -1,0 +1,151 @@
+//! What whole nodes of the core cost: known messages, and all counts equal to what the design predicts.
+//!
+//! One member sends, one message at a time; all step in turn, and what was posted lands before the next step.
+//! Then a message costs each pair of members:
+//!
+//! | member | step | list to each peer |
+//! |---|---|---|
+//! | 0, which sends | it publishes, and received its own | the message, its counter, its frontiers |
+//! | 1 to the last | it received | its frontiers; the last delivers besides |
+//! | 0, and 1 to the last but one | it delivers | its frontiers |
+
+use std::time::Duration;
+
+use tramontane_verbs::{Counters, Limits};
+
+use super::group::nodes::{Seat, with_nodes};
+use super::wait_for;
+
+/// A slot of the ring: a message of 1000 B, its length and its counter, on a multiple of 16.
+const STRIDE: u64 = 1024;
+const FRONTIERS: u64 = 24;
+
+/// Many laps of the ring, and a multiple of what goes from one completion to the next.
+const MESSAGES: u64 = 320;
+
+/// Waits until every copy of a member's row is as the row: all that it posted has landed.
+fn land(seats: &[Seat<'_>], owner: usize) {
+    let bytes = |seat: &Seat<'_>| {
+        let row = seat.rows[owner];
+        let mut bytes = vec![0; row.bytes()];
+        row.read(0, &mut bytes).expect("the whole row");
+        bytes
+    };
+    let own = bytes(&seats[owner]);
+    wait_for("what was posted", Duration::from_secs(20), || seats.iter().all(|seat| bytes(seat) == own));
+}
+
+/// Steps all in turn, twice, and everything lands in between; gives how many lists and writes were posted.
+fn turns(seats: &mut [Seat<'_>]) -> Vec<(u32, u32)> {
+    let mut posted = vec![(0, 0); seats.len()];
+    for _ in 0..2 {
+        for index in 0..seats.len() {
+            let progress = seats[index].step();
+            posted[index].0 += progress.lists;
+            posted[index].1 += progress.writes;
+            land(seats, index);
+        }
+    }
+    posted
+}
+
+/// What one member's fabric did, after its last completions came.
+fn counted(seat: &mut Seat<'_>) -> Counters {
+    wait_for("the completions", Duration::from_secs(20), || {
+        seat.fabric.collect();
+        let counters = seat.fabric.counters();
+        counters.completions == counters.signalled
+    });
+    *seat.fabric.counters()
+}
+
+/// Lists and writes to each peer for one message, by rank.
+fn predicted(members: usize) -> Vec<(u64, u64)> {
+    let mut costs = vec![(2, 2); members];
+    costs[0] = (2, 4);
+    costs[members - 1] = (1, 1);
+    costs
+}
+
+fn assert_costs(members: u16) {
+    with_nodes(members, Limits::default(), |seats| {
+        let mut progress = vec![(0, 0); seats.len()];
+        for number in 0..MESSAGES {
+            assert!(seats[0].send(number), "a slot is free: the last message was delivered everywhere");
+            for (sum, (lists, writes)) in progress.iter_mut().zip(turns(seats)) {
+                *sum = (sum.0 + u64::from(lists), sum.1 + u64::from(writes));
+            }
+        }
+        let peers = u64::from(members) - 1;
+        for (rank, (lists, writes)) in predicted(seats.len()).into_iter().enumerate() {
+            assert_eq!(seats[rank].delivered, MESSAGES);
+            let counters = counted(&mut seats[rank]);
+            println!("{MESSAGES} messages, member {rank} of {members}: {counters:?}");
+            let (lists, writes) = (lists * peers * MESSAGES, writes * peers * MESSAGES);
+            assert_eq!(progress[rank], (lists, writes), "what the core says that it posted");
+            let messages = if rank == 0 { peers * MESSAGES } else { 0 };
+            let expected = Counters {
+                lists,
+                writes,
+                // Each list ends with the frontiers.
+                bytes: messages * STRIDE + lists * FRONTIERS,
+                // All but the messages themselves, which are longer than the device takes.
+                inline: writes - messages,
+                staged: 0,
+                doorbells: lists,
+                // Each connection carries 4, 2 or 1 requests a message: 32 are always a whole number of them.
+                signalled: writes / 32,
+                completions: writes / 32,
+                refused: 0,
+                notices_sent: 0,
+                notices_taken: 0,
+            };
+            assert_eq!(counters, expected);
+        }
+    });
+}
+
+#[test]
+fn a_message_costs_two_doorbells_and_four_writes_a_peer() {
+    assert_costs(2);
+    assert_costs(3);
+}
+
+#[test]
+fn where_addresses_are_ordered_a_message_and_its_counter_are_one_write() {
+    let limits = Limits { address_order: Some(true), signal_every: 1, ..Limits::default() };
+    with_nodes(2, limits, |seats| {
+        for number in 0..MESSAGES {
+            assert!(seats[0].send(number));
+            turns(seats);
+        }
+        let counters = counted(&mut seats[0]);
+        println!("{MESSAGES} messages with address order: {counters:?}");
+        assert_eq!((counters.lists, counters.writes), (2 * MESSAGES, 3 * MESSAGES));
+        assert_eq!(counters.bytes, MESSAGES * (STRIDE + 2 * FRONTIERS));
+        assert_eq!(counters.inline, 2 * MESSAGES);
+        assert_eq!((counters.doorbells, counters.signalled), (2 * MESSAGES, 2 * MESSAGES));
+        assert_eq!(seats[1].delivered, MESSAGES);
+    });
+}
+
+#[test]
+fn messages_that_wait_go_together() {
+    with_nodes(2, Limits::default(), |seats| {
+        for burst in 0..40 {
+            for number in 0..8 {
+                assert!(seats[0].send(burst * 8 + number), "the window has eight slots");
+            }
+            turns(seats);
+        }
+        let counters = counted(&mut seats[0]);
+        println!("40 bursts of 8 messages: {counters:?}");
+        // 8 messages and their counters fill a list of 16; the frontiers go in a second one, and in a third
+        // when they are delivered.
+        assert_eq!((counters.lists, counters.doorbells), (40 * 3, 40 * 3));
+        assert_eq!(counters.writes, 40 * 18);
+        let other = counted(&mut seats[1]);
+        assert_eq!((other.lists, other.writes), (40, 40), "one acknowledgement for eight messages");
+        assert_eq!(seats[1].delivered, 320);
+    });
+}

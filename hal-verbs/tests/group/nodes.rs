@@ -1,0 +1,110 @@
+//! Whole nodes of the core over the fabric: a group with one subgroup, stepped by whoever holds the test.
+
+use std::sync::Arc;
+
+use tramontane_core::fabric::Fabric;
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_core::memory::Row;
+use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{Loan, Node, Options, Progress, State};
+use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
+use tramontane_verbs::{Limits, Rows, Verbs};
+
+use super::{Shape, VIEW, join_all, open};
+
+/// Slots of each ring.
+pub const WINDOW: u32 = 8;
+
+/// The longest message.
+pub const MESSAGE_MAX: u32 = 1000;
+
+/// One member, as a polling thread holds it.
+pub struct Seat<'m> {
+    pub node: Node<'m>,
+    pub fabric: &'m mut Verbs,
+    pub rows: &'m [Row<'m>],
+    /// None at a member that does not send.
+    pub outbox: Option<Outbox<'m>>,
+    /// Messages that were delivered here.
+    pub delivered: u64,
+}
+
+impl Seat<'_> {
+    /// One step.
+    pub fn step(&mut self) -> Progress {
+        let delivered = &mut self.delivered;
+        let mut deliver = |batch: &mut Batch<'_>| {
+            for message in batch {
+                assert_eq!(message.payload[..8], delivered.to_le_bytes(), "in order");
+                *delivered += 1;
+            }
+        };
+        self.node.step(Time(0), self.fabric, &mut deliver).expect("it steps")
+    }
+
+    /// Sends a message of the greatest length, which begins with its number. False without a free slot.
+    pub fn send(&self, number: u64) -> bool {
+        let outbox = self.outbox.as_ref().expect("a sender");
+        let bytes = usize::try_from(MESSAGE_MAX).expect("small");
+        let Ok(mut reservation) = outbox.reserve(bytes) else { return false };
+        reservation.payload()[..8].copy_from_slice(&number.to_le_bytes());
+        reservation.commit();
+        true
+    }
+}
+
+struct Private {
+    cells: Vec<HandOffCells>,
+    ready: Vec<ReadyFlag>,
+    subgroups: Vec<SubgroupState>,
+    senders: Vec<SenderState>,
+    members: Vec<MemberState>,
+    links: Vec<Link>,
+}
+
+/// Runs `body` on the nodes of a group in which the first member sends, joined and open.
+pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>])) {
+    let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect();
+    let ranks: Vec<Rank> = (0..members).map(Rank).collect();
+    let subgroups = [Subgroup {
+        members: &ranks,
+        senders: &ranks[..1],
+        window: WINDOW,
+        message_max: MESSAGE_MAX,
+        delivery: Delivery::Ordered,
+    }];
+    let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
+    let sizes = ranks.iter().map(|rank| layout.row_bytes(*rank)).collect();
+    let shape =
+        Shape { members, row_sizes: Some(sizes), digest: layout.digest(), limits, ..Shape::default() };
+    let mut joined = join_all(&shape);
+    let memory: Vec<Arc<Rows>> = joined.iter().map(|joined| Arc::clone(joined.fabric.rows())).collect();
+    let tables: Vec<Vec<Row<'_>>> = memory.iter().map(|rows| rows.rows()).collect();
+    let private = |rank: &Rank| {
+        let sizes = layout.state_sizes(*rank);
+        Private {
+            cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
+            ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
+            subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
+            senders: vec![SenderState::VACANT; sizes.senders],
+            members: vec![MemberState::VACANT; sizes.members],
+            links: vec![Link::VACANT; sizes.links],
+        }
+    };
+    let mut private: Vec<Private> = ranks.iter().map(private).collect();
+    let mut seats = Vec::new();
+    for (index, (joined, private)) in joined.iter_mut().zip(&mut private).enumerate() {
+        open(&mut joined.fabric).expect("it opens");
+        let Private { cells, ready, subgroups, senders, members, links } = private;
+        let state = State { subgroups, senders, members, links };
+        let loan = Loan { rows: &tables[index], row: memory[index].row(), cells, ready, state };
+        let capabilities = joined.fabric.capabilities();
+        let node = Node::open(VIEW, &layout, ranks[index], loan, Options::default(), capabilities);
+        let node = node.expect("it opens");
+        let outbox = node.outbox(SubgroupId(0));
+        let rows = &tables[index];
+        seats.push(Seat { node, fabric: &mut joined.fabric, rows, outbox, delivered: 0 });
+    }
+    body(&mut seats);
+}
