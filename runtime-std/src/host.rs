@@ -26,6 +26,7 @@ pub trait HostFabric: Fabric {
     /// finds comes out of [`Fabric::poll`].
     fn check_peers(&mut self);
 
-    /// Tells the peers that this member leaves on purpose. Without it, going counts as a failure.
-    fn leave(&self);
+    /// Tells the peers that this member leaves on purpose. Without it, going counts as a failure. A fabric over
+    /// a network waits, at most half a second, until what was posted has arrived.
+    fn leave(&mut self);
 }

@@ -9,14 +9,19 @@ use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Token, Vie
 use tramontane_core::ids::{Rank, ViewId};
 
 use crate::host::{HostFabric, LocalBell};
+use crate::rdma::PostCounts;
 use crate::shared_memory::{Bell, SharedMemory};
 
 /// A fabric of this runtime.
 #[derive(Debug)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one a member, and it stays where it is")]
 pub enum JoinedFabric {
     /// Rows that all members map.
     SharedMemory(SharedMemory),
+    /// Rows that peers hold copies of, written over RDMA.
+    #[cfg(feature = "verbs")]
+    Verbs(tramontane_verbs::Verbs),
 }
 
 /// The bell that goes with it.
@@ -25,6 +30,9 @@ pub enum JoinedFabric {
 pub enum JoinedBell {
     /// A futex in the own row's header.
     SharedMemory(Bell),
+    /// A descriptor beside those that the device wakes by.
+    #[cfg(feature = "verbs")]
+    Verbs(tramontane_verbs::Bell),
 }
 
 impl LocalBell for JoinedBell {
@@ -32,6 +40,8 @@ impl LocalBell for JoinedBell {
     fn ring_if_asleep(&self) {
         match self {
             Self::SharedMemory(bell) => bell.ring_if_asleep(),
+            #[cfg(feature = "verbs")]
+            Self::Verbs(bell) => bell.ring_if_asleep(),
         }
     }
 }
@@ -41,8 +51,22 @@ macro_rules! each {
     ($self:ident, $fabric:ident => $call:expr) => {
         match $self {
             JoinedFabric::SharedMemory($fabric) => $call,
+            #[cfg(feature = "verbs")]
+            JoinedFabric::Verbs($fabric) => $call,
         }
     };
+}
+
+impl JoinedFabric {
+    /// What the fabric did so far, where it counts that.
+    #[must_use]
+    pub fn counts(&self) -> Option<PostCounts> {
+        match self {
+            Self::SharedMemory(_) => None,
+            #[cfg(feature = "verbs")]
+            Self::Verbs(fabric) => Some(PostCounts::from(fabric.counters())),
+        }
+    }
 }
 
 impl Fabric for JoinedFabric {
@@ -109,6 +133,8 @@ impl HostFabric for JoinedFabric {
     fn local_bell(&self) -> JoinedBell {
         match self {
             Self::SharedMemory(fabric) => JoinedBell::SharedMemory(fabric.local_bell()),
+            #[cfg(feature = "verbs")]
+            Self::Verbs(fabric) => JoinedBell::Verbs(fabric.local_bell()),
         }
     }
 
@@ -120,7 +146,7 @@ impl HostFabric for JoinedFabric {
         each!(self, fabric => HostFabric::check_peers(fabric));
     }
 
-    fn leave(&self) {
+    fn leave(&mut self) {
         each!(self, fabric => HostFabric::leave(fabric));
     }
 }

@@ -1,4 +1,4 @@
-//! Tramontane as a program: threads, processes, the shared-memory fabric.
+//! Tramontane as a program: threads, processes, the shared-memory fabric, and RDMA as a cargo feature.
 //!
 //! A program joins a group, and from then on delivers what every member delivers, in the same order:
 //!
@@ -45,7 +45,9 @@ pub mod configuration;
 pub mod host;
 pub mod join;
 pub mod joined;
+pub mod local;
 pub mod member;
 pub mod process;
+pub mod rdma;
 pub mod shared_memory;
 mod table;

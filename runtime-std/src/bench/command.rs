@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use tramontane_core::multicast::Switches;
 
+use crate::local::Carrier;
+use crate::rdma::DeviceOptions;
+
 /// Experiments.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
@@ -24,6 +27,7 @@ const MULTICAST_EXAMPLES: &str = "Examples:
     tramontane bench multicast --probe
     tramontane bench multicast --nodes 2,4 --bytes 1024,10240 --rounds 5
     tramontane bench multicast --drive polled --bytes 10240
+    tramontane bench multicast --fabric verbs --senders one --bytes 10240
     tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
     tramontane bench multicast --fabric sim --nodes 16 --without all";
 
@@ -32,6 +36,8 @@ const MULTICAST_EXAMPLES: &str = "Examples:
 pub enum FabricKind {
     /// Shared memory, with real processes on this machine.
     Shm,
+    /// RDMA, with real processes on this machine, if this program is built with it.
+    Verbs,
     /// The simulator: virtual time, the paper's hardware.
     Sim,
 }
@@ -124,16 +130,19 @@ pub struct Multicast {
     /// Switch a technique off
     #[arg(long, value_enum, value_delimiter = ',')]
     pub without: Vec<Technique>,
+    /// Neither write nor read the messages' bytes, as perftest does (not in the simulator)
+    #[arg(long)]
+    pub untouched: bool,
     /// A wait after each message, at the members of --delayed
     #[arg(long, default_value_t = 0)]
     pub delay_us: u64,
     /// Which senders wait after each message
     #[arg(long, value_enum, default_value = "one")]
     pub delayed: Senders,
-    /// Who steps the member (shared memory)
+    /// Who steps the member (not in the simulator)
     #[arg(long, value_enum, default_value = "caller")]
     pub drive: Drive,
-    /// Runs of each; the median counts (shared memory)
+    /// Runs of each; the median counts (not in the simulator)
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Run the bare ring of two processes in turn with each run, and give the ratio (shared memory, 2 members)
@@ -145,6 +154,9 @@ pub struct Multicast {
     /// The seed of a simulated run
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Which device carries the writes.
+    #[command(flatten)]
+    pub device: DeviceOptions,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
@@ -156,6 +168,12 @@ pub struct Multicast {
 /// `bench latency`.
 #[derive(Args, Clone, Debug)]
 pub struct Latency {
+    /// What carries the writes
+    #[arg(long, value_enum, default_value_t = Carrier::SharedMemory)]
+    pub fabric: Carrier,
+    /// Which device carries the writes.
+    #[command(flatten)]
+    pub device: DeviceOptions,
     /// Members; the first sends
     #[arg(long, default_value_t = 2)]
     pub nodes: u16,
@@ -171,7 +189,7 @@ pub struct Latency {
     /// Only the first member is in the sender list, so that no null is owed
     #[arg(long)]
     pub one_sender: bool,
-    /// Rounds, each with a hand-off probe; the median counts
+    /// Rounds, each with a hand-off probe over shared memory; the median counts
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
     /// Print one JSON object

@@ -4,9 +4,11 @@ use serde::Serialize;
 
 use super::BenchError;
 use super::command::{Idle, Latency};
-use super::processes::{self, Placement, Spread, median};
+use super::processes::{self, Placement, Spread, Start, median};
 use super::worker::{Kind, Task};
 use crate::configuration::GroupConfiguration;
+use crate::local::{Carrier, LocalPlace};
+use crate::rdma::{DeviceOptions, PostCounts};
 use tramontane_core::multicast::Switches;
 
 /// Hand-offs of one probe.
@@ -17,18 +19,25 @@ const HAND_OFFS: u64 = 200_000;
 pub struct LatencyReport {
     /// The machine.
     pub machine: String,
-    /// One cache line from one process to another, one way, in ns.
-    pub hand_off_ns: Spread,
+    /// What carried the writes: `shm` or `verbs`.
+    pub fabric: &'static str,
+    /// One cache line from one process to another, one way, in ns; over shared memory.
+    pub hand_off_ns: Option<Spread>,
     /// Median time from commit to the sender's own delivery, in ns.
     pub own_ns: Spread,
-    /// Median time from commit to delivery at the last member, in ns.
+    /// Median time from commit to delivery at the last of the other members, in ns: one way.
+    pub peer_ns: Spread,
+    /// Median time from commit to delivery at the last member, the sender included, in ns.
     pub last_ns: Spread,
     /// The 99th percentile of the latter.
     pub last_p99_ns: Spread,
     /// The own delivery by the hand-off, round by round.
-    pub own_ratio: Spread,
+    pub own_ratio: Option<Spread>,
     /// The last member's delivery by the hand-off, round by round.
-    pub last_ratio: Spread,
+    pub last_ratio: Option<Spread>,
+    /// What the fabric counted at each member, by rank, in the last round; empty where it does not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<PostCounts>,
 }
 
 /// Runs `bench latency`.
@@ -42,13 +51,14 @@ pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
     let bytes = arguments.bytes.max(8);
     let senders = if arguments.one_sender { 1 } else { arguments.nodes };
     let task = Task {
-        name: String::new(),
+        place: LocalPlace::default(),
         node: 0,
         group: GroupConfiguration::single(arguments.nodes, senders, 100, bytes),
         bytes: bytes as usize,
         messages: arguments.messages,
         processor: None,
         switches: Switches::all().bits(),
+        untouched: false,
         delay_ns: arguments.interval_us * 1_000,
         delayed: 0,
         kind: Kind::Latency,
@@ -59,32 +69,52 @@ pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
         kind: Kind::HandOff,
         ..task.clone()
     };
-    let (mut hand_off, mut own, mut last, mut last_p99) = (vec![], vec![], vec![], vec![]);
+    let start = Start { carrier: arguments.fabric, device: &arguments.device, placement: Placement::Spread };
+    let (mut hand_off, mut own, mut peer) = (vec![], vec![], vec![]);
+    let (mut last, mut last_p99) = (vec![], vec![]);
+    let mut counts = Vec::new();
     for _ in 0..arguments.rounds {
-        let rates: Vec<f64> =
-            processes::run(&probe, Placement::Spread)?.iter().map(|outcome| outcome.rate).collect();
-        hand_off.push(median(&rates));
-        let outcomes = processes::run(&task, Placement::Spread)?;
+        // A cache line's way is no measure for a network's.
+        if arguments.fabric == Carrier::SharedMemory {
+            let rates: Vec<f64> =
+                processes::run(&probe, &start)?.iter().map(|outcome| outcome.rate).collect();
+            hand_off.push(median(&rates));
+        }
+        let outcomes = processes::run(&task, &start)?;
+        counts = processes::counts_of(&outcomes);
         let lists: Vec<&[u32]> = outcomes.iter().map(|outcome| outcome.latency_ns.as_slice()).collect();
-        let at_last: Vec<f64> = (0..lists.iter().map(|list| list.len()).min().unwrap_or(0))
-            .map(|index| f64::from(lists.iter().map(|list| list[index]).max().unwrap_or(0)))
-            .collect();
+        let at_last = last_of(&lists);
+        peer.push(percentile(last_of(&lists[1..]), 50));
         own.push(percentile(lists[0].iter().map(|ns| f64::from(*ns)).collect(), 50));
         last.push(percentile(at_last.clone(), 50));
         last_p99.push(percentile(at_last, 99));
     }
+    let if_any = |list: &[f64]| (!list.is_empty()).then(|| Spread::of(list));
     let by_hand_off = |list: &[f64]| {
-        Spread::of(&list.iter().zip(&hand_off).map(|(ns, hand_off)| ns / hand_off).collect::<Vec<_>>())
+        if_any(&list.iter().zip(&hand_off).map(|(ns, hand_off)| ns / hand_off).collect::<Vec<_>>())
     };
     Ok(LatencyReport {
         machine: super::report::machine(),
+        fabric: match arguments.fabric {
+            Carrier::SharedMemory => "shm",
+            Carrier::Verbs => "verbs",
+        },
+        counts,
         own_ratio: by_hand_off(&own),
         last_ratio: by_hand_off(&last),
-        hand_off_ns: Spread::of(&hand_off),
+        hand_off_ns: if_any(&hand_off),
         own_ns: Spread::of(&own),
+        peer_ns: Spread::of(&peer),
         last_ns: Spread::of(&last),
         last_p99_ns: Spread::of(&last_p99),
     })
+}
+
+/// For each message, the time at the last of some members.
+fn last_of(lists: &[&[u32]]) -> Vec<f64> {
+    (0..lists.iter().map(|list| list.len()).min().unwrap_or(0))
+        .map(|index| f64::from(lists.iter().map(|list| list[index]).max().unwrap_or(0)))
+        .collect()
 }
 
 fn percentile(mut numbers: Vec<f64>, percent: usize) -> f64 {
@@ -103,10 +133,12 @@ impl LatencyReport {
             });
             format!("{name:<28} {:>7.0} ns ({:.0}..{:.0}){ratio}\n", spread.median, spread.min, spread.max)
         };
+        let hand_off = self.hand_off_ns.as_ref();
         [
-            line("hand-off, one way", &self.hand_off_ns, None),
-            line("own delivery, p50", &self.own_ns, Some(&self.own_ratio)),
-            line("last member's delivery, p50", &self.last_ns, Some(&self.last_ratio)),
+            hand_off.map_or_else(String::new, |spread| line("hand-off, one way", spread, None)),
+            line("own delivery, p50", &self.own_ns, self.own_ratio.as_ref()),
+            line("last peer's delivery, p50", &self.peer_ns, None),
+            line("last member's delivery, p50", &self.last_ns, self.last_ratio.as_ref()),
             line("last member's delivery, p99", &self.last_p99_ns, None),
         ]
         .concat()
@@ -135,18 +167,21 @@ pub fn idle(arguments: &Idle) -> Result<IdleReport, BenchError> {
         return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
     }
     let task = Task {
-        name: String::new(),
+        place: LocalPlace::default(),
         node: 0,
         group: GroupConfiguration::single(arguments.nodes, arguments.nodes, 16, 64),
         bytes: 1,
         messages: 1,
         processor: None,
         switches: Switches::all().bits(),
+        untouched: false,
         delay_ns: arguments.seconds * 1_000_000_000,
         delayed: 0,
         kind: Kind::Idle,
     };
-    let outcomes = processes::run(&task, Placement::Free)?;
+    let device = DeviceOptions::default();
+    let start = Start { carrier: Carrier::SharedMemory, device: &device, placement: Placement::Free };
+    let outcomes = processes::run(&task, &start)?;
     let processor_percent: Vec<f64> = outcomes.iter().map(|outcome| outcome.processor_percent).collect();
     Ok(IdleReport {
         machine: super::report::machine(),

@@ -1,4 +1,4 @@
-//! Experiments: the paper's continuous sending, over shared memory or in the simulator, and probes of the
+//! Experiments: the paper's continuous sending, over shared memory, RDMA or in the simulator, and probes of the
 //! machine's limit to compare with.
 
 pub mod command;
@@ -7,8 +7,8 @@ pub mod paper;
 pub mod plot;
 pub mod probe;
 pub mod processes;
+mod real;
 pub mod report;
-mod shared;
 mod simulated;
 pub mod touch;
 pub mod worker;
@@ -22,6 +22,7 @@ use tramontane_core::layout::LayoutError;
 use tramontane_core::memory::OutOfRow;
 
 use crate::join::JoinError;
+use crate::local::{Carrier, LocalError};
 use crate::member::{SendError, Stopped};
 use crate::process::Leash;
 use crate::shared_memory;
@@ -45,6 +46,9 @@ pub enum BenchError {
     /// The probe's processes did not come together.
     #[error(transparent)]
     Rendezvous(#[from] shared_memory::Error),
+    /// The members have nowhere to meet.
+    #[error(transparent)]
+    Place(#[from] LocalError),
     /// A member stopped in mid-run.
     #[error(transparent)]
     Stopped(#[from] Stopped),
@@ -108,9 +112,12 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
     if arguments.nodes.contains(&0) {
         return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
     }
+    if let (command::FabricKind::Sim, Some(option)) = (arguments.fabric, arguments.device.given()) {
+        return Err(LocalError::NoDevice(option).into());
+    }
     let sizes = match (arguments.bytes.is_empty(), arguments.fabric) {
         (false, _) => arguments.bytes.clone(),
-        (true, command::FabricKind::Shm) => vec![1, 1_024, 10_240],
+        (true, command::FabricKind::Shm | command::FabricKind::Verbs) => vec![1, 1_024, 10_240],
         (true, command::FabricKind::Sim) => vec![10_240],
     };
     let runs: Vec<(u32, u16)> =
@@ -125,7 +132,8 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
     for (bytes, nodes) in runs {
         progress.set_message(format!("{nodes} members, {bytes} bytes"));
         rows.push(match arguments.fabric {
-            command::FabricKind::Shm => shared::run(arguments, nodes, bytes)?,
+            command::FabricKind::Shm => real::run(arguments, Carrier::SharedMemory, nodes, bytes)?,
+            command::FabricKind::Verbs => real::run(arguments, Carrier::Verbs, nodes, bytes)?,
             command::FabricKind::Sim => simulated::run(arguments, nodes, bytes)?,
         });
         progress.inc(1);

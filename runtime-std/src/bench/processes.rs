@@ -5,8 +5,10 @@ use std::process::ChildStdout;
 
 use super::BenchError;
 use super::worker::{Outcome, Task};
+use crate::local::{Carrier, LocalGroup};
 use crate::process::{Worker, dismiss};
-use crate::shared_memory::{GroupName, Root};
+use crate::rdma::{DeviceOptions, PostCounts};
+use crate::shared_memory::Root;
 
 /// Which processor each process stays on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,30 +19,44 @@ pub enum Placement {
     Free,
 }
 
+/// How an experiment's processes are started.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'s> {
+    /// What carries their writes.
+    pub carrier: Carrier,
+    /// Over which device, if that is RDMA.
+    pub device: &'s DeviceOptions,
+    /// On which processors.
+    pub placement: Placement,
+}
+
 /// Runs one process a member of the task's group, and returns what each saw, by rank.
 ///
 /// # Errors
 /// The first process's that failed.
-pub fn run(task: &Task, placement: Placement) -> Result<Vec<Outcome>, BenchError> {
+pub fn run(task: &Task, start: &Start<'_>) -> Result<Vec<Outcome>, BenchError> {
     // A wrong group is told once, and not by each process.
     task.group.with_layout(|_| ())?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let name = GroupName::unique("bench")?;
+    let group = LocalGroup::new(start.carrier, task.group.members.len(), "bench", start.device)?;
     let mut workers = Vec::new();
     let mut outputs = Vec::new();
     for (rank, node) in task.group.members.iter().enumerate() {
         let task = Task {
-            name: name.as_str().to_owned(),
+            place: group.place(rank),
             node: *node,
-            processor: (placement == Placement::Spread).then_some(rank % processors),
+            processor: (start.placement == Placement::Spread).then_some(rank % processors),
             ..task.clone()
         };
         let json = serde_json::to_string(&task).map_err(|error| BenchError::Setup(error.to_string()))?;
-        let (worker, output) = Worker::start(&["bench", "worker", &json], &[])
+        let inherited: Vec<_> = group.inherited(rank).into_iter().collect();
+        let (worker, output) = Worker::start(&["bench", "worker", &json], &inherited)
             .map_err(|error| BenchError::Setup(format!("cannot start a process: {error}")))?;
         workers.push(worker);
         outputs.push(output);
     }
+    // Only the members' sockets stay: a member that ends is not to leave one that still answers.
+    drop(group);
     let outcomes = outputs.into_iter().map(outcome_of).collect();
     dismiss(&mut workers);
     // Only what a killed process may have left.
@@ -53,6 +69,12 @@ fn outcome_of(mut output: ChildStdout) -> Result<Outcome, BenchError> {
     output.read_to_string(&mut text).map_err(|error| BenchError::Setup(error.to_string()))?;
     serde_json::from_str(&text)
         .map_err(|_| BenchError::Setup("a process of the experiment failed; it says why above".into()))
+}
+
+/// What the fabric counted at each member; empty if it does not count.
+#[must_use]
+pub fn counts_of(outcomes: &[Outcome]) -> Vec<PostCounts> {
+    outcomes.iter().filter_map(|outcome| outcome.counts).collect()
 }
 
 /// The median of some numbers; zero of none.

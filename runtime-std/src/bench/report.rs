@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::paper::Reported;
 use super::processes::Spread;
+use crate::rdma::PostCounts;
 use crate::table::{Table, scaled};
 
 /// The bare ring beside a run.
@@ -20,7 +21,7 @@ pub struct Probe {
 /// One configuration's result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// `shm` or `sim`.
+    /// `shm`, `verbs` or `sim`.
     pub fabric: &'static str,
     /// Members.
     pub nodes: u16,
@@ -48,6 +49,9 @@ pub struct Row {
     pub nulls: Option<u64>,
     /// The bare ring, where it was run.
     pub probe: Option<Probe>,
+    /// What the fabric counted at each member, by rank, in the last run; empty where it does not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<PostCounts>,
     /// With delayed senders: bytes a second by what the others reach alone.
     pub others_alone: Option<f64>,
     /// What the paper reports, where it does.

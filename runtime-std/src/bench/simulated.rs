@@ -60,6 +60,7 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
         writes_per_message: Some(writes as f64 / sent as f64 / peers as f64),
         nulls: Some(report.total(|member| member.nulls)),
         probe: None,
+        counts: Vec::new(),
         others_alone: alone.map(|alone| report.gigabytes_per_second() / alone),
         paper: if is_standard {
             paper::reported(nodes, arguments.senders, switches, arguments.delay_us)

@@ -1,4 +1,4 @@
-//! One process of an experiment over shared memory: a member, or one end of a probe.
+//! One process of an experiment: a member, or one end of a probe.
 //!
 //! The bench starts it with a [`Task`] as JSON, and it answers with an [`Outcome`] as one line of JSON.
 
@@ -12,16 +12,18 @@ use tramontane_core::node::Options;
 
 use super::{BenchError, probe, touch};
 use crate::configuration::GroupConfiguration;
-use crate::join::{JoinOptions, Meeting, join};
+use crate::join::{JoinOptions, join};
 use crate::joined::JoinedFabric;
+use crate::local::LocalPlace;
 use crate::member::{Idle, Member, Settings};
-use crate::shared_memory::{GroupName, Mappings, Rendezvous, Root};
+use crate::rdma::PostCounts;
+use crate::shared_memory::{Mappings, Rendezvous, Root};
 
 /// What one process is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Task {
-    /// The group to meet in; unique for the run.
-    pub name: String,
+    /// Where the group meets.
+    pub place: LocalPlace,
     /// The own node id.
     pub node: u32,
     /// All of it.
@@ -34,6 +36,8 @@ pub struct Task {
     pub processor: Option<usize>,
     /// Which of the paper's techniques are on, as the core's bits.
     pub switches: u8,
+    /// Leave the bytes of messages as they are.
+    pub untouched: bool,
     /// Wait after each send, in nanoseconds, at the members of a rank below `delayed`.
     pub delay_ns: u64,
     /// How many members wait.
@@ -71,6 +75,8 @@ pub struct Outcome {
     pub nulls: u64,
     /// Writes posted.
     pub writes: u64,
+    /// What the fabric counted, if it does.
+    pub counts: Option<PostCounts>,
     /// Share of one processor's time, in percent, while idle.
     pub processor_percent: f64,
     /// Sum of the bytes read: keeps them read.
@@ -121,7 +127,8 @@ fn stay_on(processor: usize) -> Result<(), BenchError> {
 
 fn meet(task: &Task) -> Result<Mappings, BenchError> {
     let root = Root::from_env();
-    let name = GroupName::new(&task.name)?;
+    let name = task.place.name()?;
+    let name = name.ok_or_else(|| BenchError::Setup("a probe runs over shared memory".into()))?;
     let rank = task.group.rank_of(task.node).ok_or_else(|| BenchError::Setup("unknown node".into()))?;
     let mappings = task.group.with_layout(|layout| {
         Rendezvous::new(&root, &name, layout, rank)?.join(JOIN_LIMIT, &AtomicBool::new(false))
@@ -135,7 +142,7 @@ fn member(task: &Task) -> Result<Member<JoinedFabric>, BenchError> {
     let cancel = AtomicBool::new(false);
     let options = Options { switches: Switches::from_bits_truncate(task.switches), ..Options::default() };
     let join_options = JoinOptions {
-        meeting: Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(&task.name)? },
+        meeting: task.place.meeting()?,
         time_limit: JOIN_LIMIT,
         cancel: &cancel,
         settings: Settings { options, ..Settings::default() },
@@ -172,9 +179,14 @@ fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
         if let Some(sender) = &sender {
             let most = if delay_ns > 0 { 1 } else { own - sent };
             let most = u32::try_from(most).unwrap_or(u32::MAX);
-            if let (true, Ok(mut run)) = (most > 0, sender.try_reserve_run(most)) {
+            // Nothing is asked for at the end: a run that is dropped goes out as nulls.
+            if most > 0
+                && let Ok(mut run) = sender.try_reserve_run(most)
+            {
                 while let Ok(Some(mut slot)) = run.next(task.bytes) {
-                    touch::write(slot.payload(), sent);
+                    if !task.untouched {
+                        touch::write(slot.payload(), sent);
+                    }
                     slot.commit();
                     sent += 1;
                 }
@@ -184,7 +196,9 @@ fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
         let sum = &mut outcome.sum;
         let mut read = |batch: &mut Batch<'_>| {
             for message in batch {
-                *sum = sum.wrapping_add(touch::read(message.payload));
+                if !task.untouched {
+                    *sum = sum.wrapping_add(touch::read(message.payload));
+                }
             }
         };
         let progress = member.step(&mut read)?;
@@ -198,6 +212,7 @@ fn caller_driven(task: &Task) -> Result<Outcome, BenchError> {
         }
     }
     outcome.rate = total as f64 / start.elapsed().as_secs_f64();
+    outcome.counts = member.fabric().counts();
     linger(member)?;
     Ok(outcome)
 }
@@ -226,10 +241,13 @@ fn polled(task: &Task) -> Result<Outcome, BenchError> {
     let total = totals(task);
     let (done, finished) = std::sync::mpsc::sync_channel(1);
     let (mut delivered, mut sum) = (0_u64, 0_u64);
+    let untouched = task.untouched;
     let start = Instant::now();
     let application = move |batch: &mut Batch<'_>| {
         for message in batch {
-            sum = sum.wrapping_add(touch::read(message.payload));
+            if !untouched {
+                sum = sum.wrapping_add(touch::read(message.payload));
+            }
             delivered += 1;
         }
         if delivered == total {
@@ -245,7 +263,9 @@ fn polled(task: &Task) -> Result<Outcome, BenchError> {
             let most = u32::try_from(most).unwrap_or(u32::MAX);
             let mut run = sender.reserve_run(most, JOIN_LIMIT)?;
             while let Ok(Some(mut slot)) = run.next(task.bytes) {
-                touch::write(slot.payload(), sent);
+                if !untouched {
+                    touch::write(slot.payload(), sent);
+                }
                 slot.commit();
                 sent += 1;
             }
@@ -295,6 +315,7 @@ fn latency(task: &Task) -> Result<Outcome, BenchError> {
         outcome.nulls += progress.nulls;
     }
     outcome.delivered = outcome.latency_ns.len() as u64;
+    outcome.counts = member.fabric().counts();
     linger(member)?;
     Ok(outcome)
 }

@@ -7,7 +7,9 @@ use tramontane_core::layout::LayoutError;
 
 use crate::bench::BenchError;
 use crate::join::JoinError;
+use crate::local::LocalError;
 use crate::member::Stopped;
+use crate::rdma::NotBuilt;
 use crate::shared_memory::Error as SharedMemoryError;
 
 /// The exit statuses: the one place where they are given out. Their numbers are stable.
@@ -28,6 +30,8 @@ pub(super) enum Status {
     PeerLost = 6,
     /// Members delivered different things, or not all.
     Disagreement = 7,
+    /// RDMA is wanted, and there is no device that can be used, or this program was built without.
+    Device = 8,
     /// Interrupted: 128 and the signal's number, as shells have it.
     Interrupted = 130,
     /// Nobody reads the output any more.
@@ -38,7 +42,7 @@ pub(super) enum Status {
 
 impl Status {
     /// All of them, for the help and to read a worker's.
-    const ALL: [(Self, &'static str); 10] = [
+    const ALL: [(Self, &'static str); 11] = [
         (Self::Other, "the operating system refused something, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
         (Self::Input, "input unreadable or empty, or a record too large"),
@@ -46,6 +50,7 @@ impl Status {
         (Self::Group, "a member missing, there twice, or of another configuration"),
         (Self::PeerLost, "a member was lost or stalled in mid-run"),
         (Self::Disagreement, "members delivered different things, or not all"),
+        (Self::Device, "no RDMA device that can be used, or built without RDMA"),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::OutputClosed, "nobody reads the output any more"),
         (Self::Terminated, "terminated (SIGTERM)"),
@@ -174,9 +179,30 @@ impl From<JoinError> for Failure {
         match error {
             JoinError::Layout(error) => error.into(),
             JoinError::Rendezvous(error) => error.into(),
+            #[cfg(feature = "verbs")]
+            JoinError::Verbs(error) => error.into(),
             error @ (JoinError::Open(_) | JoinError::Fabric(_)) => {
                 Self::new(Status::Other, error, "please report this")
             }
+        }
+    }
+}
+
+impl From<NotBuilt> for Failure {
+    fn from(error: NotBuilt) -> Self {
+        Self::told(Status::Device, error)
+    }
+}
+
+impl From<LocalError> for Failure {
+    fn from(error: LocalError) -> Self {
+        match error {
+            LocalError::NotBuilt(error) => error.into(),
+            LocalError::NoDevice(_) => Self::told(Status::Usage, error),
+            #[cfg(feature = "verbs")]
+            LocalError::Verbs(error) => error.into(),
+            LocalError::SharedMemory(error) => error.into(),
+            LocalError::Sockets(error) => Self::system("cannot listen on the loopback", &error),
         }
     }
 }
@@ -198,6 +224,7 @@ impl From<BenchError> for Failure {
             BenchError::Layout(error) => error.into(),
             BenchError::Join(error) => error.into(),
             BenchError::Rendezvous(error) => error.into(),
+            BenchError::Place(error) => error.into(),
             BenchError::Stopped(stopped) => stopped.into(),
             BenchError::Arguments(what) => Self::new(Status::Usage, what, "see 'tramontane bench --help'"),
             BenchError::Output(error) => Self::output(&error),
@@ -205,6 +232,33 @@ impl From<BenchError> for Failure {
                 Self::new(Status::Other, error, "see 'tramontane bench --help'")
             }
         }
+    }
+}
+
+/// What RDMA refuses, by who is to do something about it.
+#[cfg(feature = "verbs")]
+impl From<tramontane_verbs::JoinError> for Failure {
+    fn from(error: tramontane_verbs::JoinError) -> Self {
+        use tramontane_mesh::MeshError as M;
+        use tramontane_verbs::JoinError as E;
+        use tramontane_verbs::devices::ChoiceError as C;
+        let status = match &error {
+            E::Choice(C::NoDevice | C::NoActivePort { .. } | C::NoGid { .. } | C::NoLid { .. })
+            | E::NotPermitted { .. }
+            | E::Device { .. } => Status::Device,
+            E::Choice(_)
+            | E::Mesh(M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. }) => {
+                Status::Usage
+            }
+            E::Mesh(M::Io { action, source }) => {
+                return Self::system(format_args!("cannot {action}"), source);
+            }
+            E::Mesh(M::Cancelled) => Status::Interrupted,
+            E::Mesh(_) | E::WrongMemory { .. } | E::NoWay { .. } | E::NoAnswer { .. } => Status::Group,
+            E::LockedMemory { .. } | E::TooMany { .. } => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::told(status, error)
     }
 }
 

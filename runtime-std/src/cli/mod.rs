@@ -6,8 +6,10 @@
 //! | `cast` | one member as a filter |
 //! | `layout` | memory maps |
 //! | `adapter` | one member, driven by the conformance suite |
+//! | `devices` | RDMA devices, and which would be taken |
 //! | `exit` | exit statuses and errors |
 //! | `interrupt` | SIGINT and SIGTERM |
+//! | `network` | where members of several hosts meet |
 //! | `options`, `clock` | what commands share |
 //!
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked for, to
@@ -17,9 +19,11 @@ mod adapter;
 mod cast;
 mod clock;
 mod demo;
+mod devices;
 mod exit;
 mod interrupt;
 mod layout;
+mod network;
 mod options;
 
 use std::io::{self, IsTerminal as _};
@@ -42,12 +46,14 @@ const LOG_DEFAULT: &str = "warn,tramontane_runtime::member=error";
 
 const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
   tramontane bench latency
+  tramontane bench multicast --fabric verbs --senders one --bytes 10240
   tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg";
 
 const EXAMPLES: &str = "  tramontane demo
   tramontane cast --group log --id 0 --nodes 3
   tramontane layout --nodes 4
-  tramontane bench latency";
+  tramontane bench latency
+  tramontane verbs devices";
 
 /// Atomic multicast over remote memory: every member delivers the same messages in the same order.
 #[derive(Parser, Debug)]
@@ -68,11 +74,14 @@ enum Command {
     Cast(cast::Arguments),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
-    /// Experiments: continuous sending, latency, idling; on shared memory or in the simulator
+    /// Experiments: continuous sending, latency, idling; on shared memory, RDMA or in the simulator
     #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
     Bench(bench::command::Command),
     #[command(after_help = help(adapter::EXAMPLES))]
     Adapter(adapter::Arguments),
+    /// RDMA devices of this machine
+    #[command(subcommand, after_help = help(devices::EXAMPLES))]
+    Verbs(devices::Command),
     #[command(name = demo::MEMBER_COMMAND, hide = true)]
     DemoMember(demo::MemberArguments),
 }
@@ -98,6 +107,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Layout(arguments) => layout::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
+        Command::Verbs(command) => devices::run(command),
         Command::DemoMember(arguments) => match demo::run_member(arguments) {
             // It told its parent why, in its own way.
             Some(status) => Err(Failure::silent(status)),

@@ -221,7 +221,7 @@ impl<F: HostFabric> Member<F> {
     }
 
     /// Leaves the group on purpose. What is under way is not waited for.
-    pub fn leave(self) {
+    pub fn leave(mut self) {
         self.fabric.leave();
         self.shared.stop(Stopped::Closed);
     }

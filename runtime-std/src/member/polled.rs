@@ -265,7 +265,7 @@ where
     /// what is mapped is not cleared away.
     fn leave(&self) {
         loop {
-            if let Some(engine) = self.engine.take() {
+            if let Some(mut engine) = self.engine.take() {
                 engine.member.fabric.leave();
                 return;
             }

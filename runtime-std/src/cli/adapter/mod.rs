@@ -7,6 +7,7 @@
 //! | polling | drives the node, and writes what is delivered |
 
 mod delivery;
+mod meeting;
 mod payload;
 mod protocol;
 
@@ -24,10 +25,12 @@ use tramontane_core::ids::SubgroupId;
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration, WINDOW_DEFAULT};
-use crate::join::{JoinOptions, Meeting, join};
+use crate::join::{JoinOptions, join};
+use crate::local::Carrier;
 use crate::member::{Polled, SendError, Sender, Settings, Stopped};
-use crate::shared_memory::{GroupName, Root};
+use crate::rdma::DeviceOptions;
 use delivery::{Delivery, Names, say};
+use meeting::meeting;
 use protocol::{Answer, Command, Group, Init, VERSION};
 
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
@@ -39,14 +42,10 @@ conformance/docs/adapter-protocol.md.";
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// The fabric that is judged
-    #[arg(long, value_enum, default_value_t = FabricOption::SharedMemory)]
-    fabric: FabricOption,
-}
-
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum FabricOption {
-    /// Members on this machine, each row a file that its owner maps writable
-    SharedMemory,
+    #[arg(long, value_enum, default_value_t = Carrier::SharedMemory)]
+    fabric: Carrier,
+    #[command(flatten)]
+    device: DeviceOptions,
 }
 
 /// What is claimed: membership is fixed, so nothing about views, crashes and restarts.
@@ -91,7 +90,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             None => {}
         }
     };
-    match Judged::join(&init, arguments.fabric, &interrupts) {
+    match Judged::join(&init, arguments, &interrupts) {
         Ok(mut judged) => judged.serve(&commands, &interrupts),
         Err(Refusal::Unsupported(text)) => {
             tell(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
@@ -160,8 +159,7 @@ struct Judged {
 }
 
 impl Judged {
-    fn join(init: &Init, fabric: FabricOption, interrupts: &Interrupts) -> Result<Self, Refusal> {
-        let FabricOption::SharedMemory = fabric;
+    fn join(init: &Init, arguments: &Arguments, interrupts: &Interrupts) -> Result<Self, Refusal> {
         if init.protocol != VERSION {
             let what = format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
             return Err(Refusal::Unsupported(what));
@@ -170,13 +168,13 @@ impl Judged {
             return Err(Refusal::Unsupported("membership is fixed: nobody joins a running group".to_owned()));
         }
         let configuration = configuration(init)?;
+        let own = rank(init, &init.node)?;
         let options = JoinOptions {
-            meeting: Meeting::SharedMemory { root: Root::from_env(), name: name_of_run(init)? },
+            meeting: meeting(init, own, arguments.fabric, &arguments.device, interrupts)?,
             time_limit: Duration::from_millis(init.limits.deadline_ms),
             cancel: interrupts.flag(),
             settings: Settings::default(),
         };
-        let own = rank(init, &init.node)?;
         let joined = join(&configuration, u32::from(own), &options);
         interrupts.check()?;
         let pause_ms = Arc::new(AtomicU64::new(0));
@@ -294,11 +292,4 @@ fn rank(init: &Init, name: &str) -> Result<u16, Refusal> {
     found.map(|(rank, _)| rank).ok_or_else(|| {
         Refusal::Failed(not_understood(format_args!("\"{name}\" is not among the nodes of \"init\"")))
     })
-}
-
-/// The members of one run have its shared folder in common, and no other run has it.
-fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
-    let folder = init.shared.as_os_str().as_encoded_bytes();
-    let name = format!("conformance-{:016x}", xxhash_rust::xxh3::xxh3_64(folder));
-    GroupName::new(&name).map_err(Failure::from)
 }

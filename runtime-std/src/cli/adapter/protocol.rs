@@ -46,6 +46,9 @@ pub(super) struct Init {
 #[derive(Debug, Deserialize)]
 pub(super) struct Node {
     pub(super) node: String,
+    /// Of no use over shared memory.
+    #[cfg_attr(not(feature = "verbs"), allow(dead_code))]
+    pub(super) address: String,
 }
 
 #[derive(Debug, Deserialize)]

@@ -22,10 +22,13 @@ use tramontane_core::layout::MEMBERS_MAX;
 
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
+use super::network::NetworkOptions;
 use super::options::{JoinOption, WindowOption, record_bytes};
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
 use crate::join::{JoinOptions, Meeting, join};
+use crate::local::Carrier;
 use crate::member::{Polled, Settings, Stopped};
+use crate::rdma::DeviceOptions;
 use crate::shared_memory::{GroupName, Root};
 use frame::{FRAMING, Frame};
 use input::InputError;
@@ -38,21 +41,25 @@ pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three wr
   As a filter, with places and senders:
     tramontane cast --group log --id 0 --nodes 2 --format jsonl < orders.txt > log.jsonl
 
+  On two hosts with RDMA, with one key for both (openssl rand -hex 32 >key; chmod 600 key):
+    tramontane cast --fabric verbs --addresses 10.9.0.1:7000,10.9.0.2:7000 --key-file key --id 0
+    tramontane cast --fabric verbs --addresses 10.9.0.1:7000,10.9.0.2:7000 --key-file key --id 1
+
 A member whose input ended stays until every member's has ended and all is delivered.
 If a member is interrupted, or dies, the others say which one and end with status 6.";
 
 /// Be one member of a group, as a filter: standard input in, the group's order out.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// The group's name: members that give the same one, on this machine, meet
+    /// The group's name: members that give the same one, on this machine, meet (shared memory)
     #[arg(long, value_name = "NAME")]
-    group: GroupName,
+    group: Option<GroupName>,
     /// This member's id, from 0 to one less than there are members
     #[arg(long, value_name = "K")]
     id: u16,
-    /// Members of the group
+    /// Members of the group [default with --addresses: as many as there are]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
-    nodes: u16,
+    nodes: Option<u16>,
     /// How records are written
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -63,6 +70,13 @@ pub(super) struct Arguments {
     window: WindowOption,
     #[command(flatten)]
     join: JoinOption,
+    /// What carries the writes
+    #[arg(long, value_enum, default_value_t = Carrier::SharedMemory)]
+    fabric: Carrier,
+    #[command(flatten)]
+    network: NetworkOptions,
+    #[command(flatten)]
+    device: DeviceOptions,
 }
 
 /// The one subgroup.
@@ -96,18 +110,76 @@ enum Event {
     OutputFailed(io::Error),
 }
 
+impl Arguments {
+    /// How many members there are.
+    fn nodes(&self) -> Result<u16, Failure> {
+        let addresses = self.network.addresses.len();
+        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        match (self.fabric, self.nodes) {
+            (Carrier::Verbs, _) if addresses == 0 => {
+                wrong("--addresses is missing", "say where each member listens: HOST:PORT,HOST:PORT")
+            }
+            (Carrier::Verbs, nodes) => match u16::try_from(addresses) {
+                Ok(count)
+                    if usize::from(count) <= MEMBERS_MAX && nodes.is_none_or(|nodes| nodes == count) =>
+                {
+                    Ok(count)
+                }
+                _ => {
+                    let what = match nodes {
+                        Some(nodes) => format!("{addresses} addresses for {nodes} members"),
+                        None => {
+                            format!("{addresses} addresses, and a group has at most {MEMBERS_MAX} members")
+                        }
+                    };
+                    wrong(&what, "give one address a member")
+                }
+            },
+            (Carrier::SharedMemory, Some(nodes)) => Ok(nodes),
+            (Carrier::SharedMemory, None) if self.group.is_none() => {
+                wrong("--group and --nodes are missing", "say which group, and how many members it has")
+            }
+            (Carrier::SharedMemory, None) => wrong("--nodes is missing", "say how many members there are"),
+        }
+    }
+
+    /// Where they meet.
+    fn meeting(&self) -> Result<Meeting, Failure> {
+        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        match (self.fabric, &self.group) {
+            (Carrier::Verbs, None) => self.network.meeting(&self.device),
+            (Carrier::Verbs, Some(_)) => wrong(
+                "--group is a name in shared memory",
+                "leave it out: --addresses says who belongs together",
+            ),
+            (Carrier::SharedMemory, group) => match (self.network.given().or(self.device.given()), group) {
+                (Some(option), _) => wrong(
+                    &format!("{option} is for members on a network"),
+                    "leave it out, or give --fabric verbs",
+                ),
+                (None, Some(name)) => {
+                    Ok(Meeting::SharedMemory { root: Root::from_env(), name: name.clone() })
+                }
+                (None, None) => wrong("--group is missing", "give all members of the group the same name"),
+            },
+        }
+    }
+}
+
 /// Runs a member.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let Arguments { id, nodes, .. } = *arguments;
+    let id = arguments.id;
+    let nodes = arguments.nodes()?;
     if id >= nodes {
         let what = format_args!("member {id} is not in a group of {nodes}");
         return Err(Failure::new(Status::Usage, what, "ids start at 0: take a smaller --id or more --nodes"));
     }
+    let meeting = arguments.meeting()?;
     let interrupts = Interrupts::watch()?;
     let group =
         GroupConfiguration::single(nodes, nodes, arguments.window.window, arguments.message_max + FRAMING);
     let options = JoinOptions {
-        meeting: Meeting::SharedMemory { root: Root::from_env(), name: arguments.group.clone() },
+        meeting,
         time_limit: arguments.join.join_timeout,
         cancel: interrupts.flag(),
         settings: Settings::default(),

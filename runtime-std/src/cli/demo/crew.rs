@@ -7,7 +7,8 @@
 
 use std::fmt;
 use std::io::{self, BufRead as _, IsTerminal as _};
-use std::os::fd::AsFd as _;
+use std::iter;
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
@@ -19,8 +20,8 @@ use super::spool::Spool;
 use super::talk::{Brief, GO, Report, Said};
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
+use crate::local::LocalGroup;
 use crate::process::{Worker, dismiss};
-use crate::shared_memory::GroupName;
 
 /// The hidden command that a member's process runs.
 pub(in crate::cli) const MEMBER_COMMAND: &str = "demo-member";
@@ -36,6 +37,9 @@ const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
 /// How long it takes at most until all members have noticed that one is gone.
 const AFTERMATH: Duration = Duration::from_millis(800);
+
+/// How long the kernel may take to end a process: a device's connections are ended before it is gone.
+const END_MAX: Duration = Duration::from_secs(2);
 
 /// A run that takes longer than this shows how far it is.
 const BAR_AFTER: Duration = Duration::from_secs(2);
@@ -70,14 +74,9 @@ struct Member {
 }
 
 /// Runs a group to its end, and gives every member's report. No process is left, however it ends.
-pub(super) fn run(
-    plan: &Plan,
-    spool: &Spool,
-    name: &GroupName,
-    interrupts: &Interrupts,
-) -> Result<Vec<Report>, Failure> {
+pub(super) fn run(plan: &Plan, spool: &Spool, interrupts: &Interrupts) -> Result<Vec<Report>, Failure> {
     let mut workers = Vec::new();
-    let outcome = Crew::start(plan, spool, name, &mut workers).and_then(|mut crew| {
+    let outcome = Crew::start(plan, spool, &mut workers).and_then(|mut crew| {
         let outcome = crew.attend(&mut workers, interrupts);
         crew.bar.finish_and_clear();
         outcome
@@ -97,24 +96,21 @@ struct Crew<'p> {
 }
 
 impl<'p> Crew<'p> {
-    fn start(
-        plan: &'p Plan,
-        spool: &Spool,
-        name: &GroupName,
-        workers: &mut Vec<Worker>,
-    ) -> Result<Self, Failure> {
+    fn start(plan: &'p Plan, spool: &Spool, workers: &mut Vec<Worker>) -> Result<Self, Failure> {
+        let group = LocalGroup::new(plan.fabric, plan.group.members.len(), "demo", &plan.device)?;
         let (sender, events) = mpsc::channel();
         let mut members = Vec::new();
         for rank in (0..).take(plan.group.members.len()) {
             let brief = Brief {
                 rank,
                 group: plan.group.clone(),
-                name: name.to_string(),
+                place: group.place(usize::from(rank)),
                 spool: spool.shape(),
                 total: plan.total,
                 join_timeout: plan.join.join_timeout,
             };
-            let (worker, output) = start_member(&brief, spool)
+            let inherited = iter::once(spool.as_fd()).chain(group.inherited(usize::from(rank)));
+            let (worker, output) = start_member(&brief, &inherited.collect::<Vec<_>>())
                 .map_err(|error| Failure::system(format_args!("cannot start member {rank}"), &error))?;
             let pid = worker.pid();
             workers.push(worker);
@@ -214,7 +210,7 @@ impl<'p> Crew<'p> {
                 Some((0, failure))
             }
             Phase::Failed(failure) => match failure.status {
-                Status::Usage | Status::Resources => Some((1, failure.clone())),
+                Status::Usage | Status::Resources | Status::Device => Some((1, failure.clone())),
                 Status::PeerLost => Some((4, told_by(rank, failure))),
                 Status::Group => Some((3, told_by(rank, failure))),
                 _ => Some((2, told_by(rank, failure))),
@@ -287,10 +283,10 @@ impl<'p> Crew<'p> {
     }
 }
 
-/// Starts a member's process, which inherits the spool.
-fn start_member(brief: &Brief, spool: &Spool) -> io::Result<(Worker, ChildStdout)> {
+/// Starts a member's process, which inherits the spool, and its socket if it has one.
+fn start_member(brief: &Brief, inherited: &[BorrowedFd<'_>]) -> io::Result<(Worker, ChildStdout)> {
     let brief = serde_json::to_string(brief)?;
-    Worker::start(&[MEMBER_COMMAND, &brief], &[spool.as_fd()])
+    Worker::start(&[MEMBER_COMMAND, &brief], inherited)
 }
 
 /// Reads what a member says, in a thread of its own.
@@ -316,9 +312,9 @@ fn listen(rank: usize, output: ChildStdout, events: Sender<(usize, Event)>) -> i
     Ok(())
 }
 
-/// How a process ended whose output has: it is gone at once.
+/// How a process ended whose output has: it is gone soon, when the kernel has taken back what it held.
 fn end_of(worker: &mut Worker) -> Option<ExitStatus> {
-    let until = Instant::now() + TICK;
+    let until = Instant::now() + END_MAX;
     loop {
         match worker.ended() {
             Ok(Some(status)) => return Some(status),

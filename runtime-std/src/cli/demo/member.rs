@@ -15,11 +15,10 @@ use super::spool::Map;
 use super::talk::{Brief, Report, Said};
 use crate::cli::clock::now_ns;
 use crate::cli::exit::{Failure, Status};
-use crate::join::{JoinOptions, Meeting, join};
+use crate::join::{JoinOptions, join};
 use crate::joined::JoinedFabric;
 use crate::member::{Member, Sender, Settings};
 use crate::process::Leash;
-use crate::shared_memory::{GroupName, Root};
 
 /// The one subgroup of a demo.
 const ALL: SubgroupId = SubgroupId::ZERO;
@@ -66,7 +65,7 @@ fn lead_life(brief: &str, leash: &Leash) -> Result<(), Failure> {
 
 fn join_group(brief: &Brief, leash: &Leash) -> Result<Member<JoinedFabric>, Failure> {
     let options = JoinOptions {
-        meeting: Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(&brief.name)? },
+        meeting: brief.place.meeting()?,
         time_limit: brief.join_timeout,
         cancel: leash.flag(),
         settings: Settings::default(),

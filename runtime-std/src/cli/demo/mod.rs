@@ -35,7 +35,9 @@ use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use super::options::{JoinOption, WindowOption, record_bytes};
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
-use crate::shared_memory::{GroupName, Root};
+use crate::local::Carrier;
+use crate::rdma::DeviceOptions;
+use crate::shared_memory::Root;
 use records::{Cut, CutError, cut};
 use spool::{Filling, Spool};
 
@@ -43,6 +45,8 @@ pub(super) const EXAMPLES: &str = "  tramontane demo
       three processes multicast recorded air traffic to each other
   tramontane demo --nodes 4 --senders 1 --input access.log --repeat 10
       the lines of a file, ten times over, from one of four members
+  tramontane demo --fabric verbs
+      over RDMA, where this machine has a device and this program is built with it
   head -c 1G /dev/urandom | tramontane demo --input /dev/stdin --block 10240 --json
       blocks of 10 KB; the result as JSON";
 
@@ -74,6 +78,11 @@ pub(super) struct Arguments {
     repeat: u64,
     #[command(flatten)]
     join: JoinOption,
+    /// What carries the writes
+    #[arg(long, value_enum, default_value_t = Carrier::SharedMemory)]
+    fabric: Carrier,
+    #[command(flatten)]
+    device: DeviceOptions,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -94,6 +103,8 @@ struct Plan {
     total: u64,
     repeat: u64,
     join: JoinOption,
+    fabric: Carrier,
+    device: DeviceOptions,
 }
 
 /// Runs the demo.
@@ -118,12 +129,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let group = GroupConfiguration::single(arguments.nodes, senders, arguments.window.window, message_max);
     group.with_layout(|layout| tracing::debug!(digest = layout.digest(), "the layout"))?;
-    let plan = Plan { group, total, repeat: arguments.repeat, join: arguments.join };
+    let plan = Plan {
+        group,
+        total,
+        repeat: arguments.repeat,
+        join: arguments.join,
+        fabric: arguments.fabric,
+        device: arguments.device.clone(),
+    };
 
     // From here on there are processes to be ended in order; before, a signal may just end this one.
     let interrupts = Interrupts::watch()?;
-    let name = GroupName::unique("demo")?;
-    let outcome = crew::run(&plan, &spool, &name, &interrupts);
+    let outcome = crew::run(&plan, &spool, &interrupts);
     if let Err(error) = root.sweep() {
         tracing::warn!(%error, "cannot look for what is left in shared memory");
     }

@@ -185,7 +185,14 @@ mod tests {
 
     fn plan() -> Plan {
         let join = JoinOption { join_timeout: Duration::ZERO };
-        Plan { group: GroupConfiguration::single(2, 2, 4, 8), total: 6, repeat: 2, join }
+        Plan {
+            group: GroupConfiguration::single(2, 2, 4, 8),
+            total: 6,
+            repeat: 2,
+            join,
+            fabric: crate::local::Carrier::default(),
+            device: crate::rdma::DeviceOptions::default(),
+        }
     }
 
     fn report(sent: u64) -> Report {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::spool::Shape;
 use crate::configuration::GroupConfiguration;
+use crate::local::LocalPlace;
 
 /// What a member is told when it starts, as its one argument.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -14,8 +15,8 @@ pub(super) struct Brief {
     pub(super) rank: u16,
     /// All members' group.
     pub(super) group: GroupConfiguration,
-    /// Where they meet; no other run has this name.
-    pub(super) name: String,
+    /// Where they meet.
+    pub(super) place: LocalPlace,
     /// The input.
     pub(super) spool: Shape,
     /// Records to be delivered in all, repetitions included.

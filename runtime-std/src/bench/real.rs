@@ -1,17 +1,21 @@
-//! Continuous sending over shared memory, with real processes, in turn with the bare ring.
+//! Continuous sending with real processes, over shared memory, in turn with the bare ring, or over RDMA.
 
 use super::BenchError;
 use super::command::{Drive, Multicast, switches_without};
-use super::processes::{self, Placement, Spread, median};
+use super::processes::{self, Placement, Spread, Start, median};
 use super::report::{Probe, Row};
 use super::simulated::techniques;
 use super::worker::{Kind, Outcome, Task};
 use crate::configuration::GroupConfiguration;
+use crate::local::{Carrier, LocalPlace};
 
 /// Messages of each sender where nothing else is said: about half a second's worth on a machine that
-/// touches 10 GB a second.
-fn messages_default(bytes: u32, nodes: u16) -> u64 {
-    let cost = 30 + u64::from(bytes) / 8;
+/// touches 10 GB a second, or on a network of 4 GB a second.
+fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
+    let cost = match carrier {
+        Carrier::SharedMemory => 30 + u64::from(bytes) / 8,
+        Carrier::Verbs => 500 + u64::from(bytes) / 4,
+    };
     (500_000_000 / cost / u64::from(nodes.max(2) - 1)).max(1_000)
 }
 
@@ -19,7 +23,12 @@ fn messages_default(bytes: u32, nodes: u16) -> u64 {
 ///
 /// # Errors
 /// [`BenchError`].
-pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchError> {
+pub fn run(arguments: &Multicast, carrier: Carrier, nodes: u16, bytes: u32) -> Result<Row, BenchError> {
+    if arguments.probe && carrier != Carrier::SharedMemory {
+        return Err(BenchError::Arguments(
+            "--probe is a ring in shared memory: leave it out, or --fabric shm".into(),
+        ));
+    }
     if arguments.probe && nodes != 2 {
         return Err(BenchError::Arguments(
             "--probe compares with a ring of two: leave it out, or --nodes 2".into(),
@@ -31,13 +40,14 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
     let senders = arguments.senders.of(nodes);
     let switches = switches_without(&arguments.without);
     let task = Task {
-        name: String::new(),
+        place: LocalPlace::default(),
         node: 0,
         group: GroupConfiguration::single(nodes, senders, arguments.window, bytes),
         bytes: bytes as usize,
-        messages: arguments.messages.unwrap_or_else(|| messages_default(bytes, nodes)),
+        messages: arguments.messages.unwrap_or_else(|| messages_default(carrier, bytes, nodes)),
         processor: None,
         switches: switches.bits(),
+        untouched: arguments.untouched,
         delay_ns: arguments.delay_us * 1_000,
         delayed: if arguments.delay_us > 0 { arguments.delayed.of(senders) } else { 0 },
         kind: match arguments.drive {
@@ -50,15 +60,16 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
         (false, Drive::Caller) => Placement::Spread,
         _ => Placement::Free,
     };
+    let start = Start { carrier, device: &arguments.device, placement };
     let mut rates = Vec::new();
     let mut probes = Vec::new();
     let mut last = Vec::new();
     for _ in 0..arguments.rounds {
         if arguments.probe {
             let task = Task { kind: Kind::BareRing, messages: 2 * task.messages, ..task.clone() };
-            probes.push(rate_of(&processes::run(&task, Placement::Spread)?));
+            probes.push(rate_of(&processes::run(&task, &Start { placement: Placement::Spread, ..start })?));
         }
-        last = processes::run(&task, placement)?;
+        last = processes::run(&task, &start)?;
         rates.push(rate_of(&last));
     }
     let ratios: Vec<f64> = rates.iter().zip(&probes).map(|(rate, probe)| rate / probe).collect();
@@ -68,7 +79,10 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
     let rate = Spread::of(&rates);
     let is_counted = arguments.drive == Drive::Caller;
     Ok(Row {
-        fabric: "shm",
+        fabric: match carrier {
+            Carrier::SharedMemory => "shm",
+            Carrier::Verbs => "verbs",
+        },
         nodes,
         senders,
         bytes,
@@ -87,6 +101,7 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
         probe: arguments
             .probe
             .then(|| Probe { messages_per_s: Spread::of(&probes), ratio: Spread::of(&ratios) }),
+        counts: processes::counts_of(&last),
         others_alone: None,
         paper: None,
     })

@@ -1,19 +1,25 @@
 //! Joining a group, over whichever fabric the members meet on.
 
+mod shared;
+#[cfg(feature = "verbs")]
+mod verbs;
+
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tramontane_core::fabric::{ErrorKind, Fabric, ViewMemory};
+use tramontane_core::fabric::ErrorKind;
 use tramontane_core::layout::{Layout, LayoutError};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_core::node::OpenError;
 
 use crate::configuration::GroupConfiguration;
-use crate::host::{HostFabric, LocalBell};
 use crate::joined::JoinedFabric;
-use crate::member::{FIXED_VIEW, Member, Memory, Settings};
-use crate::shared_memory::{self, Bell, GroupName, Mappings, Rendezvous, Root, SharedMemory, Wake};
+use crate::member::{Member, Memory, Settings};
+use crate::shared_memory::{self, GroupName, Root};
+#[cfg(feature = "verbs")]
+pub use verbs::VerbsMeeting;
 
 /// Why a group could not be joined.
 #[derive(Debug, thiserror::Error)]
@@ -29,8 +35,12 @@ pub enum JoinError {
     #[error("the member cannot be opened: {0}")]
     Open(#[from] OpenError),
     /// The fabric refused the memory that it made itself.
-    #[error("the shared-memory fabric cannot be opened: {0}")]
+    #[error("the fabric cannot be opened: {0}")]
     Fabric(#[from] ErrorKind),
+    /// No device, no way to the others, or too little of something, over RDMA.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Verbs(#[from] tramontane_verbs::JoinError),
 }
 
 /// Where members meet: all of a group give the same.
@@ -44,6 +54,9 @@ pub enum Meeting {
         /// The group's name.
         name: GroupName,
     },
+    /// Over TCP, to go on over RDMA.
+    #[cfg(feature = "verbs")]
+    Verbs(VerbsMeeting),
 }
 
 /// Where and how to join.
@@ -79,64 +92,23 @@ fn join_layout(
 ) -> Result<Member<JoinedFabric>, JoinError> {
     let own = group.rank_of(node).ok_or(OpenError::NotAMember)?;
     let (fabric, memory) = match &options.meeting {
-        Meeting::SharedMemory { root, name } => {
-            let rendezvous = Rendezvous::new(root, name, layout, own)?;
-            share_memory(rendezvous.join(options.time_limit, options.cancel)?)?
-        }
+        Meeting::SharedMemory { root, name } => shared::join(layout, own, root, name, options)?,
+        #[cfg(feature = "verbs")]
+        Meeting::Verbs(meeting) => verbs::join(layout, own, meeting, options)?,
     };
     Ok(Member::open(layout, own, memory, fabric, &options.settings)?)
 }
 
-/// Opens the fabric over shared rows, and lends them.
-fn share_memory(mappings: Mappings) -> Result<(JoinedFabric, Memory), JoinError> {
-    let mappings = Arc::new(mappings);
-    let mut fabric = SharedMemory::new(&mappings);
-    let own = mappings.own();
-    fabric.open(
-        FIXED_VIEW,
-        &ViewMemory { own, members: mappings.members(), row: mappings.row(), rows: &mappings.rows() },
-    )?;
-    Ok((JoinedFabric::SharedMemory(fabric), lend(mappings)))
-}
-
-/// The rows of mappings that live on in the memory's keeper.
-fn lend(mappings: Arc<Mappings>) -> Memory {
-    let rows = mappings
-        .rows()
-        .iter()
-        // SAFETY: mapped while `mappings` lives, and the keeper below is `mappings`.
-        .map(|row| unsafe { Row::from_raw(row.base(), row.bytes()) })
-        .collect();
-    let row = mappings.row().reader();
+/// Rows that live on in the memory's keeper.
+///
+/// # Safety
+/// While `keeper` is alive, so is the memory of every row, at the same address.
+unsafe fn lend(rows: &[Row<'_>], row: RowWriter<'_>, keeper: Arc<dyn Any + Send + Sync>) -> Memory {
+    // SAFETY: alive while `keeper` is, as the caller says, and the memory below keeps that.
+    let rows = rows.iter().map(|row| unsafe { Row::from_raw(row.base(), row.bytes()) }).collect();
+    let row = row.reader();
     // SAFETY: as above; it came from a row to be written.
     let row = unsafe { RowWriter::from_raw(row.base(), row.bytes()) };
     // SAFETY: both as above.
-    unsafe { Memory::new(rows, row, mappings) }
-}
-
-impl LocalBell for Bell {
-    #[inline]
-    fn ring_if_asleep(&self) {
-        Bell::ring_if_asleep(self);
-    }
-}
-
-impl HostFabric for SharedMemory {
-    type Bell = Bell;
-
-    fn local_bell(&self) -> Bell {
-        self.bell()
-    }
-
-    fn sleep(&mut self, timeout: Duration) -> bool {
-        SharedMemory::sleep(self, timeout) == Wake::Rung
-    }
-
-    fn check_peers(&mut self) {
-        SharedMemory::check_peers(self);
-    }
-
-    fn leave(&self) {
-        SharedMemory::leave(self);
-    }
+    unsafe { Memory::new(rows, row, keeper) }
 }

@@ -1,0 +1,132 @@
+//! Joining over RDMA, and what a host needs of that fabric.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::fabric::{Fabric as _, ViewMemory};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::Layout;
+use tramontane_mesh::{MeshOptions, SharedKey};
+use tramontane_verbs::devices::Wanted;
+use tramontane_verbs::{Bell, Joined, Limits, Report, Verbs};
+
+use super::{JoinError, JoinOptions, lend};
+use crate::host::{HostFabric, LocalBell};
+use crate::joined::JoinedFabric;
+use crate::member::{FIXED_VIEW, Memory};
+
+/// Where members meet over TCP, and how they go on over RDMA.
+#[derive(Clone, Debug, Default)]
+pub struct VerbsMeeting {
+    /// Where each member listens, by rank. The same at all members.
+    pub addresses: Vec<SocketAddr>,
+    /// A socket that listens at the own address already, if there is one.
+    pub listener: Option<Arc<TcpListener>>,
+    /// The key that all members share. It may be left out where all addresses are loopback.
+    pub key: Option<SharedKey>,
+    /// Whether, without a key, other addresses than loopback may be used.
+    pub allow_clear: bool,
+    /// Which device, if not the first that works.
+    pub device: Wanted,
+    /// How the fabric behaves.
+    pub limits: Limits,
+}
+
+/// Waits for all members, opens the fabric over the rows that it registered, and lends them.
+pub(super) fn join(
+    layout: &Layout<'_>,
+    own: Rank,
+    meeting: &VerbsMeeting,
+    options: &JoinOptions<'_>,
+) -> Result<(JoinedFabric, Memory), JoinError> {
+    let members = layout.group().members;
+    let row_bytes: Vec<usize> =
+        (0..).map(Rank).take(members.len()).map(|rank| layout.row_bytes(rank)).collect();
+    let Joined { mut fabric, report } = tramontane_verbs::join(tramontane_verbs::JoinOptions {
+        mesh: mesh(layout, own, members, meeting, options)?,
+        device: meeting.device.clone(),
+        limits: meeting.limits.clone(),
+        row_bytes: &row_bytes,
+        regions: &[],
+        blocks: None,
+    })?;
+    tell(&report);
+    let rows = Arc::clone(fabric.rows());
+    let (all, row) = (rows.rows(), rows.row());
+    fabric.open(FIXED_VIEW, &ViewMemory { own, members, row, rows: &all })?;
+    // SAFETY: the pages live as long as `rows`.
+    let memory = unsafe { lend(&all, row, rows.clone()) };
+    Ok((JoinedFabric::Verbs(fabric), memory))
+}
+
+fn mesh<'m>(
+    layout: &Layout<'_>,
+    own: Rank,
+    members: &'m [NodeId],
+    meeting: &'m VerbsMeeting,
+    options: &JoinOptions<'m>,
+) -> Result<MeshOptions<'m>, JoinError> {
+    let listener = meeting.listener.as_ref().map(|listener| listener.try_clone()).transpose();
+    let listener = listener.map_err(|source| {
+        let error = tramontane_mesh::MeshError::Io { action: "copy a descriptor", source };
+        tramontane_verbs::JoinError::from(error)
+    })?;
+    Ok(MeshOptions {
+        own,
+        members,
+        addresses: &meeting.addresses,
+        listener,
+        view: FIXED_VIEW,
+        digest: layout.digest(),
+        key: meeting.key.clone(),
+        allow_clear: meeting.allow_clear,
+        time_limit: options.time_limit,
+        cancel: options.cancel,
+    })
+}
+
+/// What was chosen and rounded, for whoever asks (HAL-3, HAL-4).
+fn tell(report: &Report) {
+    let Report { choice, order, loss_times, .. } = report;
+    tracing::info!(
+        device = choice.name,
+        port = choice.port,
+        gid = choice.gid.index,
+        address = %choice.gid.address,
+        mtu_bytes = choice.mtu_bytes,
+        ?order,
+        loss_time = ?loss_times.total(),
+        depth = report.depth,
+        signal_every = report.signal_every,
+        inline_bytes_max = report.inline_bytes_max,
+        "joined over RDMA"
+    );
+}
+
+impl LocalBell for Bell {
+    #[inline]
+    fn ring_if_asleep(&self) {
+        Bell::ring_if_asleep(self);
+    }
+}
+
+impl HostFabric for Verbs {
+    type Bell = Bell;
+
+    fn local_bell(&self) -> Bell {
+        self.bell()
+    }
+
+    fn sleep(&mut self, timeout: Duration) -> bool {
+        Verbs::sleep(self, timeout)
+    }
+
+    fn check_peers(&mut self) {
+        Verbs::check_peers(self);
+    }
+
+    fn leave(&mut self) {
+        Verbs::leave(self);
+    }
+}

@@ -1,0 +1,205 @@
+//! What the commands know of RDMA whether or not it is built in: the choice of a device, counts, and what to say
+//! where it is not.
+//!
+//! The fabric itself is `tramontane-verbs`, behind the cargo feature `verbs`; [`crate::join`] joins over it.
+
+use std::net::IpAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+
+/// RDMA is wanted of a program that was built without it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "this program was built without RDMA; build it with 'cargo build --release --features verbs', and see the \
+     README for the packages that needs"
+)]
+pub struct NotBuilt;
+
+/// Which device is taken, where the first that works is not wanted.
+#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceOptions {
+    /// The RDMA device [default: the first that works; 'tramontane verbs devices' lists them]
+    #[arg(long, value_name = "NAME", help_heading = "RDMA")]
+    pub device: Option<String>,
+    /// Its port [default: the first that is active]
+    #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
+    pub port: Option<u8>,
+    /// Its address, by index or as the address itself [default: the one at which the members meet, if the
+    /// device has it, else RoCE v2 over IPv4 first]
+    #[arg(long, value_name = "GID", help_heading = "RDMA")]
+    pub gid: Option<Gid>,
+    /// The largest packet payload [default: the port's]
+    #[arg(long, value_name = "BYTES", help_heading = "RDMA")]
+    pub mtu: Option<u32>,
+    /// How long a peer may leave writes without an answer, in seconds [default: 1]
+    #[arg(long, value_name = "SECONDS", help_heading = "RDMA", value_parser = loss_timeout)]
+    pub loss_timeout: Option<Duration>,
+}
+
+/// An entry of a port's table of addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Gid {
+    /// By its place.
+    Index(u8),
+    /// By what stands there.
+    Address(IpAddr),
+}
+
+impl FromStr for Gid {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let index = text.parse().map(Self::Index);
+        index.or_else(|_| text.parse().map(Self::Address)).map_err(|_| {
+            "neither an index from 0 to 254, nor an address such as 10.9.0.1 or fe80::1".to_owned()
+        })
+    }
+}
+
+/// The longest loss time: devices count to about half a day.
+const LOSS_SECONDS_MAX: f64 = 3_600.0;
+
+fn loss_timeout(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if !(0.001..=LOSS_SECONDS_MAX).contains(&seconds) {
+        return Err("not between a millisecond and an hour".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+impl DeviceOptions {
+    /// The first option that was given, by name: none of them means anything to another fabric.
+    #[must_use]
+    pub fn given(&self) -> Option<&'static str> {
+        let Self { device, port, gid, mtu, loss_timeout } = self;
+        let all = [
+            ("--device", device.is_some()),
+            ("--port", port.is_some()),
+            ("--gid", gid.is_some()),
+            ("--mtu", mtu.is_some()),
+            ("--loss-timeout", loss_timeout.is_some()),
+        ];
+        all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
+    /// As the fabric wants it.
+    #[cfg(feature = "verbs")]
+    #[must_use]
+    pub fn wanted(&self) -> tramontane_verbs::devices::Wanted {
+        use tramontane_verbs::devices::{GidChoice, Wanted};
+        Wanted {
+            device: self.device.clone(),
+            port: self.port,
+            gid: match self.gid {
+                None => GidChoice::Auto,
+                Some(Gid::Index(index)) => GidChoice::Index(index),
+                Some(Gid::Address(address)) => GidChoice::Address(address),
+            },
+            mtu_bytes: self.mtu,
+        }
+    }
+
+    /// How the fabric is to behave.
+    #[cfg(feature = "verbs")]
+    #[must_use]
+    pub fn limits(&self) -> tramontane_verbs::Limits {
+        let usual = tramontane_verbs::Limits::default();
+        tramontane_verbs::Limits { loss_time: self.loss_timeout.unwrap_or(usual.loss_time), ..usual }
+    }
+}
+
+/// The devices of this machine.
+///
+/// # Errors
+/// If the kernel does not say.
+#[cfg(feature = "verbs")]
+pub fn discover() -> Result<tramontane_verbs::devices::Devices, tramontane_verbs::JoinError> {
+    use tramontane_verbs::JoinError;
+    tramontane_verbs::devices::Devices::discover().map_err(|source| match source.kind() {
+        std::io::ErrorKind::PermissionDenied => JoinError::NotPermitted { source },
+        _ => JoinError::Device { device: "libibverbs".to_owned(), action: "list the devices", source },
+    })
+}
+
+/// What would be taken of them.
+///
+/// # Errors
+/// If nothing can be, or the kernel does not say.
+#[cfg(feature = "verbs")]
+pub fn choose(
+    device: &DeviceOptions,
+) -> Result<tramontane_verbs::devices::Choice, tramontane_verbs::JoinError> {
+    Ok(discover()?.choose(&device.wanted())?)
+}
+
+/// What a fabric did, counted, for a report: see `tramontane_verbs::Counters`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PostCounts {
+    /// Lists of writes that were taken.
+    pub lists: u64,
+    /// Writes in them.
+    pub writes: u64,
+    /// Bytes in those.
+    pub bytes: u64,
+    /// Writes that went inline.
+    pub inline: u64,
+    /// Guards that were staged.
+    pub staged: u64,
+    /// Calls that hand requests to the device.
+    pub doorbells: u64,
+    /// Requests of which a completion was asked for.
+    pub signalled: u64,
+    /// Completions that were taken.
+    pub completions: u64,
+    /// Lists that found no room.
+    pub refused: u64,
+    /// Notices sent: what sleeping costs.
+    pub notices_sent: u64,
+    /// Notices that came.
+    pub notices_taken: u64,
+}
+
+#[cfg(feature = "verbs")]
+impl From<&tramontane_verbs::Counters> for PostCounts {
+    fn from(counters: &tramontane_verbs::Counters) -> Self {
+        Self {
+            lists: counters.lists,
+            writes: counters.writes,
+            bytes: counters.bytes,
+            inline: counters.inline,
+            staged: counters.staged,
+            doorbells: counters.doorbells,
+            signalled: counters.signalled,
+            completions: counters.completions,
+            refused: counters.refused,
+            notices_sent: counters.notices_sent,
+            notices_taken: counters.notices_taken,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_given_by_place_or_by_itself() {
+        assert_eq!("1".parse(), Ok(Gid::Index(1)));
+        assert_eq!("10.9.0.1".parse(), Ok(Gid::Address(IpAddr::from([10, 9, 0, 1]))));
+        assert!(matches!("fe80::1".parse(), Ok(Gid::Address(IpAddr::V6(_)))));
+        for bad in ["", "256", "-1", "10.9.0", "rxe0"] {
+            assert!(bad.parse::<Gid>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn loss_times_are_what_devices_can_count() {
+        assert_eq!(loss_timeout("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["0", "-1", "NaN", "inf", "1e9", "x"] {
+            assert!(loss_timeout(bad).is_err(), "{bad}");
+        }
+    }
+}
