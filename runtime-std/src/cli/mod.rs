@@ -5,6 +5,7 @@
 //! | `demo` | a group of processes on this machine, compared |
 //! | `cast` | one member as a filter |
 //! | `layout` | memory maps |
+//! | `plan` | schedules of block multicasts |
 //! | `adapter` | one member, driven by the conformance suite |
 //! | `exit` | exit statuses and errors |
 //! | `interrupt` | SIGINT and SIGTERM |
@@ -21,6 +22,7 @@ mod exit;
 mod interrupt;
 mod layout;
 mod options;
+mod plan;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -68,6 +70,8 @@ enum Command {
     Cast(cast::Arguments),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
+    #[command(after_help = help(plan::EXAMPLES))]
+    Plan(plan::Arguments),
     /// Experiments: continuous sending, latency, idling; on shared memory or in the simulator
     #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
     Bench(bench::command::Command),
@@ -96,6 +100,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Cast(arguments) => cast::run(arguments),
         Command::Layout(arguments) => layout::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
         Command::DemoMember(arguments) => match demo::run_member(arguments) {
