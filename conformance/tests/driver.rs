@@ -37,7 +37,7 @@ fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -
         messages: 40,
         output: folder.path().to_owned(),
     };
-    let run = drive(&options, &Interrupts::default(), &|_| {}).expect("a run");
+    let run = drive(&options, &Interrupts::default(), &|_| {}).expect("a run").run;
     Driven { run, folder }
 }
 
@@ -262,6 +262,30 @@ fn however_the_driver_ends_no_member_is_left() {
         assert_eq!(status.code(), code, "{name}");
         assert_gone(folder.path(), "all-senders");
     }
+}
+
+#[test]
+fn what_was_judged_before_an_interrupt_is_reported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+    command.args(["run", "--nodes", "2", "--scenario", "one-sender", "--scenario", "all-senders"]);
+    command
+        .args(["--messages", "100000", "--deadline", "600", "--adapter", REFERENCE, "--output"])
+        .arg(folder.path());
+    let mut program =
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let until = Instant::now() + Duration::from_secs(120);
+    while !folder.path().join("all-senders").exists() {
+        assert!(Instant::now() < until, "the second scenario did not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&program, "INT");
+    assert_eq!(program.wait().expect("it was started").code(), Some(130));
+    let results = fs::read(folder.path().join("results.json")).expect("a report");
+    let results: serde_json::Value = serde_json::from_slice(&results).expect("JSON");
+    let names: Vec<_> =
+        results["cases"].as_array().expect("cases").iter().map(|case| &case["name"]).collect();
+    assert_eq!(names, ["one-sender"]);
 }
 
 #[test]

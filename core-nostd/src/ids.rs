@@ -78,6 +78,14 @@ id! {
     Slot(u32)
 }
 id! {
+    /// A block's place in a message that goes in blocks, from zero (RDM-1).
+    Block(u32)
+}
+id! {
+    /// A step of a block schedule, from zero (RDM-1).
+    Step(u64)
+}
+id! {
     /// A moment, in nanoseconds since any fixed one. The core never asks for it: it is told.
     Time(u64)
 }

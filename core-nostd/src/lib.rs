@@ -12,8 +12,8 @@
 //! - Cells only grow; what is larger than a cell is published by a counter that is written after it.
 //!
 //! # In the order to read it
-//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`], and [`turn`] for those who
-//! drive one node from several threads.
+//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`], [`turn`] for those who
+//! drive one node from several threads, and [`rdmc`] for messages that go in blocks.
 //!
 //! # Targets
 //! Counts are 64 bits wide and shared between processors, so a target needs atomics of 64 bits.
@@ -25,6 +25,7 @@ pub mod layout;
 pub mod memory;
 pub mod multicast;
 pub mod node;
+pub mod rdmc;
 pub mod smc;
 mod sync;
 pub mod turn;

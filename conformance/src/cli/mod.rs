@@ -92,7 +92,13 @@ fn obey(cli: &Cli) -> Result<Status, Failure> {
         }
         Some(Command::Run(RunCommand { arguments, reports })) => {
             let outputs = reports.outputs(Some(arguments.output()))?;
-            Ok(finish(&run::run(arguments, outputs.quiet)?, &outputs))
+            let (run, interrupted) = run::run(arguments, outputs.quiet)?;
+            // Nothing was judged yet: there is nothing to report.
+            let nothing = interrupted.filter(|_| run.cases.is_empty());
+            Ok(nothing.unwrap_or_else(|| {
+                let status = finish(&run, &outputs);
+                interrupted.map_or(status, |signal| status.worse(signal))
+            }))
         }
         None if cli.list => list::print(cli.json),
         None => Err(Failure::new(Status::Usage, "no command is given", ADVICE)),

@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGTERM;
 
 use super::exit::{Failure, Status};
-use crate::drive::{DriveError, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive};
+use crate::drive::{DriveError, Driven, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive};
 use crate::report::Run;
 
 /// The end of the command's help.
@@ -87,25 +87,29 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
     told.collect()
 }
 
-/// Runs the scenarios, with progress on standard error unless it is to be quiet. A run that was interrupted
-/// fails with [`Status::Interrupted`] or [`Status::Terminated`].
+/// Runs the scenarios, with progress on standard error unless it is to be quiet. Says, of a run that was
+/// interrupted, by what: its cases are those that ended before.
 ///
 /// # Errors
 /// What kept it from running at all. What happens within a scenario is in its case.
-pub fn run(arguments: &RunArguments, quiet: bool) -> Result<Run, Failure> {
+pub fn run(arguments: &RunArguments, quiet: bool) -> Result<(Run, Option<Status>), Failure> {
     let interrupts = Interrupts::watch().map_err(|error| {
         Failure::new(Status::Broken, format_args!("cannot watch for signals: {error}"), "try again")
     })?;
     let bar = Bar::new(!quiet && io::stderr().is_terminal());
     let outcome = drive(&arguments.options(), &interrupts, &|progress| bar.show(progress));
     bar.remove();
-    outcome.map_err(|error| failure(&error))
+    let Driven { run, interrupted } = outcome.map_err(|error| failure(&error))?;
+    Ok((run, interrupted.map(of_signal)))
+}
+
+fn of_signal(signal: i32) -> Status {
+    if signal == SIGTERM { Status::Terminated } else { Status::Interrupted }
 }
 
 fn failure(error: &DriveError) -> Failure {
     match error {
-        DriveError::Interrupted(SIGTERM) => Failure::silent(Status::Terminated),
-        DriveError::Interrupted(_) => Failure::silent(Status::Interrupted),
+        DriveError::Interrupted(signal) => Failure::silent(of_signal(*signal)),
         DriveError::Command(_) => Failure::new(Status::Usage, error, "quote it as for a shell"),
         DriveError::NoScenario(_) => Failure::new(Status::Usage, error, "--list prints them"),
         DriveError::Adapter { .. } => {

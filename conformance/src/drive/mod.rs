@@ -164,12 +164,12 @@ impl DriveError {
 /// To be called from the program's main thread, or one that lives as long: the members die with it.
 ///
 /// # Errors
-/// If nothing could be run, or the run was interrupted. What is wrong with the adapter is in the cases.
+/// If nothing could be run. What is wrong with the adapter is in the cases.
 pub fn drive(
     options: &Options,
     interrupts: &Interrupts,
     progress: &dyn Fn(Progress),
-) -> Result<Run, DriveError> {
+) -> Result<Driven, DriveError> {
     let adapter =
         shell_words::split(&options.adapter).map_err(|error| DriveError::Command(error.to_string()))?;
     if adapter.is_empty() {
@@ -186,18 +186,36 @@ pub fn drive(
         progress,
     };
     let mut driver = Driver { options, setting: &setting, folder: &folder, introduction: None };
-    let mut cases = Vec::new();
+    let (mut cases, mut interrupted) = (Vec::new(), None);
     for (place, &scenario) in chosen.iter().enumerate() {
         progress(Progress::Scenario { name: scenario.name, place, of: chosen.len() });
-        cases.push(driver.run(scenario)?);
+        match driver.run(scenario) {
+            Ok(case) => cases.push(case),
+            // What was judged before is judged.
+            Err(DriveError::Interrupted(signal)) => {
+                interrupted = Some(signal);
+                break;
+            }
+            Err(error) => return Err(error),
+        }
     }
     let introduction = driver.introduction;
-    Ok(Run {
+    let run = Run {
         adapter: Some(options.adapter.clone()),
         implementation: introduction.as_ref().map(Introduction::title),
         features: introduction.map(|introduction| introduction.features).unwrap_or_default(),
         cases,
-    })
+    };
+    Ok(Driven { run, interrupted })
+}
+
+/// What came of driving.
+#[derive(Clone, Debug)]
+pub struct Driven {
+    /// The scenarios that were played to their end.
+    pub run: Run,
+    /// The signal that came before all of them were.
+    pub interrupted: Option<i32>,
 }
 
 /// The scenarios of these names, each once; all if there are none.

@@ -3,7 +3,7 @@
 use super::batch::Batch;
 use super::state::{Work, peer_cell};
 use super::{Application, Misbehaved, Switches};
-use crate::ids::{Frontier, Position, Round};
+use crate::ids::{Frontier, Position, Round, SenderRank};
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;
 use crate::smc::SlotCounter;
@@ -69,13 +69,25 @@ impl Work<'_, '_> {
     }
 
     /// The minimum of the members' received frontiers (ORD-3), the own included.
+    ///
+    /// A lone sender has received what it sent, and its messages say how far that is: its frontier, which comes
+    /// after them, need not be waited for. With more senders a message says nothing of the others'. At a change of
+    /// view this holds too: a member that goes on publishes its frontier before it says that it is wedged.
     fn stable_frontier(&mut self) -> Result<Frontier, OutOfRow> {
         let mut stable = self.subgroup.received;
+        let lone = match &*self.senders {
+            [sender] => Some((sender.rank, self.order.place(sender.taken, SenderRank::ZERO))),
+            _ => None,
+        };
         for member in self.members.iter_mut() {
             if member.rank == self.own_rank {
                 continue;
             }
-            if !member.lost {
+            if let Some((rank, sent)) = lone
+                && rank == member.rank
+            {
+                member.received = Frontier(sent.0);
+            } else if !member.lost {
                 let cell = peer_cell(self.rows, member.rank, member.control, ControlCell::Received)?;
                 member.received = Frontier(cell.load());
             }
@@ -86,7 +98,7 @@ impl Work<'_, '_> {
 
     fn publish_consumed(&mut self) -> Result<bool, OutOfRow> {
         let mut changed = false;
-        let mut sender = crate::ids::SenderRank::ZERO;
+        let mut sender = SenderRank::ZERO;
         for state in self.senders.iter() {
             let cell = self.control.cell(ControlCell::Consumed(sender))?;
             if cell.load() != state.hand.position.0 {

@@ -5,6 +5,7 @@
 //! | `demo` | a group of processes on this machine, compared |
 //! | `cast` | one member as a filter |
 //! | `layout` | memory maps |
+//! | `plan` | schedules of block multicasts |
 //! | `adapter` | one member, driven by the conformance suite |
 //! | `devices` | RDMA devices, and which would be taken |
 //! | `exit` | exit statuses and errors |
@@ -25,6 +26,7 @@ mod interrupt;
 mod layout;
 mod network;
 mod options;
+mod plan;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -74,6 +76,8 @@ enum Command {
     Cast(cast::Arguments),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
+    #[command(after_help = help(plan::EXAMPLES))]
+    Plan(plan::Arguments),
     /// Experiments: continuous sending, latency, idling; on shared memory, RDMA or in the simulator
     #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
     Bench(bench::command::Command),
@@ -105,6 +109,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Cast(arguments) => cast::run(arguments),
         Command::Layout(arguments) => layout::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
         Command::Verbs(command) => devices::run(command),

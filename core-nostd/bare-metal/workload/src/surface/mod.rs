@@ -6,6 +6,7 @@
 
 mod memory;
 mod protocol;
+mod rdmc;
 
 pub use protocol::node;
 
@@ -16,6 +17,7 @@ use core::hint::black_box;
 pub fn call_everything() {
     memory::call();
     protocol::call();
+    rdmc::call();
 }
 
 /// Takes a text and forgets it.

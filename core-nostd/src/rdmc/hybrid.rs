@@ -1,0 +1,115 @@
+//! Two pipelines, one above the other: among the first members of the racks, and within each rack (RDMC 4.3,
+//! "Hybrid Algorithms").
+//!
+//! The paper repeats the whole dissemination within the rack. Here the upper pipeline's blocks flow on at
+//! once: a leader that receives `k` blocks in at most `ceil(log2 racks) + k - 1` steps, one in a step, has its `i`-th
+//! after `ceil(log2 racks) + i` of them at the latest. That is when its own rack's pipeline, begun so many
+//! steps later, wants an `i`-th block: it takes them in the order in which the leader gets them. A link between racks
+//! carries what the upper pipeline sends, and no more.
+
+use core::num::{NonZeroU16, NonZeroU32};
+
+use super::pipeline::Pipeline;
+use super::schedule::{Hop, Shape};
+use crate::ids::{Rank, Step};
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Racks {
+    /// Members of a rack, but for the first `longer` racks, which have one more.
+    each: u16,
+    longer: u16,
+    upper: Pipeline,
+    blocks: NonZeroU32,
+}
+
+/// A rack: its first rank, and how many members it has.
+#[derive(Clone, Copy, Debug)]
+struct Rack {
+    number: u16,
+    first: u16,
+    members: NonZeroU16,
+}
+
+impl Racks {
+    /// Members dealt to racks. There are no more racks than members.
+    #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
+    pub(super) fn new(shape: Shape, racks: NonZeroU16) -> Self {
+        let members = shape.members.get();
+        let upper = Pipeline::new(Shape { members: racks, blocks: shape.blocks });
+        Self { each: members / racks, longer: members % racks, upper, blocks: shape.blocks }
+    }
+
+    /// The largest rack is the last to end, and the first is one of the largest.
+    pub(super) fn steps(self) -> u64 {
+        let largest = self.lower(self.rack(0));
+        let lower = largest.steps();
+        if lower == 0 { self.upper.steps() } else { lower.saturating_add(self.lead()) }
+    }
+
+    pub(super) fn sent(self, rank: Rank, step: Step) -> [Option<Hop>; 2] {
+        let rack = self.rack_of(rank);
+        let across = if rank.0 == rack.first {
+            self.upper.sent(Rank(rack.number), step).map(|hop| self.between_leaders(hop))
+        } else {
+            None
+        };
+        let inside = self.lower_step(step).and_then(|step| self.lower(rack).sent(rack.inside(rank), step));
+        [across, inside.and_then(|hop| self.in_rack(rack, hop))]
+    }
+
+    pub(super) fn received(self, rank: Rank, step: Step) -> Option<Hop> {
+        let rack = self.rack_of(rank);
+        if rank.0 == rack.first {
+            return self.upper.received(Rank(rack.number), step).map(|hop| self.between_leaders(hop));
+        }
+        let hop = self.lower(rack).received(rack.inside(rank), self.lower_step(step)?)?;
+        self.in_rack(rack, hop)
+    }
+
+    /// How many steps the racks' pipelines begin after the upper one.
+    fn lead(self) -> u64 {
+        u64::from(self.upper.steps_of_one_block())
+    }
+
+    fn lower_step(self, step: Step) -> Option<Step> {
+        step.0.checked_sub(self.lead()).map(Step)
+    }
+
+    fn lower(self, rack: Rack) -> Pipeline {
+        Pipeline::new(Shape { members: rack.members, blocks: self.blocks })
+    }
+
+    fn between_leaders(self, hop: Hop) -> Hop {
+        Hop { peer: Rank(self.rack(hop.peer.0).first), block: hop.block }
+    }
+
+    /// A hop of a rack's own pipeline, whose blocks are counted as the leader gets them.
+    fn in_rack(self, rack: Rack, hop: Hop) -> Option<Hop> {
+        let block = self.upper.arriving(Rank(rack.number), hop.block)?;
+        Some(Hop { peer: Rank(hop.peer.0.saturating_add(rack.first)), block })
+    }
+
+    fn rack(self, number: u16) -> Rack {
+        let first = number.saturating_mul(self.each).saturating_add(number.min(self.longer));
+        let members = self.each.saturating_add(u16::from(number < self.longer));
+        Rack { number, first, members: NonZeroU16::new(members).unwrap_or(NonZeroU16::MIN) }
+    }
+
+    #[allow(clippy::integer_division)] // Whole racks are what is counted.
+    fn rack_of(self, rank: Rank) -> Rack {
+        let each = NonZeroU16::new(self.each).unwrap_or(NonZeroU16::MIN);
+        let in_longer = self.each.saturating_add(1).saturating_mul(self.longer);
+        let number = match rank.0.checked_sub(in_longer) {
+            Some(beyond) => self.longer.saturating_add(beyond / each),
+            None => rank.0 / each.saturating_add(1),
+        };
+        self.rack(number)
+    }
+}
+
+impl Rack {
+    /// A member's rank in its rack.
+    fn inside(self, rank: Rank) -> Rank {
+        Rank(rank.0.saturating_sub(self.first))
+    }
+}

@@ -1,0 +1,166 @@
+//! What a schedule is, whichever algorithm makes it.
+
+use core::num::{NonZeroU16, NonZeroU32};
+
+use super::{chain, hybrid::Racks, pipeline::Pipeline, sequential, tree};
+use crate::ids::{Block, Rank, Step};
+
+/// How a message gets from the root, rank 0, to everyone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Algorithm {
+    /// The root sends everything to one member after the other.
+    Sequential,
+    /// Each member passes on to the next.
+    Chain,
+    /// A binomial tree of whole messages.
+    Tree,
+    /// A binomial pipeline of blocks, for any number of members.
+    Pipeline,
+    /// A pipeline among the first of each rack, and in each rack one more.
+    Hybrid {
+        /// How many racks; members are dealt to them in rank order, as evenly as can be.
+        racks: NonZeroU16,
+    },
+}
+
+/// How many members and blocks there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Shape {
+    /// Members, the root among them.
+    pub members: NonZeroU16,
+    /// Blocks of the message.
+    pub blocks: NonZeroU32,
+}
+
+impl Shape {
+    /// A shape; none without a member or a block.
+    #[must_use]
+    pub const fn new(members: u16, blocks: u32) -> Option<Self> {
+        match (NonZeroU16::new(members), NonZeroU32::new(blocks)) {
+            (Some(members), Some(blocks)) => Some(Self { members, blocks }),
+            _ => None,
+        }
+    }
+
+    /// The last block.
+    pub(super) const fn last_block(self) -> u32 {
+        self.blocks.get().saturating_sub(1)
+    }
+
+    /// Steps of a message through a pipeline in which the first block takes so many.
+    pub(super) fn steps_after_first(self, first_block: u32) -> u64 {
+        u64::from(first_block).saturating_add(u64::from(self.last_block()))
+    }
+}
+
+/// A block's way between two members, as one of them sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Hop {
+    /// The member at the other end.
+    pub peer: Rank,
+    /// Which block.
+    pub block: Block,
+}
+
+/// Why there is no such schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum ScheduleError {
+    /// More racks than members: some would be empty.
+    EmptyRack = 1,
+}
+
+/// Who sends which block to whom in which step.
+///
+/// ```
+/// use tramontane_core::ids::{Block, Rank, Step};
+/// use tramontane_core::rdmc::{Algorithm, Hop, Schedule, Shape};
+/// let shape = Shape::new(8, 5).unwrap();
+/// let schedule = Schedule::new(Algorithm::Pipeline, shape).unwrap();
+/// assert_eq!(schedule.steps(), 7);
+/// let first = Hop { peer: Rank(1), block: Block(0) };
+/// assert_eq!(schedule.sent(Rank(0), Step(0)), [Some(first), None]);
+/// assert_eq!(schedule.received(Rank(1), Step(0)), Some(Hop { peer: Rank(0), block: Block(0) }));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Schedule {
+    algorithm: Algorithm,
+    shape: Shape,
+}
+
+impl Schedule {
+    /// The schedule of an algorithm.
+    ///
+    /// # Errors
+    /// [`ScheduleError`].
+    pub const fn new(algorithm: Algorithm, shape: Shape) -> Result<Self, ScheduleError> {
+        if let Algorithm::Hybrid { racks } = algorithm
+            && racks.get() > shape.members.get()
+        {
+            return Err(ScheduleError::EmptyRack);
+        }
+        Ok(Self { algorithm, shape })
+    }
+
+    /// By which algorithm.
+    #[must_use]
+    pub const fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// For how many members and blocks.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How many steps it has; below 2^48, since ranks have 16 bits and blocks 32.
+    #[must_use]
+    pub fn steps(&self) -> u64 {
+        let shape = self.shape;
+        match self.algorithm {
+            Algorithm::Sequential => sequential::steps(shape),
+            Algorithm::Chain => chain::steps(shape),
+            Algorithm::Tree => tree::steps(shape),
+            Algorithm::Pipeline => Pipeline::new(shape).steps(),
+            Algorithm::Hybrid { racks } => Racks::new(shape, racks).steps(),
+        }
+    }
+
+    /// What a member sends in a step. Only the first of a rack ever sends twice: across racks, then within
+    /// its own. Nothing for who is no member, and after the last step.
+    #[must_use]
+    pub fn sent(&self, rank: Rank, step: Step) -> [Option<Hop>; 2] {
+        let shape = self.shape;
+        if rank.0 >= shape.members.get() {
+            return [None, None];
+        }
+        match self.algorithm {
+            Algorithm::Sequential => [sequential::sent(shape, rank, step), None],
+            Algorithm::Chain => [chain::sent(shape, rank, step), None],
+            Algorithm::Tree => [tree::sent(shape, rank, step), None],
+            Algorithm::Pipeline => [Pipeline::new(shape).sent(rank, step), None],
+            Algorithm::Hybrid { racks } => Racks::new(shape, racks).sent(rank, step),
+        }
+    }
+
+    /// What a member receives in a step.
+    #[must_use]
+    pub fn received(&self, rank: Rank, step: Step) -> Option<Hop> {
+        let shape = self.shape;
+        if rank.0 >= shape.members.get() {
+            return None;
+        }
+        match self.algorithm {
+            Algorithm::Sequential => sequential::received(shape, rank, step),
+            Algorithm::Chain => chain::received(shape, rank, step),
+            Algorithm::Tree => tree::received(shape, rank, step),
+            Algorithm::Pipeline => Pipeline::new(shape).received(rank, step),
+            Algorithm::Hybrid { racks } => Racks::new(shape, racks).received(rank, step),
+        }
+    }
+}
