@@ -49,3 +49,4 @@ pub mod member;
 pub mod process;
 pub mod shared_memory;
 mod table;
+pub mod tcp;
