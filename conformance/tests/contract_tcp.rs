@@ -127,8 +127,7 @@ impl Bench for Group3 {
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
         let Member { fabric, rows } = self.member_mut(member);
-        let memory =
-            ViewMemory { own: member, members: &ids(), row: rows.row(), rows: &rows.rows() };
+        let memory = ViewMemory { own: member, members: &ids(), row: rows.row(), rows: &rows.rows() };
         fabric.open(VIEW, &memory).map_err(|error| error.kind())
     }
 
@@ -226,7 +225,11 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Tcp>, stop: &AtomicBool) -> Re
 }
 
 /// What says nothing about a fabric that tells of a completion when the kernel has the list.
-const SILENT: [&str; 3] = ["write-too-large", "completion-visible", ""];
+const SILENT: [&str; 1] = ["completion-visible"];
+
+/// And where the kernel's buffers take all that a clause posts.
+const SILENT_IF_LARGE: [&str; 4] =
+    ["queue-full-refused-whole", "queue-full-passes", "queue-full-alone", "completion-visible"];
 
 #[track_caller]
 fn assert_kept(what: &str, how: &Connected, silent: &[&str]) {
@@ -241,27 +244,43 @@ fn key() -> Option<SharedKey> {
     Some(SharedKey::from_bytes([7; 32]))
 }
 
-/// The kernel's smallest buffers, so that queues are full soon.
+/// Buffers that a few hundred lists fill. The very smallest make TCP wait for its own timers all the time.
 fn small() -> Settings {
-    Settings { socket_bytes: Some(1), ..Settings::default() }
+    Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
 }
 
 #[test]
 fn tcp_keeps_the_contract() {
-    assert_kept("in clear", &Connected { key: None, settings: Settings::default(), rounds: 6_000 }, &SILENT);
+    assert_kept(
+        "in clear",
+        &Connected { key: None, settings: Settings::default(), rounds: 6_000 },
+        &SILENT_IF_LARGE,
+    );
 }
 
 #[test]
 fn tcp_with_small_buffers_keeps_the_contract() {
-    assert_kept("in clear, small buffers", &Connected { key: None, settings: small(), rounds: 2_000 }, &SILENT);
+    assert_kept(
+        "in clear, small buffers",
+        &Connected { key: None, settings: small(), rounds: 2_000 },
+        &SILENT,
+    );
 }
 
 #[test]
 fn tcp_with_a_key_keeps_the_contract() {
-    assert_kept("with a key", &Connected { key: key(), settings: Settings::default(), rounds: 2_000 }, &SILENT);
+    assert_kept(
+        "with a key",
+        &Connected { key: key(), settings: Settings::default(), rounds: 2_000 },
+        &SILENT_IF_LARGE,
+    );
 }
 
 #[test]
 fn tcp_with_a_key_and_small_buffers_keeps_the_contract() {
-    assert_kept("with a key, small buffers", &Connected { key: key(), settings: small(), rounds: 1_000 }, &SILENT);
+    assert_kept(
+        "with a key, small buffers",
+        &Connected { key: key(), settings: small(), rounds: 1_000 },
+        &SILENT,
+    );
 }

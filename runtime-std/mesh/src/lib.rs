@@ -47,9 +47,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 pub use channel::MESSAGE_MAX;
-pub use connection::{
-    Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX,
-};
+pub use connection::{Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 pub use error::{MeshError, Refusal};
 pub use key::{KeyError, SharedKey};
 pub use lifeline::{Lifeline, Sign};

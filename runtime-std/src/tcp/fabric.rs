@@ -92,11 +92,7 @@ impl Tcp {
     ///
     /// # Errors
     /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; else what the system says of the socket.
-    pub fn add_peer(
-        &mut self,
-        peer: NodeId,
-        connection: tramontane_mesh::Connection,
-    ) -> std::io::Result<()> {
+    pub fn add_peer(&mut self, peer: NodeId, connection: tramontane_mesh::Connection) -> std::io::Result<()> {
         let connections = self.connections.get_mut();
         let before = connections.iter().position(|before| before.peer == peer);
         if peer == self.own || before.is_some_and(|index| connections[index].is_live()) {
@@ -127,12 +123,10 @@ impl Tcp {
     /// Sends and stores what can be now, without waiting. What it finds comes out of `poll`, which does the same.
     pub fn carry(&mut self) {
         self.look(Duration::ZERO);
+        self.flush();
         let mut is_lost = false;
         let Self { connections, events, is_rung, .. } = self;
         for connection in connections.get_mut() {
-            if connection.is_pending() {
-                connection.flush(|token| events.push_back(Event::Completed(token)));
-            }
             if connection.is_readable() {
                 connection.read(|news| match news {
                     News::Ready(view, peer) => events.push_back(Event::Ready { view, peer }),
@@ -163,11 +157,22 @@ impl Tcp {
             Change::Socket { index, readable, .. } => {
                 if let Some(connection) = connections.get_mut(index) {
                     connection.note(change);
-                    is_news |= readable || connection.is_pending();
+                    is_news |= readable;
                 }
             }
         });
         is_news
+    }
+
+    /// Sends what waits, as far as the sockets take it. True if a queue that was full has room again.
+    fn flush(&mut self) -> bool {
+        let Self { connections, events, .. } = self;
+        let mut is_room = false;
+        for connection in connections.get_mut().iter_mut().filter(|connection| connection.is_pending()) {
+            connection.flush(|token| events.push_back(Event::Completed(token)));
+            is_room |= !connection.is_pending();
+        }
+        is_room
     }
 
     /// Tells of each loss once, in the newest view that has the peer.
@@ -185,7 +190,9 @@ impl Tcp {
     /// Whether a member of a view is gone, or was never there.
     pub(super) fn is_lost(&self, view: ViewId, peer: Rank) -> bool {
         let route = self.view(view).and_then(|view| view.route(peer));
-        !route.and_then(|index| self.connections.borrow().get(index).map(Connection::is_live)).unwrap_or(false)
+        !route
+            .and_then(|index| self.connections.borrow().get(index).map(Connection::is_live))
+            .unwrap_or(false)
     }
 
     fn view(&self, id: ViewId) -> Option<&View> {
@@ -228,7 +235,10 @@ impl Fabric for Tcp {
                 && rows.rows().len() == memory.members.len()
         };
         let is_old = self.ended >= Some(view) || self.view(view).is_some();
-        if is_old || self.views.len() == VIEWS_MAX || memory.members.get(memory.own.index()) != Some(&self.own) {
+        if is_old
+            || self.views.len() == VIEWS_MAX
+            || memory.members.get(memory.own.index()) != Some(&self.own)
+        {
             return Err(ErrorKind::Other);
         }
         let place = self.lent.iter().position(is_same).ok_or(ErrorKind::Other)?;
@@ -286,8 +296,7 @@ impl Fabric for Tcp {
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
         let Self { views, connections, events, .. } = self;
-        let View { rows, routes, .. } =
-            views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
+        let View { rows, routes, .. } = views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
         if to == rows.own() {
             return Err(ErrorKind::OutOfRange);
         }
@@ -333,7 +342,7 @@ impl Fabric for Tcp {
 
     fn arm(&mut self) -> bool {
         self.watch.bell().raise();
-        let is_news = self.look(Duration::ZERO);
+        let is_news = self.look(Duration::ZERO) | self.flush();
         let is_told = self.events.is_empty() && !self.is_rung;
         !is_news && is_told && !self.connections.get_mut().iter().any(Connection::is_readable)
     }
@@ -356,7 +365,8 @@ impl HostFabric for Tcp {
     fn sleep(&mut self, timeout: Duration) -> bool {
         let start = Instant::now();
         loop {
-            if self.look(timeout.saturating_sub(start.elapsed())) {
+            // Who was refused for a full queue is woken once there is room, and not for each piece that goes.
+            if self.look(timeout.saturating_sub(start.elapsed())) | self.flush() {
                 return true;
             }
             if start.elapsed() >= timeout {

@@ -173,7 +173,9 @@ impl Incoming {
     /// The peer's rank in a view that is open at both ends, which must then agree on the peer's row.
     fn met(&self, view: ViewId) -> Result<Option<Rank>, End> {
         let landing = self.landings.iter().find(|landing| landing.view == view);
-        let Some(Landing { own: Some((rows, rank)), theirs: Some(theirs), .. }) = landing else { return Ok(None) };
+        let Some(Landing { own: Some((rows, rank)), theirs: Some(theirs), .. }) = landing else {
+            return Ok(None);
+        };
         if u64::try_from(rows.row_bytes(*rank)) == Ok(*theirs) {
             Ok(Some(*rank))
         } else {
@@ -277,12 +279,15 @@ impl Incoming {
         news: &mut impl FnMut(News),
     ) -> Result<(), End> {
         let mut from = 0;
-        while let Some((header, rest)) = sealed.bytes[from..sealed.length].split_first_chunk::<RECORD_HEADER>() {
+        while let Some((header, rest)) =
+            sealed.bytes[from..sealed.length].split_first_chunk::<RECORD_HEADER>()
+        {
             let length = usize::from(u16::from_le_bytes(*header));
             let Some(record) = rest.get(..length) else { break };
             let room = self.buffer.get_mut(self.end..).unwrap_or_default();
             debug_assert!(room.len() >= RECORD_CONTENT_MAX);
-            let opened = cipher.open(record, room).map_err(|_| End::Garbled("a record that nobody sealed"))?;
+            let opened =
+                cipher.open(record, room).map_err(|_| End::Garbled("a record that nobody sealed"))?;
             self.end += opened;
             from += RECORD_HEADER + length;
             self.understand(news)?;

@@ -175,8 +175,7 @@ impl Outgoing {
                 return Ok(true);
             }
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let sent =
-                sendmsg(stream, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?;
+            let sent = sendmsg(stream, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?;
             self.take(sent, &mut completed);
             if sent < bytes {
                 return Ok(false);

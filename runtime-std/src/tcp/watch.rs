@@ -8,6 +8,7 @@
 //! before, then looks at the flag. With a full fence at either end, between store and look, one of the two sees the
 //! other (IDL-1).
 
+use std::mem::MaybeUninit;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -112,12 +113,13 @@ impl Watch {
 
     /// Says what changed since the last call; waits for it at most `timeout`. How many changes there were.
     pub(super) fn wait(&self, timeout: Duration, mut changed: impl FnMut(Change)) -> usize {
-        let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; CHANGES_MAX];
-        let timeout = Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; CHANGES_MAX];
+        let timeout =
+            Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
         // An interrupted wait is one in which nothing changed; all other errors are of a wrong descriptor.
-        let count = epoll::wait(&self.epoll, &mut events[..], Some(&timeout)).unwrap_or(0);
-        for event in events.get(..count).unwrap_or_default() {
-            let (flags, data) = (event.flags, event.data.u64());
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) else { return 0 };
+        for &Event { flags, data } in &*events {
+            let data = data.u64();
             let Some(index) = usize::try_from(data).ok().filter(|_| data != BELL) else {
                 changed(Change::Rung);
                 continue;
@@ -130,7 +132,7 @@ impl Watch {
                 hung_up,
             });
         }
-        count
+        events.len()
     }
 }
 
