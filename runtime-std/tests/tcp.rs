@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use tcp_support::{
-    MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, guard, key, listeners, members, settle,
+    MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, connections, guard, ids, key, listeners, members,
+    settle,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Kind, LossCause, Token, Write};
 use tramontane_core::ids::{Rank, ViewId};
@@ -232,6 +233,30 @@ fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
         let copy = members[1].copy(Rank(0));
         assert!(!copy.contains(&0xff), "memory of a view that ended was read");
     }
+}
+
+#[test]
+fn who_was_lost_comes_again_as_another_in_the_next_view() {
+    let mut members = members(key(), Settings::default());
+    drop(members.remove(1));
+    members[0].loss();
+    // It meets the others anew; nothing connects by itself.
+    let mut again = connections(key());
+    let came = again[0][1].take().expect("a connection");
+    members[0].fabric.add_peer(ids()[1], came).expect("its place is free");
+    let twice = again[0][2].take().expect("a connection");
+    assert!(members[0].fabric.add_peer(ids()[2], twice).is_err(), "that peer is there");
+    let mut came = Member::new(Rank(1), again.swap_remove(1), Settings::default());
+    let (first, second) = (members[0].open(NEXT).expect("it opens"), came.open(NEXT).expect("it opens"));
+    members.push(came);
+    settle(&mut members);
+    assert!(members[0].fabric.ready(NEXT, Rank(1)) && members[2].fabric.ready(NEXT, Rank(0)));
+    let old = members[0].fabric.post(VIEW, Rank(1), &[guard(8)], None);
+    assert_eq!(old, Err(ErrorKind::PeerLost), "in the old view it is gone");
+    first.row().cell(8).expect("a cell").publish(5);
+    members[0].fabric.post(NEXT, Rank(1), &[guard(8)], None).expect("it is ready");
+    settle(&mut members);
+    assert_eq!(second.rows()[0].cell(8).expect("a cell").load(), 5);
 }
 
 #[test]

@@ -45,6 +45,9 @@ struct Options {
     /// Kinds that are run, in turn.
     #[arg(long, value_delimiter = ',', default_value = "probe,multicast")]
     kinds: Vec<String>,
+    /// How long a member without work looks again before it sleeps, in microseconds.
+    #[arg(long, default_value_t = 0)]
+    idle_us: u64,
     /// The kernel's buffers, in bytes, rather than those that it chooses.
     #[arg(long)]
     socket_bytes: Option<usize>,
@@ -141,6 +144,7 @@ fn one_run(options: &Options, kind: &str) -> Result<Seen, Failure> {
                 "--count-ms",
                 &options.count_ms.to_string(),
             ]);
+            command.args(["--idle-us", &options.idle_us.to_string()]);
             if let Some(bytes) = options.socket_bytes {
                 command.args(["--socket-bytes", &bytes.to_string()]);
             }

@@ -1,64 +1,59 @@
-//! Bare TCP: each process writes to all others and reads from all others, as much as goes, in large pieces.
+//! Bare TCP: each process writes to all others and reads from all others, as much as goes, in large pieces; a thread
+//! for each way, each of which waits in the kernel.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt;
 
 use super::{Failure, MARGIN, Options, Seen};
 
 /// What is written and read at once.
-const PIECE: usize = 256 << 10;
+const PIECE: usize = 128 << 10;
 
 /// Sends and receives for a while, and says what came while it counted.
 pub fn run(options: &Options, rank: u16) -> Result<Seen, Failure> {
     let streams = mesh(&options.addresses, usize::from(rank))?;
     for stream in &streams {
-        stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;
-    }
-    let mut into = vec![0; PIECE];
-    let from = vec![7; PIECE];
-    let count = Duration::from_millis(options.count_ms);
-    let start = Instant::now();
-    let (mut received, mut at_start, mut counted) = (0_u64, None, None);
-    loop {
-        let elapsed = start.elapsed();
-        if elapsed >= MARGIN && at_start.is_none() {
-            at_start = Some((elapsed, received));
-        }
-        if let Some((since, before)) = at_start
-            && elapsed >= since + count
-            && counted.is_none()
-        {
-            counted = Some((received - before) as f64 / (elapsed - since).as_secs_f64());
-        }
-        if elapsed >= MARGIN + count + MARGIN {
-            break;
-        }
-        let mut watched: Vec<PollFd<'_>> =
-            streams.iter().map(|stream| PollFd::new(stream, PollFlags::IN | PollFlags::OUT)).collect();
-        poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 }))?;
-        let ready: Vec<PollFlags> = watched.iter().map(PollFd::revents).collect();
-        for (mut stream, ready) in streams.iter().zip(ready) {
-            if ready.contains(PollFlags::IN) {
-                received += u64::try_from(moved(stream.read(&mut into))?)?;
-            }
-            if ready.contains(PollFlags::OUT) {
-                moved(stream.write(&from))?;
-            }
+        if let Some(bytes) = options.socket_bytes {
+            sockopt::set_socket_send_buffer_size(stream, bytes)?;
+            sockopt::set_socket_recv_buffer_size(stream, bytes)?;
         }
     }
-    Ok(Seen { received: counted.unwrap_or_default(), delivered: 0.0 })
+    let received = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for stream in &streams {
+            scope.spawn(|| write(stream));
+            scope.spawn(|| read(stream, &received));
+        }
+        std::thread::sleep(MARGIN);
+        let (start, before) = (Instant::now(), received.load(Ordering::Relaxed));
+        std::thread::sleep(Duration::from_millis(options.count_ms));
+        let bytes = received.load(Ordering::Relaxed) - before;
+        let rate = bytes as f64 / start.elapsed().as_secs_f64();
+        std::thread::sleep(MARGIN);
+        for stream in &streams {
+            // It fails if the other end was faster.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        Ok(Seen { received: rate, delivered: 0.0 })
+    })
 }
 
-/// Who is through before us closes its end.
-fn moved(result: std::io::Result<usize>) -> std::io::Result<usize> {
-    match result {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(0),
-        Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(0),
-        other => other,
+/// Writes until the connection ends.
+fn write(mut stream: &TcpStream) {
+    let from = vec![7; PIECE];
+    while stream.write_all(&from).is_ok() {}
+}
+
+/// Reads until the connection ends.
+fn read(mut stream: &TcpStream, received: &AtomicU64) {
+    let mut into = vec![0; PIECE];
+    while let Ok(count @ 1..) = stream.read(&mut into) {
+        received.fetch_add(count as u64, Ordering::Relaxed);
     }
 }
 

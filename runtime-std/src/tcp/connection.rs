@@ -52,8 +52,10 @@ pub(super) struct Connection {
     readable: bool,
     writable: bool,
     hung_up: bool,
-    /// Nothing more can be written; why, is for the reading side to find.
+    /// Nothing more can be written; why, is for the reading side to find, which may still have words to read.
     is_broken: bool,
+    /// The kernel gave up on writes: it says so once, and then that the stream is at its end.
+    is_unreachable: bool,
     loss: Option<LossCause>,
     /// Whether the loss is still to be told.
     pub(super) is_untold: bool,
@@ -79,6 +81,7 @@ impl Connection {
             writable: true,
             hung_up: false,
             is_broken: false,
+            is_unreachable: false,
             loss: None,
             is_untold: false,
         })
@@ -173,6 +176,7 @@ impl Connection {
                 tracing::debug!(peer = %self.peer, %error, "nothing more can be sent");
                 self.outgoing.clear();
                 (self.is_broken, self.readable, self.hung_up) = (true, true, true);
+                self.is_unreachable = !is_ended(error.kind());
             }
         }
     }
@@ -195,6 +199,7 @@ impl Connection {
 
     fn end(&mut self, end: &End) {
         let cause = match end {
+            End::Closed if self.is_unreachable => LossCause::Unreachable,
             End::Closed => LossCause::Exited,
             End::Garbled(what) => {
                 tracing::warn!(peer = %self.peer, what, "a peer sent what no member sends");
@@ -202,12 +207,7 @@ impl Connection {
             }
             End::Broken(error) => {
                 tracing::debug!(peer = %self.peer, %error, "a connection broke");
-                match error.kind() {
-                    ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
-                        LossCause::Exited
-                    }
-                    _ => LossCause::Unreachable,
-                }
+                if is_ended(error.kind()) { LossCause::Exited } else { LossCause::Unreachable }
             }
         };
         self.lose(cause);
@@ -248,6 +248,11 @@ impl Connection {
         self.stream = None;
         self.outgoing.clear();
     }
+}
+
+/// Whether an error says that the other end is gone, rather than that it is not heard of.
+fn is_ended(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe)
 }
 
 /// The kernel never waits to fill a segment, and notices a host that is gone.

@@ -23,6 +23,9 @@
 //! - **Keys.** With a [`SharedKey`](tramontane_mesh::SharedKey) all is sealed by the cipher of the handshake
 //!   ([`tramontane_mesh`]). Without one it crosses in clear, which is refused beyond this machine unless the caller says
 //!   that it may.
+//! - **Sleep.** The kernel wakes who waits for a socket as soon as something comes. A member that shares its processor
+//!   does best to sleep as soon as it finds no work ([`idle_time`](crate::member::Settings::idle_time) of zero): to give
+//!   way and look again costs it whole time slices wherever somebody else computes.
 //! - **Strangers.** They reach nobody: who listens does so while members meet, and what a stranger can cost then is
 //!   bounded there.
 
