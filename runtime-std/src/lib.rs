@@ -51,3 +51,4 @@ pub mod process;
 pub mod rdma;
 pub mod shared_memory;
 mod table;
+pub mod tcp;

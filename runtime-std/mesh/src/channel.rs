@@ -13,10 +13,10 @@ use super::key::SharedKey;
 pub const MESSAGE_MAX: usize = FRAME_MAX - SEAL;
 
 /// The longest frame: its length has 16 bits.
-const FRAME_MAX: usize = 65_535;
+pub(super) const FRAME_MAX: usize = 65_535;
 
 /// What the cipher adds.
-const SEAL: usize = 16;
+pub(super) const SEAL: usize = 16;
 
 /// How long a call waits before it looks whether it should stop.
 const SLICE: Duration = Duration::from_millis(50);

@@ -4,7 +4,8 @@
 //! all members of lower rank with retries until its time is up, and accepts those of higher rank. Each pair
 //! compares protocol version, view, layout digest and node ids. Then every member may [`Mesh::exchange`]
 //! messages with all others, any number of times, and stand at a [`Mesh::barrier`] (VIE-12). At the end the
-//! connections become [`Lifeline`]s: they close when a process ends, however it ends.
+//! connections become [`Lifeline`]s: they close when a process ends, however it ends. Or they go on as the streams of
+//! a fabric over TCP: [`Mesh::into_connections`].
 //!
 //! # The way of a connection
 //! ```text
@@ -32,6 +33,7 @@
 //! nothing is believed that the handshake does not prove. Nothing that it sends is allocated for beyond that.
 
 mod channel;
+mod connection;
 mod error;
 mod hello;
 mod key;
@@ -45,6 +47,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 pub use channel::MESSAGE_MAX;
+pub use connection::{Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 pub use error::{MeshError, Refusal};
 pub use key::{KeyError, SharedKey};
 pub use lifeline::{Lifeline, Sign};
@@ -139,6 +142,13 @@ impl<'m> Mesh<'m> {
             }
         }
         Ok(())
+    }
+
+    /// The connections themselves, by rank, to be used as streams; none for the own rank. Nothing of what was said on
+    /// them so far is left to be read.
+    #[must_use]
+    pub fn into_connections(self) -> Vec<Option<Connection>> {
+        self.channels.into_iter().map(|channel| channel.map(Connection::new)).collect()
     }
 
     /// What is left of the connections: signs of life, by rank. A host that is gone without a word is noticed

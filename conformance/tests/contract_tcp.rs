@@ -1,0 +1,286 @@
+//! The TCP fabric keeps the contract: several members in one process, connected over loopback as members on several
+//! hosts are; in clear and with a key, with the kernel's own buffers and with the smallest; two members race in two
+//! threads.
+//!
+//! `cargo test -p tramontane-conformance --test contract_tcp -- --nocapture` prints the verdicts.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_conformance::contract::{
+    Actor, Bench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake, run,
+};
+use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::memory::{Row, RowWriter};
+use tramontane_mesh::{Mesh, MeshOptions, SharedKey};
+use tramontane_runtime::host::HostFabric;
+use tramontane_runtime::tcp::{Rows, Settings, Tcp};
+
+/// Longer than a machine that does something else as well takes to ring.
+const SLEEP_MAX: Duration = Duration::from_secs(5);
+
+/// Longer than any race takes.
+const RACE_MAX: Duration = Duration::from_secs(120);
+
+/// Groups that are connected in one way.
+struct Connected {
+    key: Option<SharedKey>,
+    settings: Settings,
+    rounds: u64,
+}
+
+impl Testbed for Connected {
+    type Bench<'b> = Group3;
+
+    fn with(&self, scene: impl FnOnce(&mut Group3)) {
+        let members = meet(self);
+        scene(&mut Group3 { members, rounds: self.rounds });
+    }
+}
+
+fn ids() -> Vec<NodeId> {
+    (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
+}
+
+/// All members meet, each in a thread of its own, since each waits for the others. No view is open then.
+fn meet(how: &Connected) -> Vec<Option<Member>> {
+    let listeners: Vec<TcpListener> =
+        (0..MEMBERS).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+    std::thread::scope(|scope| {
+        let meeting: Vec<_> = (0..MEMBERS)
+            .map(Rank)
+            .zip(listeners)
+            .map(|(own, listener)| {
+                let addresses = &addresses;
+                scope.spawn(move || member(how, own, addresses, listener))
+            })
+            .collect();
+        meeting.into_iter().map(|member| Some(member.join().expect("no panic"))).collect()
+    })
+}
+
+fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpListener) -> Member {
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    let members = ids();
+    let mesh = Mesh::join(MeshOptions {
+        own,
+        members: &members,
+        addresses,
+        listener: Some(listener),
+        view: ViewId(1),
+        digest: 42,
+        key: how.key.clone(),
+        allow_clear: false,
+        time_limit: Duration::from_secs(30),
+        cancel: &NEVER,
+    })
+    .expect("they meet");
+    let mut fabric = Tcp::new(members[own.index()], how.settings).expect("descriptors");
+    for (peer, connection) in members.iter().zip(mesh.into_connections()) {
+        if let Some(connection) = connection {
+            fabric.add_peer(*peer, connection).expect("a socket");
+        }
+    }
+    let rows = Rows::with_sizes(own, &vec![ROW_BYTES_MIN; members.len()]);
+    fabric.lend(&rows);
+    Member { fabric, rows }
+}
+
+struct Member {
+    fabric: Tcp,
+    rows: Arc<Rows>,
+}
+
+/// Three members; one that was lost is gone.
+struct Group3 {
+    members: Vec<Option<Member>>,
+    rounds: u64,
+}
+
+impl Group3 {
+    fn member(&self, rank: Rank) -> &Member {
+        self.members[rank.index()].as_ref().expect("nobody uses who was lost")
+    }
+
+    fn member_mut(&mut self, rank: Rank) -> &mut Member {
+        self.members[rank.index()].as_mut().expect("nobody uses who was lost")
+    }
+
+    fn carry(&mut self) {
+        for member in self.members.iter_mut().flatten() {
+            member.fabric.carry();
+        }
+    }
+}
+
+impl Bench for Group3 {
+    type Fabric = Tcp;
+
+    fn fabric(&mut self, member: Rank) -> &mut Tcp {
+        &mut self.member_mut(member).fabric
+    }
+
+    fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
+        let Member { fabric, rows } = self.member_mut(member);
+        let memory = ViewMemory { own: member, members: &ids(), row: rows.row(), rows: &rows.rows() };
+        fabric.open(VIEW, &memory).map_err(|error| error.kind())
+    }
+
+    fn row(&self, member: Rank) -> RowWriter<'_> {
+        self.member(member).rows.row()
+    }
+
+    fn copy(&self, holder: Rank, owner: Rank) -> Row<'_> {
+        self.member(holder).rows.rows()[owner.index()]
+    }
+
+    fn pass(&mut self) {
+        self.carry();
+    }
+
+    fn settle(&mut self) {
+        // What was sent over loopback is there when the call returns; a full socket takes more once it was read.
+        for _ in 0..2000 {
+            self.carry();
+            if self.members.iter().flatten().all(|member| member.fabric.is_quiet()) {
+                break;
+            }
+        }
+        // An end of a connection, and room in a socket, are told a little later.
+        for _ in 0..3 {
+            std::thread::sleep(Duration::from_micros(100));
+            self.carry();
+        }
+    }
+
+    fn sleep(&mut self, member: Rank) -> Wake {
+        sleep(&mut self.member_mut(member).fabric)
+    }
+
+    fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
+        // As a process that ends: its sockets are closed, and it said nothing.
+        self.members[member.index()] = None;
+        Ok(())
+    }
+
+    fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    fn race(&mut self, actors: [(Rank, &mut dyn Actor<Tcp>); 2]) -> Result<(), Breach> {
+        let stop = AtomicBool::new(false);
+        let mut members: Vec<Option<&mut Member>> = self.members.iter_mut().map(Option::as_mut).collect();
+        std::thread::scope(|scope| {
+            let racing = actors.map(|(rank, actor)| {
+                let member = members[rank.index()].take().expect("two different members");
+                let stop = &stop;
+                scope.spawn(move || {
+                    let ended = act(member, actor, stop);
+                    if ended.is_err() {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    ended
+                })
+            });
+            let [first, second] = racing.map(|thread| thread.join().expect("no panic"));
+            first.and(second)
+        })
+    }
+}
+
+fn sleep(fabric: &mut Tcp) -> Wake {
+    if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
+}
+
+/// Gives an actor its turns until it is done, or the other found a breach.
+fn act(member: &mut Member, actor: &mut dyn Actor<Tcp>, stop: &AtomicBool) -> Result<(), Breach> {
+    let until = Instant::now() + RACE_MAX;
+    let Member { fabric, rows } = member;
+    let (row, rows) = (rows.row(), rows.rows());
+    let mut slept = None;
+    let mut turns = 0_u32;
+    while !stop.load(Ordering::Relaxed) {
+        // What a member's step begins with: the actors that only look do not poll.
+        fabric.carry();
+        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
+            Next::Done => return Ok(()),
+            Next::Sleep => slept = Some(sleep(fabric)),
+            Next::Turn => {}
+        }
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(64) {
+            if Instant::now() > until {
+                return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
+            }
+            // Both may have to share a processor.
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
+
+/// What says nothing about a fabric that tells of a completion when the kernel has the list.
+const SILENT: [&str; 1] = ["completion-visible"];
+
+/// And where the kernel's buffers take all that a clause posts.
+const SILENT_IF_LARGE: [&str; 4] =
+    ["queue-full-refused-whole", "queue-full-passes", "queue-full-alone", "completion-visible"];
+
+#[track_caller]
+fn assert_kept(what: &str, how: &Connected, silent: &[&str]) {
+    let report = run(how);
+    println!("TCP, {what}:\n{report}");
+    report.assert_kept();
+    let told: Vec<&str> = report.not_applicable().collect();
+    assert_eq!(told, silent, "{what}: clauses that say nothing");
+}
+
+fn key() -> Option<SharedKey> {
+    Some(SharedKey::from_bytes([7; 32]))
+}
+
+/// Buffers that a few hundred lists fill. The very smallest make TCP wait for its own timers all the time.
+fn small() -> Settings {
+    Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
+}
+
+#[test]
+fn tcp_keeps_the_contract() {
+    assert_kept(
+        "in clear",
+        &Connected { key: None, settings: Settings::default(), rounds: 6_000 },
+        &SILENT_IF_LARGE,
+    );
+}
+
+#[test]
+fn tcp_with_small_buffers_keeps_the_contract() {
+    assert_kept(
+        "in clear, small buffers",
+        &Connected { key: None, settings: small(), rounds: 2_000 },
+        &SILENT,
+    );
+}
+
+#[test]
+fn tcp_with_a_key_keeps_the_contract() {
+    assert_kept(
+        "with a key",
+        &Connected { key: key(), settings: Settings::default(), rounds: 2_000 },
+        &SILENT_IF_LARGE,
+    );
+}
+
+#[test]
+fn tcp_with_a_key_and_small_buffers_keeps_the_contract() {
+    assert_kept(
+        "with a key, small buffers",
+        &Connected { key: key(), settings: small(), rounds: 1_000 },
+        &SILENT,
+    );
+}

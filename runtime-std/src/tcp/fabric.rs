@@ -1,0 +1,387 @@
+//! The `Fabric` over TCP: writes travel as frames, and their receiver stores them into its own copy of the sender's
+//! row, in the order in which they were posted.
+//!
+//! A post is a system call, unless the socket is full; then that peer's next posts are `QueueFull` until it has taken
+//! what waits. A poll is one system call, and one or two more for each peer that sent something. After the start
+//! nothing is allocated on the way of a message.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, Kind, Promises, Region, Token, ViewMemory, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+
+use super::connection::{Connection, Settings};
+use super::frame::{Frame, WRITE_MAX};
+use super::incoming::News;
+use super::memory::Rows;
+use super::outgoing::GUARD_MAX;
+use super::watch::{Bell, Change, Watch};
+use crate::host::HostFabric;
+
+/// Events that may wait for a poll; beyond it, a post with a token is refused for now.
+const EVENTS_MAX: usize = 1024;
+
+/// Views that can be open at once: a change has two.
+const VIEWS_MAX: usize = 2;
+
+/// A view that is open here.
+#[derive(Debug)]
+struct View {
+    id: ViewId,
+    rows: Arc<Rows>,
+    /// By rank: which connection leads there, if one does.
+    routes: Vec<Option<usize>>,
+}
+
+impl View {
+    fn route(&self, to: Rank) -> Option<usize> {
+        self.routes.get(to.index()).copied().flatten()
+    }
+
+    fn rank_of(&self, connection: usize) -> Option<Rank> {
+        let rank = self.routes.iter().position(|route| *route == Some(connection))?;
+        u16::try_from(rank).ok().map(Rank)
+    }
+}
+
+/// The TCP fabric of one member.
+#[derive(Debug)]
+pub struct Tcp {
+    own: NodeId,
+    settings: Settings,
+    watch: Watch,
+    // Borrowed from behind a shared reference for the last word, and to look.
+    connections: RefCell<Vec<Connection>>,
+    /// Memory of views that are not open yet.
+    lent: Vec<Arc<Rows>>,
+    /// Oldest first.
+    views: Vec<View>,
+    /// The newest view that has ended.
+    ended: Option<ViewId>,
+    events: VecDeque<Event>,
+    /// A peer rang, and `poll` has not told so.
+    is_rung: bool,
+}
+
+impl Tcp {
+    /// A member without peers.
+    ///
+    /// # Errors
+    /// If the system has no descriptors left.
+    pub fn new(own: NodeId, settings: Settings) -> std::io::Result<Self> {
+        Ok(Self {
+            own,
+            settings,
+            watch: Watch::new()?,
+            connections: RefCell::new(Vec::new()),
+            lent: Vec::new(),
+            views: Vec::new(),
+            ended: None,
+            events: VecDeque::with_capacity(EVENTS_MAX),
+            is_rung: false,
+        })
+    }
+
+    /// Adds a peer that was met, before the first view that has it as a member is opened. A peer that comes again
+    /// takes the place of the process that it was.
+    ///
+    /// # Errors
+    /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; else what the system says of the socket.
+    pub fn add_peer(&mut self, peer: NodeId, connection: tramontane_mesh::Connection) -> std::io::Result<()> {
+        let connections = self.connections.get_mut();
+        let before = connections.iter().position(|before| before.peer == peer);
+        if peer == self.own || before.is_some_and(|index| connections[index].is_live()) {
+            return Err(std::io::ErrorKind::AlreadyExists.into());
+        }
+        let connection = Connection::new(peer, connection, &self.settings)?;
+        let index = before.unwrap_or(connections.len());
+        if let Some(stream) = connection.stream() {
+            self.watch.add(index, stream)?;
+        }
+        if before.is_some() {
+            // The views of before do not lead to who came since.
+            for route in self.views.iter_mut().flat_map(|view| &mut view.routes) {
+                *route = route.filter(|route| *route != index);
+            }
+            connections[index] = connection;
+        } else {
+            connections.push(connection);
+        }
+        Ok(())
+    }
+
+    /// Makes memory known in which a view will be opened.
+    pub fn lend(&mut self, rows: &Arc<Rows>) {
+        self.lent.push(Arc::clone(rows));
+    }
+
+    /// Sends and stores what can be now, without waiting. What it finds comes out of `poll`, which does the same.
+    pub fn carry(&mut self) {
+        self.look(Duration::ZERO);
+        self.flush();
+        let mut is_lost = false;
+        let Self { connections, events, is_rung, .. } = self;
+        for connection in connections.get_mut() {
+            if connection.is_readable() {
+                connection.read(|news| match news {
+                    News::Ready(view, peer) => events.push_back(Event::Ready { view, peer }),
+                    News::Rung => *is_rung = true,
+                    News::Left | News::Denied => {}
+                });
+                is_lost |= connection.is_untold;
+            }
+        }
+        if is_lost {
+            self.tell_losses();
+        }
+    }
+
+    /// Whether nothing waits here: neither to be sent, nor, as far as was looked, to be read.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        let connections = self.connections.borrow();
+        !connections.iter().any(|connection| connection.is_pending() || connection.is_readable())
+    }
+
+    /// Takes note of what changed; waits for it at most `timeout`. True if that is worth to wake for.
+    fn look(&mut self, timeout: Duration) -> bool {
+        let connections = self.connections.get_mut();
+        let mut is_news = false;
+        self.watch.wait(timeout, |change| match change {
+            Change::Rung => is_news = true,
+            Change::Socket { index, readable, .. } => {
+                if let Some(connection) = connections.get_mut(index) {
+                    connection.note(change);
+                    is_news |= readable;
+                }
+            }
+        });
+        is_news
+    }
+
+    /// Sends what waits, as far as the sockets take it. True if a queue that was full has room again.
+    fn flush(&mut self) -> bool {
+        let Self { connections, events, .. } = self;
+        let mut is_room = false;
+        for connection in connections.get_mut().iter_mut().filter(|connection| connection.is_pending()) {
+            connection.flush(|token| events.push_back(Event::Completed(token)));
+            is_room |= !connection.is_pending();
+        }
+        is_room
+    }
+
+    /// Tells of each loss once, in the newest view that has the peer.
+    #[cold]
+    fn tell_losses(&mut self) {
+        for (index, connection) in self.connections.get_mut().iter_mut().enumerate() {
+            let rank = self.views.iter().rev().find_map(|view| view.rank_of(index));
+            if let (Some(cause), Some(peer), true) = (connection.loss(), rank, connection.is_untold) {
+                connection.is_untold = false;
+                self.events.push_back(Event::PeerLost { peer, cause });
+            }
+        }
+    }
+
+    /// Whether a member of a view is gone, or was never there.
+    pub(super) fn is_lost(&self, view: ViewId, peer: Rank) -> bool {
+        let route = self.view(view).and_then(|view| view.route(peer));
+        !route
+            .and_then(|index| self.connections.borrow().get(index).map(Connection::is_live))
+            .unwrap_or(false)
+    }
+
+    fn view(&self, id: ViewId) -> Option<&View> {
+        self.views.iter().find(|view| view.id == id)
+    }
+}
+
+/// Whether a write is one that can be carried: from the own row into the peer's copy of it.
+fn is_carried(write: &Write, row_bytes: usize) -> bool {
+    let fits = |offset: usize| offset.checked_add(write.length).is_some_and(|end| end <= row_bytes);
+    let is_row = (write.source.region, write.target.region) == (Region::ROW, Region::ROW);
+    let most = match write.kind {
+        Kind::Content => WRITE_MAX,
+        Kind::Guard => GUARD_MAX,
+    };
+    is_row && write.length <= most && fits(write.source.offset) && fits(write.target.offset)
+}
+
+impl Fabric for Tcp {
+    type Error = ErrorKind;
+
+    /// Writes keep their order, and so do the bytes of one. That a list is completed says that the kernel has it, and
+    /// nothing of the peer.
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::ADDRESS_ORDER.union(Promises::WRITE_ORDER),
+            writes_max: WRITES_MAX,
+            write_bytes_max: WRITE_MAX,
+            guard_bytes_max: GUARD_MAX,
+        }
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Other`] if the view is open or has ended, two are open, or the memory was not lent
+    /// ([`Tcp::lend`]).
+    fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        let is_same = |rows: &Arc<Rows>| {
+            rows.own() == memory.own
+                && rows.row().reader().base() == memory.row.reader().base()
+                && rows.rows().len() == memory.members.len()
+        };
+        let is_old = self.ended >= Some(view) || self.view(view).is_some();
+        if is_old
+            || self.views.len() == VIEWS_MAX
+            || memory.members.get(memory.own.index()) != Some(&self.own)
+        {
+            return Err(ErrorKind::Other);
+        }
+        let place = self.lent.iter().position(is_same).ok_or(ErrorKind::Other)?;
+        let rows = self.lent.swap_remove(place);
+        let connections = self.connections.get_mut();
+        let mut routes = Vec::with_capacity(memory.members.len());
+        for (rank, member) in (0..).map(Rank).zip(memory.members) {
+            let route = connections.iter().position(|connection| connection.peer == *member);
+            if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
+                if connection.open(view, &rows, rank) {
+                    self.events.push_back(Event::Ready { view, peer: rank });
+                }
+                connection.flush(|token| self.events.push_back(Event::Completed(token)));
+            }
+            routes.push(route);
+        }
+        self.views.push(View { id: view, rows, routes });
+        self.views.sort_by_key(|view| view.id);
+        self.tell_losses();
+        Ok(())
+    }
+
+    fn ready(&self, view: ViewId, peer: Rank) -> bool {
+        let route = self.view(view).and_then(|view| view.route(peer));
+        let connections = self.connections.borrow();
+        route.and_then(|index| connections.get(index)).is_some_and(|connection| connection.is_ready(view))
+    }
+
+    /// Ends the connection: there is one for all views, and who is cut off in one is a member of none that comes.
+    fn cut(&mut self, view: ViewId, peer: Rank) {
+        let route = self.view(view).and_then(|view| view.route(peer));
+        if let Some(connection) = route.and_then(|index| self.connections.get_mut().get_mut(index)) {
+            connection.cut();
+        }
+    }
+
+    /// True at once: what had not gone of the view's rows is kept elsewhere, and what still comes is dropped.
+    fn retire(&mut self, view: ViewId) -> bool {
+        let Some(place) = self.views.iter().position(|open| open.id == view) else { return true };
+        let View { rows, .. } = self.views.remove(place);
+        for connection in self.connections.get_mut() {
+            connection.retire(view, &rows);
+        }
+        self.ended = self.ended.max(Some(view));
+        let is_of = |event: &Event| matches!(event, Event::Ready { view: of, .. } if *of == view);
+        self.events.retain(|event| !is_of(event));
+        true
+    }
+
+    fn post(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let Self { views, connections, events, .. } = self;
+        let View { rows, routes, .. } = views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
+        if to == rows.own() {
+            return Err(ErrorKind::OutOfRange);
+        }
+        let route = routes.get(to.index()).ok_or(ErrorKind::OutOfRange)?;
+        let connection = route.and_then(|index| connections.get_mut().get_mut(index));
+        let connection = connection.filter(|connection| connection.is_live()).ok_or(ErrorKind::PeerLost)?;
+        let row_bytes = rows.row().bytes();
+        if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, row_bytes)) {
+            return Err(ErrorKind::OutOfRange);
+        }
+        if !connection.is_ready(view) || (token.is_some() && events.len() >= EVENTS_MAX) {
+            return Err(ErrorKind::QueueFull);
+        }
+        if connection.is_pending() {
+            connection.flush(|token| events.push_back(Event::Completed(token)));
+            if connection.is_pending() {
+                return Err(ErrorKind::QueueFull);
+            }
+        }
+        connection.post(view, rows, writes, token).map_err(|_| ErrorKind::OutOfRange)?;
+        connection.flush(|token| events.push_back(Event::Completed(token)));
+        Ok(())
+    }
+
+    fn poll(&mut self) -> Option<Event> {
+        if self.events.is_empty() && !self.is_rung {
+            self.carry();
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        std::mem::take(&mut self.is_rung).then_some(Event::Woken)
+    }
+
+    fn wake(&mut self, view: ViewId, to: Rank) {
+        let Self { views, connections, events, .. } = self;
+        let route = views.iter().find(|open| open.id == view).and_then(|view| view.route(to));
+        if let Some(connection) = route.and_then(|index| connections.get_mut().get_mut(index)) {
+            connection.wake();
+            connection.flush(|token| events.push_back(Event::Completed(token)));
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        self.watch.bell().raise();
+        let is_news = self.look(Duration::ZERO) | self.flush();
+        let is_told = self.events.is_empty() && !self.is_rung;
+        !is_news && is_told && !self.connections.get_mut().iter().any(Connection::is_readable)
+    }
+
+    fn disarm(&mut self) {
+        self.watch.bell().lower();
+    }
+
+    /// Who stores what came is who looks at it.
+    fn observe_barrier(&self) {}
+}
+
+impl HostFabric for Tcp {
+    type Bell = Bell;
+
+    fn local_bell(&self) -> Bell {
+        self.watch.bell().clone()
+    }
+
+    fn sleep(&mut self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        loop {
+            // Who was refused for a full queue is woken once there is room, and not for each piece that goes.
+            if self.look(timeout.saturating_sub(start.elapsed())) | self.flush() {
+                return true;
+            }
+            if start.elapsed() >= timeout {
+                return false;
+            }
+        }
+    }
+
+    fn check_peers(&mut self) {
+        self.carry();
+    }
+
+    fn leave(&self) {
+        for connection in self.connections.borrow_mut().iter_mut() {
+            connection.farewell(Frame::Leave);
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! What comes from one peer, and where it goes.
+//!
+//! # Invariants
+//! - A write is stored in address order, and of an aligned group of 8 bytes all or nothing, so that no cell is ever
+//!   seen half. What has come of a group waits until the rest has.
+//! - Nothing is stored before its frame was compared with the reader's own memory: a view that is open at both ends,
+//!   the peer's own row in it, a range inside.
+
+use std::io::{self, IoSliceMut};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use rustix::io::{ioctl_fionread, readv};
+use tramontane_core::fabric::Region;
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_mesh::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
+
+use super::frame::{Frame, HEADER};
+use super::memory::Rows;
+
+/// What is read at once, where frames are short.
+const READ_MAX: usize = 128 << 10;
+
+/// What is read at once where frames are long: the next header, and little that would be copied.
+const READ_MIN: usize = 1 << 10;
+
+/// A write of which so much is missing is read to where it goes, without a copy in between.
+const DIRECT_MIN: usize = 8 << 10;
+
+/// What one call reads of one peer before the others have their turn.
+const TURN_BYTES: usize = 1 << 20;
+
+/// Views that a peer may open before this member does.
+const AHEAD_MAX: usize = 2;
+
+/// What a peer has said that is more than bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Both ends have opened this view, in which the peer has this rank.
+    Ready(ViewId, Rank),
+    /// It rang.
+    Rung,
+    /// It leaves.
+    Left,
+    /// It cut this member off.
+    Denied,
+}
+
+/// How a stream ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The other end closed it.
+    Closed,
+    /// What came makes no sense.
+    Garbled(&'static str),
+    /// The system says so.
+    Broken(io::Error),
+}
+
+/// One view in which the peer takes part, as far as it is open.
+#[derive(Debug)]
+struct Landing {
+    view: ViewId,
+    /// The own memory, and the peer's rank.
+    own: Option<(Arc<Rows>, Rank)>,
+    /// How long the peer's row is, as it says.
+    theirs: Option<u64>,
+}
+
+impl Landing {
+    fn is_ready(&self) -> bool {
+        self.own.is_some() && self.theirs.is_some()
+    }
+}
+
+/// A write whose header was read.
+#[derive(Debug)]
+struct Body {
+    view: ViewId,
+    /// Nowhere, if the view has ended.
+    into: Option<(Arc<Rows>, Rank)>,
+    offset: usize,
+    left: usize,
+}
+
+impl Body {
+    /// How many of `count` bytes can be stored now.
+    fn whole(&self, count: usize) -> usize {
+        if count >= self.left {
+            return self.left;
+        }
+        // What follows the last border of a cell waits for the rest of its cell.
+        count.saturating_sub((self.offset + count) % 8)
+    }
+
+    fn store(&mut self, bytes: &[u8]) -> Result<(), End> {
+        if let Some((rows, rank)) = &self.into {
+            let outside = |_| End::Garbled("a write outside its row");
+            rows.landing(*rank, self.offset, bytes.len()).map_err(outside)?.copy_from_slice(bytes);
+        }
+        self.pass(bytes.len());
+        Ok(())
+    }
+
+    fn pass(&mut self, count: usize) {
+        self.offset += count;
+        self.left -= count;
+    }
+}
+
+/// The stream from one peer.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    body: Option<Body>,
+    /// Whether the last write was long.
+    is_long: bool,
+    landings: Vec<Landing>,
+    /// Views up to this one have ended.
+    ended: Option<ViewId>,
+    /// Bytes of records that are not whole yet, where there is a cipher.
+    sealed: Option<Sealed>,
+}
+
+#[derive(Debug)]
+struct Sealed {
+    bytes: Box<[u8]>,
+    length: usize,
+}
+
+impl Incoming {
+    pub(super) fn new(is_keyed: bool) -> Self {
+        Self {
+            buffer: vec![0; READ_MAX].into(),
+            start: 0,
+            end: 0,
+            body: None,
+            is_long: false,
+            landings: Vec::new(),
+            ended: None,
+            sealed: is_keyed.then(|| Sealed { bytes: vec![0; 2 * RECORD_MAX].into(), length: 0 }),
+        }
+    }
+
+    /// Both ends have opened the view.
+    pub(super) fn is_ready(&self, view: ViewId) -> bool {
+        self.landings.iter().any(|landing| landing.view == view && landing.is_ready())
+    }
+
+    /// Opens a view at this end; true if the peer had opened it already.
+    pub(super) fn open(&mut self, view: ViewId, rows: &Arc<Rows>, peer: Rank) -> Result<bool, End> {
+        let own = Some((Arc::clone(rows), peer));
+        match self.landings.iter_mut().find(|landing| landing.view == view) {
+            Some(landing) => landing.own = own,
+            None => self.landings.push(Landing { view, own, theirs: None }),
+        }
+        Ok(self.met(view)?.is_some())
+    }
+
+    /// Ends a view: nothing of it is stored any more.
+    pub(super) fn retire(&mut self, view: ViewId) {
+        self.landings.retain(|landing| landing.view != view);
+        self.ended = self.ended.max(Some(view));
+        if let Some(body) = &mut self.body
+            && body.view == view
+        {
+            body.into = None;
+        }
+    }
+
+    /// The peer's rank in a view that is open at both ends, which must then agree on the peer's row.
+    fn met(&self, view: ViewId) -> Result<Option<Rank>, End> {
+        let landing = self.landings.iter().find(|landing| landing.view == view);
+        let Some(Landing { own: Some((rows, rank)), theirs: Some(theirs), .. }) = landing else {
+            return Ok(None);
+        };
+        if u64::try_from(rows.row_bytes(*rank)) == Ok(*theirs) {
+            Ok(Some(*rank))
+        } else {
+            Err(End::Garbled("a row of another length"))
+        }
+    }
+
+    /// Reads what has come, within bounds, and stores it. True if there may be more now.
+    pub(super) fn read(
+        &mut self,
+        stream: &TcpStream,
+        mut cipher: Option<&mut Cipher>,
+        is_hung_up: bool,
+        mut news: impl FnMut(News),
+    ) -> Result<bool, End> {
+        let mut total = 0;
+        while total < TURN_BYTES {
+            let (count, is_drained) = match cipher.as_deref_mut() {
+                Some(cipher) => self.read_sealed(stream, cipher, &mut news)?,
+                None => self.read_clear(stream, is_hung_up)?,
+            };
+            self.understand(&mut news)?;
+            total += count;
+            if is_drained && !is_hung_up {
+                return Ok(false);
+            }
+            if count == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One read in clear: how many bytes came, and whether no more are there.
+    fn read_clear(&mut self, stream: &TcpStream, is_hung_up: bool) -> Result<(usize, bool), End> {
+        if self.start == self.end && !is_hung_up {
+            (self.start, self.end) = (0, 0);
+            if let Some(read) = self.read_direct(stream)? {
+                return Ok(read);
+            }
+        }
+        let room = if self.is_long { READ_MIN } else { READ_MAX }.min(self.buffer.len() - self.end);
+        let into = self.buffer.get_mut(self.end..self.end + room).unwrap_or_default();
+        let Some(count) = received(rustix::io::read(stream, into))? else { return Ok((0, true)) };
+        self.end += count;
+        Ok((count, count < room))
+    }
+
+    /// Reads the rest of a long write to where it goes, and a little of what follows it.
+    fn read_direct(&mut self, stream: &TcpStream) -> Result<Option<(usize, bool)>, End> {
+        let Some(body) = &mut self.body else { return Ok(None) };
+        let (Some((rows, rank)), true) = (&body.into, body.left >= DIRECT_MIN) else { return Ok(None) };
+        // Asked for first, since a read must not end in the middle of a cell.
+        let there = ioctl_fionread(stream).map_err(|errno| End::Broken(errno.into()))?;
+        let there = usize::try_from(there).unwrap_or(usize::MAX);
+        let length = body.whole(there);
+        if length == 0 {
+            return Ok(Some((0, true)));
+        }
+        let outside = |_| End::Garbled("a write outside its row");
+        let landing = rows.landing(*rank, body.offset, length).map_err(outside)?;
+        let follows = if length == body.left { READ_MIN } else { 0 };
+        let mut slices = [IoSliceMut::new(landing), IoSliceMut::new(&mut self.buffer[..follows])];
+        let Some(count) = received(readv(stream, &mut slices))? else { return Ok(Some((0, true))) };
+        let stored = count.min(length);
+        body.pass(stored);
+        if body.left == 0 {
+            self.body = None;
+        }
+        self.end = count - stored;
+        Ok(Some((count, count < length + follows)))
+    }
+
+    /// One read of sealed bytes, and all whole records in it opened.
+    fn read_sealed(
+        &mut self,
+        stream: &TcpStream,
+        cipher: &mut Cipher,
+        news: &mut impl FnMut(News),
+    ) -> Result<(usize, bool), End> {
+        let Some(mut sealed) = self.sealed.take() else { return Err(End::Garbled("no room for records")) };
+        let free = sealed.bytes.get_mut(sealed.length..).unwrap_or_default();
+        let room = free.len();
+        let read = received(rustix::io::read(stream, free));
+        let opened = match read {
+            Ok(Some(count)) => {
+                sealed.length += count;
+                self.open_records(&mut sealed, cipher, news).map(|()| (count, count < room))
+            }
+            Ok(None) => Ok((0, true)),
+            Err(end) => Err(end),
+        };
+        self.sealed = Some(sealed);
+        opened
+    }
+
+    fn open_records(
+        &mut self,
+        sealed: &mut Sealed,
+        cipher: &mut Cipher,
+        news: &mut impl FnMut(News),
+    ) -> Result<(), End> {
+        let mut from = 0;
+        while let Some((header, rest)) =
+            sealed.bytes[from..sealed.length].split_first_chunk::<RECORD_HEADER>()
+        {
+            let length = usize::from(u16::from_le_bytes(*header));
+            let Some(record) = rest.get(..length) else { break };
+            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+            debug_assert!(room.len() >= RECORD_CONTENT_MAX);
+            let opened =
+                cipher.open(record, room).map_err(|_| End::Garbled("a record that nobody sealed"))?;
+            self.end += opened;
+            from += RECORD_HEADER + length;
+            self.understand(news)?;
+        }
+        sealed.bytes.copy_within(from..sealed.length, 0);
+        sealed.length -= from;
+        Ok(())
+    }
+
+    /// Takes all that is whole out of the buffer. Less than a header, or a part of a cell, stays.
+    fn understand(&mut self, news: &mut impl FnMut(News)) -> Result<(), End> {
+        loop {
+            let bytes = &self.buffer[self.start..self.end];
+            if let Some(body) = &mut self.body {
+                let count = body.whole(bytes.len());
+                body.store(&bytes[..count])?;
+                self.start += count;
+                if body.left > 0 {
+                    break;
+                }
+                self.body = None;
+                continue;
+            }
+            let Some(header) = bytes.first_chunk::<HEADER>() else { break };
+            let frame = Frame::decode(header).ok_or(End::Garbled("a frame that no member sends"))?;
+            self.start += HEADER;
+            self.take(frame, news)?;
+        }
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, frame: Frame, news: &mut impl FnMut(News)) -> Result<(), End> {
+        match frame {
+            Frame::Write { view, region, offset, length } => self.take_write(view, region, offset, length)?,
+            Frame::Open { view, row_bytes } => {
+                if let Some(rank) = self.take_open(view, row_bytes)? {
+                    news(News::Ready(view, rank));
+                }
+            }
+            Frame::Wake => news(News::Rung),
+            Frame::Leave => news(News::Left),
+            Frame::Cut => news(News::Denied),
+        }
+        Ok(())
+    }
+
+    fn take_open(&mut self, view: ViewId, row_bytes: u64) -> Result<Option<Rank>, End> {
+        if self.ended >= Some(view) {
+            // The peer is behind: it opens what has ended here.
+            return Ok(None);
+        }
+        match self.landings.iter_mut().find(|landing| landing.view == view) {
+            Some(Landing { theirs: Some(_), .. }) => return Err(End::Garbled("a view opened twice")),
+            Some(landing) => landing.theirs = Some(row_bytes),
+            None => {
+                if self.landings.iter().filter(|landing| landing.own.is_none()).count() >= AHEAD_MAX {
+                    return Err(End::Garbled("too many views ahead"));
+                }
+                self.landings.push(Landing { view, own: None, theirs: Some(row_bytes) });
+            }
+        }
+        self.met(view)
+    }
+
+    fn take_write(&mut self, view: ViewId, region: Region, offset: u64, length: u32) -> Result<(), End> {
+        let outside = End::Garbled("a write outside its row");
+        let (Ok(offset), Ok(left)) = (usize::try_from(offset), usize::try_from(length)) else {
+            return Err(outside);
+        };
+        let landing = self.landings.iter().find(|landing| landing.view == view && landing.is_ready());
+        let into = match landing.and_then(|landing| landing.own.clone()) {
+            Some((rows, rank)) => {
+                let fits = offset.checked_add(left).is_some_and(|end| end <= rows.row_bytes(rank));
+                if region != Region::ROW || !fits {
+                    return Err(outside);
+                }
+                Some((rows, rank))
+            }
+            None if self.ended >= Some(view) => None,
+            None => return Err(End::Garbled("a write in a view that is not open")),
+        };
+        self.is_long = left >= DIRECT_MIN;
+        // An offset of a view that has ended is anything; nothing is stored there.
+        let offset = if into.is_some() { offset } else { 0 };
+        self.body = Some(Body { view, into, offset, left });
+        Ok(())
+    }
+}
+
+/// How many bytes came; none if there are none now.
+fn received(read: rustix::io::Result<usize>) -> Result<Option<usize>, End> {
+    use rustix::io::Errno;
+    match read {
+        Ok(0) => Err(End::Closed),
+        Ok(count) => Ok(Some(count)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        Err(errno) => Err(End::Broken(errno.into())),
+    }
+}
