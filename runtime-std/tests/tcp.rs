@@ -135,7 +135,7 @@ fn a_thread_of_the_own_process_wakes_a_sleeper() {
 fn how_a_peer_went_is_told() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
-        let last = members.pop().expect("three");
+        let mut last = members.pop().expect("three");
         let mut middle = members.pop().expect("two");
         let mut first = members.pop().expect("one");
         last.fabric.leave();
@@ -153,7 +153,7 @@ fn how_a_peer_went_is_told() {
 #[test]
 fn who_leaves_is_heard_even_if_something_is_written_to_it() {
     let mut members = members(None, Settings::default());
-    let last = members.pop().expect("three");
+    let mut last = members.pop().expect("three");
     last.fabric.leave();
     drop(last);
     for _ in 0..20 {

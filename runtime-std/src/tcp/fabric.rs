@@ -379,7 +379,7 @@ impl HostFabric for Tcp {
         self.carry();
     }
 
-    fn leave(&self) {
+    fn leave(&mut self) {
         for connection in self.connections.borrow_mut().iter_mut() {
             connection.farewell(Frame::Leave);
         }
