@@ -22,6 +22,11 @@ pub trait HostFabric: Fabric {
     /// for work found none. True if somebody rang.
     fn sleep(&mut self, timeout: Duration) -> bool;
 
+    /// After how long without work a polling member does best to sleep: 1 ms, as in Spindle II-D.
+    fn idle_time(&self) -> Duration {
+        Duration::from_millis(1)
+    }
+
     /// Looks whether peers are still there. A system call a peer: for a timer, not for a loop. What it
     /// finds comes out of [`Fabric::poll`].
     fn check_peers(&mut self);

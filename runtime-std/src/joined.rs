@@ -11,6 +11,7 @@ use tramontane_core::ids::{Rank, ViewId};
 use crate::host::{HostFabric, LocalBell};
 use crate::rdma::PostCounts;
 use crate::shared_memory::{Bell, SharedMemory};
+use crate::tcp::{self, Tcp};
 
 /// A fabric of this runtime.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ use crate::shared_memory::{Bell, SharedMemory};
 pub enum JoinedFabric {
     /// Rows that all members map.
     SharedMemory(SharedMemory),
+    /// Rows that peers hold copies of, and bring up to date as frames come over TCP.
+    Tcp(Tcp),
     /// Rows that peers hold copies of, written over RDMA.
     #[cfg(feature = "verbs")]
     Verbs(tramontane_verbs::Verbs),
@@ -30,6 +33,8 @@ pub enum JoinedFabric {
 pub enum JoinedBell {
     /// A futex in the own row's header.
     SharedMemory(Bell),
+    /// A descriptor beside the sockets.
+    Tcp(tcp::Bell),
     /// A descriptor beside those that the device wakes by.
     #[cfg(feature = "verbs")]
     Verbs(tramontane_verbs::Bell),
@@ -40,6 +45,7 @@ impl LocalBell for JoinedBell {
     fn ring_if_asleep(&self) {
         match self {
             Self::SharedMemory(bell) => bell.ring_if_asleep(),
+            Self::Tcp(bell) => bell.ring_if_asleep(),
             #[cfg(feature = "verbs")]
             Self::Verbs(bell) => bell.ring_if_asleep(),
         }
@@ -51,6 +57,7 @@ macro_rules! each {
     ($self:ident, $fabric:ident => $call:expr) => {
         match $self {
             JoinedFabric::SharedMemory($fabric) => $call,
+            JoinedFabric::Tcp($fabric) => $call,
             #[cfg(feature = "verbs")]
             JoinedFabric::Verbs($fabric) => $call,
         }
@@ -62,7 +69,7 @@ impl JoinedFabric {
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {
         match self {
-            Self::SharedMemory(_) => None,
+            Self::SharedMemory(_) | Self::Tcp(_) => None,
             #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => Some(PostCounts::from(fabric.counters())),
         }
@@ -133,6 +140,7 @@ impl HostFabric for JoinedFabric {
     fn local_bell(&self) -> JoinedBell {
         match self {
             Self::SharedMemory(fabric) => JoinedBell::SharedMemory(fabric.local_bell()),
+            Self::Tcp(fabric) => JoinedBell::Tcp(fabric.local_bell()),
             #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => JoinedBell::Verbs(fabric.local_bell()),
         }
@@ -140,6 +148,10 @@ impl HostFabric for JoinedFabric {
 
     fn sleep(&mut self, timeout: Duration) -> bool {
         each!(self, fabric => HostFabric::sleep(fabric, timeout))
+    }
+
+    fn idle_time(&self) -> Duration {
+        each!(self, fabric => HostFabric::idle_time(fabric))
     }
 
     fn check_peers(&mut self) {

@@ -1,16 +1,17 @@
 //! Groups whose members are all processes of this machine, started by one of them: where they meet.
 //!
-//! Over shared memory they meet by name. Over RDMA they meet over TCP on the loopback, at sockets that the
+//! Over shared memory they meet by name. Over a network they meet over TCP on the loopback, at sockets that the
 //! parent listens at and its workers inherit: no port can be taken by somebody else in between.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::join::Meeting;
+use crate::join::{Meeting, NetworkMeeting};
 use crate::rdma::{DeviceOptions, NotBuilt};
 use crate::shared_memory::{self, GroupName, Root};
 
@@ -21,6 +22,8 @@ pub enum Carrier {
     #[default]
     #[value(name = "shm", alias = "shared-memory")]
     SharedMemory,
+    /// TCP, on this machine or between hosts
+    Tcp,
     /// RDMA, if this program is built with it
     Verbs,
 }
@@ -62,14 +65,14 @@ pub struct LocalGroup {
 pub enum LocalPlace {
     /// Under a name that no other run has.
     SharedMemory(String),
-    /// Over TCP, to go on over RDMA.
-    Verbs {
+    /// Over TCP.
+    Network {
         /// Where each listens, by rank.
         addresses: Vec<SocketAddr>,
         /// The own socket, inherited, which listens.
         descriptor: RawFd,
-        /// Which device.
-        device: DeviceOptions,
+        /// To go on over RDMA: which device.
+        device: Option<DeviceOptions>,
     },
 }
 
@@ -85,17 +88,19 @@ impl LocalGroup {
         device: &DeviceOptions,
     ) -> Result<Self, LocalError> {
         match (carrier, device.given()) {
-            (Carrier::SharedMemory, Some(option)) => return Err(LocalError::NoDevice(option)),
+            (Carrier::SharedMemory | Carrier::Tcp, Some(option)) => return Err(LocalError::NoDevice(option)),
             (Carrier::SharedMemory, None) => {
                 let name = GroupName::unique(purpose)?.to_string();
                 return Ok(Self { listeners: Vec::new(), place: LocalPlace::SharedMemory(name) });
             }
+            (Carrier::Tcp, None) => {}
             (Carrier::Verbs, _) => check_device(device)?,
         }
         let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listeners = (0..nodes).map(listen).collect::<io::Result<Vec<_>>>()?;
         let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
-        let place = LocalPlace::Verbs { addresses, descriptor: -1, device: device.clone() };
+        let device = (carrier == Carrier::Verbs).then(|| device.clone());
+        let place = LocalPlace::Network { addresses, descriptor: -1, device };
         Ok(Self { listeners, place })
     }
 
@@ -103,7 +108,8 @@ impl LocalGroup {
     #[must_use]
     pub fn place(&self, rank: usize) -> LocalPlace {
         let mut place = self.place.clone();
-        if let (LocalPlace::Verbs { descriptor, .. }, Some(listener)) = (&mut place, self.listeners.get(rank))
+        if let (LocalPlace::Network { descriptor, .. }, Some(listener)) =
+            (&mut place, self.listeners.get(rank))
         {
             *descriptor = listener.as_raw_fd();
         }
@@ -134,21 +140,19 @@ impl LocalPlace {
             Self::SharedMemory(name) => {
                 Ok(Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(name)? })
             }
-            #[cfg(feature = "verbs")]
-            Self::Verbs { addresses, descriptor, device } => {
-                use std::os::fd::{FromRawFd as _, OwnedFd};
+            Self::Network { addresses, descriptor, device } => {
                 // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
                 let listener = TcpListener::from(unsafe { OwnedFd::from_raw_fd(*descriptor) });
-                Ok(Meeting::Verbs(crate::join::VerbsMeeting {
+                let network = NetworkMeeting {
                     addresses: addresses.clone(),
-                    listener: Some(std::sync::Arc::new(listener)),
-                    device: device.wanted(),
-                    limits: device.limits(),
-                    ..crate::join::VerbsMeeting::default()
-                }))
+                    listener: Some(Arc::new(listener)),
+                    ..NetworkMeeting::default()
+                };
+                match device {
+                    None => Ok(Meeting::Tcp(network)),
+                    Some(device) => Ok(crate::rdma::meeting(network, device)?),
+                }
             }
-            #[cfg(not(feature = "verbs"))]
-            Self::Verbs { .. } => Err(NotBuilt.into()),
         }
     }
 
@@ -159,7 +163,7 @@ impl LocalPlace {
     pub fn name(&self) -> Result<Option<GroupName>, shared_memory::Error> {
         match self {
             Self::SharedMemory(name) => GroupName::new(name).map(Some),
-            Self::Verbs { .. } => Ok(None),
+            Self::Network { .. } => Ok(None),
         }
     }
 }

@@ -10,6 +10,11 @@ use std::time::Duration;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
+use crate::join::{Meeting, NetworkMeeting};
+
+/// Whether this program has RDMA.
+pub const BUILT: bool = cfg!(feature = "verbs");
+
 /// RDMA is wanted of a program that was built without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -133,6 +138,25 @@ pub fn choose(
     device: &DeviceOptions,
 ) -> Result<tramontane_verbs::devices::Choice, tramontane_verbs::JoinError> {
     Ok(discover()?.choose(&device.wanted())?)
+}
+
+/// Members that meet on a network, to go on over a device.
+///
+/// # Errors
+/// [`NotBuilt`], where this program has no RDMA.
+#[cfg(feature = "verbs")]
+pub fn meeting(network: NetworkMeeting, device: &DeviceOptions) -> Result<Meeting, NotBuilt> {
+    let (device, limits) = (device.wanted(), device.limits());
+    Ok(Meeting::Verbs(crate::join::VerbsMeeting { network, device, limits }))
+}
+
+/// Members that meet on a network, to go on over a device.
+///
+/// # Errors
+/// [`NotBuilt`]: this program has no RDMA.
+#[cfg(not(feature = "verbs"))]
+pub fn meeting(_: NetworkMeeting, _: &DeviceOptions) -> Result<Meeting, NotBuilt> {
+    Err(NotBuilt)
 }
 
 /// What a fabric did, counted, for a report: see `tramontane_verbs::Counters`.

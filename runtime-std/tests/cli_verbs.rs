@@ -65,7 +65,7 @@ fn values_that_are_none_are_refused() {
     {
         place.run(&["verbs", "devices", option, value]).failed(2, &[option]);
     }
-    place.run(&["demo", "--fabric", "tcp"]).failed(2, &["tcp"]);
+    place.run(&["demo", "--fabric", "pigeon"]).failed(2, &["pigeon"]);
 }
 
 #[test]

@@ -36,6 +36,8 @@ const MULTICAST_EXAMPLES: &str = "Examples:
 pub enum FabricKind {
     /// Shared memory, with real processes on this machine.
     Shm,
+    /// TCP, with real processes on this machine.
+    Tcp,
     /// RDMA, with real processes on this machine, if this program is built with it.
     Verbs,
     /// The simulator: virtual time, the paper's hardware.

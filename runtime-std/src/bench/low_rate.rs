@@ -97,6 +97,7 @@ pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
         machine: super::report::machine(),
         fabric: match arguments.fabric {
             Carrier::SharedMemory => "shm",
+            Carrier::Tcp => "tcp",
             Carrier::Verbs => "verbs",
         },
         counts,

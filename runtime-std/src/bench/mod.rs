@@ -117,8 +117,8 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
     }
     let sizes = match (arguments.bytes.is_empty(), arguments.fabric) {
         (false, _) => arguments.bytes.clone(),
-        (true, command::FabricKind::Shm | command::FabricKind::Verbs) => vec![1, 1_024, 10_240],
         (true, command::FabricKind::Sim) => vec![10_240],
+        (true, _) => vec![1, 1_024, 10_240],
     };
     let runs: Vec<(u32, u16)> =
         sizes.iter().flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes))).collect();
@@ -133,6 +133,7 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
         progress.set_message(format!("{nodes} members, {bytes} bytes"));
         rows.push(match arguments.fabric {
             command::FabricKind::Shm => real::run(arguments, Carrier::SharedMemory, nodes, bytes)?,
+            command::FabricKind::Tcp => real::run(arguments, Carrier::Tcp, nodes, bytes)?,
             command::FabricKind::Verbs => real::run(arguments, Carrier::Verbs, nodes, bytes)?,
             command::FabricKind::Sim => simulated::run(arguments, nodes, bytes)?,
         });

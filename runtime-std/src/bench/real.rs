@@ -14,7 +14,7 @@ use crate::local::{Carrier, LocalPlace};
 fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
     let cost = match carrier {
         Carrier::SharedMemory => 30 + u64::from(bytes) / 8,
-        Carrier::Verbs => 500 + u64::from(bytes) / 4,
+        Carrier::Tcp | Carrier::Verbs => 500 + u64::from(bytes) / 4,
     };
     (500_000_000 / cost / u64::from(nodes.max(2) - 1)).max(1_000)
 }
@@ -81,6 +81,7 @@ pub fn run(arguments: &Multicast, carrier: Carrier, nodes: u16, bytes: u32) -> R
     Ok(Row {
         fabric: match carrier {
             Carrier::SharedMemory => "shm",
+            Carrier::Tcp => "tcp",
             Carrier::Verbs => "verbs",
         },
         nodes,

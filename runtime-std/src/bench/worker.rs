@@ -12,6 +12,7 @@ use tramontane_core::node::Options;
 
 use super::{BenchError, probe, touch};
 use crate::configuration::GroupConfiguration;
+use crate::host::HostFabric as _;
 use crate::join::{JoinOptions, join};
 use crate::joined::JoinedFabric;
 use crate::local::LocalPlace;
@@ -328,7 +329,7 @@ fn idle(task: &Task) -> Result<Outcome, BenchError> {
     if let Some(sender) = member.sender(SubgroupId(0)) {
         sender.send(&[0], JOIN_LIMIT)?;
     }
-    let mut rest = Idle::new(Settings::default().idle_time);
+    let mut rest = Idle::new(member.fabric().idle_time());
     while !rest.pause() || !member.is_settled() {
         if !member.step(&mut nothing)?.is_idle() {
             rest.reset();

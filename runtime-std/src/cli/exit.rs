@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use tramontane_core::layout::LayoutError;
+use tramontane_mesh::MeshError;
 
 use crate::bench::BenchError;
 use crate::join::JoinError;
@@ -11,6 +12,7 @@ use crate::local::LocalError;
 use crate::member::Stopped;
 use crate::rdma::NotBuilt;
 use crate::shared_memory::Error as SharedMemoryError;
+use crate::tcp::TcpError;
 
 /// The exit statuses: the one place where they are given out. Their numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +181,7 @@ impl From<JoinError> for Failure {
         match error {
             JoinError::Layout(error) => error.into(),
             JoinError::Rendezvous(error) => error.into(),
+            JoinError::Tcp(error) => error.into(),
             #[cfg(feature = "verbs")]
             JoinError::Verbs(error) => error.into(),
             error @ (JoinError::Open(_) | JoinError::Fabric(_)) => {
@@ -235,26 +238,47 @@ impl From<BenchError> for Failure {
     }
 }
 
+impl From<TcpError> for Failure {
+    fn from(error: TcpError) -> Self {
+        match error {
+            TcpError::Mesh(error) => error.into(),
+            TcpError::NotReady { .. } => Self::told(Status::Group, error),
+            TcpError::Io(source) => Self::system("cannot set up connections", &source),
+            error => Self::new(Status::Other, error, "please report this"),
+        }
+    }
+}
+
+/// Why members on a network did not meet, by who is to do something about it.
+impl From<MeshError> for Failure {
+    fn from(error: MeshError) -> Self {
+        use MeshError as M;
+        let status = match &error {
+            M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. } => Status::Usage,
+            M::Io { action, source } => return Self::system(format_args!("cannot {action}"), source),
+            M::Cancelled => Status::Interrupted,
+            _ => Status::Group,
+        };
+        Self::told(status, error)
+    }
+}
+
 /// What RDMA refuses, by who is to do something about it.
 #[cfg(feature = "verbs")]
 impl From<tramontane_verbs::JoinError> for Failure {
     fn from(error: tramontane_verbs::JoinError) -> Self {
-        use tramontane_mesh::MeshError as M;
         use tramontane_verbs::JoinError as E;
         use tramontane_verbs::devices::ChoiceError as C;
+        let error = match error {
+            E::Mesh(error) => return error.into(),
+            error => error,
+        };
         let status = match &error {
             E::Choice(C::NoDevice | C::NoActivePort { .. } | C::NoGid { .. } | C::NoLid { .. })
             | E::NotPermitted { .. }
             | E::Device { .. } => Status::Device,
-            E::Choice(_)
-            | E::Mesh(M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. }) => {
-                Status::Usage
-            }
-            E::Mesh(M::Io { action, source }) => {
-                return Self::system(format_args!("cannot {action}"), source);
-            }
-            E::Mesh(M::Cancelled) => Status::Interrupted,
-            E::Mesh(_) | E::WrongMemory { .. } | E::NoWay { .. } | E::NoAnswer { .. } => Status::Group,
+            E::Choice(_) => Status::Usage,
+            E::WrongMemory { .. } | E::NoWay { .. } | E::NoAnswer { .. } => Status::Group,
             E::LockedMemory { .. } | E::TooMany { .. } => Status::Resources,
             _ => Status::Other,
         };

@@ -6,20 +6,19 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::{Failure, Status};
-use crate::join::Meeting;
-use crate::rdma::DeviceOptions;
+use crate::join::NetworkMeeting;
 
 /// Addresses and key.
 #[derive(Args, Debug)]
 pub(super) struct NetworkOptions {
     /// Where each member listens, in the order of ids; the same at all members
-    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', help_heading = "RDMA")]
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', help_heading = "Network")]
     pub(super) addresses: Vec<String>,
     /// A file with the key that all members share: 64 hexadecimal digits, mode 600
-    #[arg(long, value_name = "FILE", help_heading = "RDMA")]
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
     key_file: Option<PathBuf>,
     /// Go without a key also outside of this machine, on a network that you trust
-    #[arg(long, help_heading = "RDMA", conflicts_with = "key_file")]
+    #[arg(long, help_heading = "Network", conflicts_with = "key_file")]
     allow_clear: bool,
 }
 
@@ -35,8 +34,7 @@ impl NetworkOptions {
     }
 
     /// Where the members meet.
-    #[cfg(feature = "verbs")]
-    pub(super) fn meeting(&self, device: &DeviceOptions) -> Result<Meeting, Failure> {
+    pub(super) fn meeting(&self) -> Result<NetworkMeeting, Failure> {
         let key = self.key_file.as_deref().map(tramontane_mesh::SharedKey::from_file).transpose();
         let key = key.map_err(|error| match error {
             // Those say what to do already.
@@ -47,25 +45,12 @@ impl NetworkOptions {
             ),
             error => Failure::told(Status::Usage, error),
         })?;
-        Ok(Meeting::Verbs(crate::join::VerbsMeeting {
-            addresses: resolve(&self.addresses)?,
-            listener: None,
-            key,
-            allow_clear: self.allow_clear,
-            device: device.wanted(),
-            limits: device.limits(),
-        }))
-    }
-
-    /// This program has no RDMA.
-    #[cfg(not(feature = "verbs"))]
-    pub(super) fn meeting(&self, _: &DeviceOptions) -> Result<Meeting, Failure> {
-        Err(crate::rdma::NotBuilt.into())
+        let addresses = resolve(&self.addresses)?;
+        Ok(NetworkMeeting { addresses, listener: None, key, allow_clear: self.allow_clear })
     }
 }
 
 /// Names become addresses here, once; of several, the first.
-#[cfg_attr(not(feature = "verbs"), allow(dead_code, reason = "tested all the same"))]
 fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     let resolve = |text: &String| {
         let wrong = |why: &dyn std::fmt::Display| {

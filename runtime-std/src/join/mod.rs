@@ -1,5 +1,6 @@
 //! Joining a group, over whichever fabric the members meet on.
 
+mod network;
 mod shared;
 #[cfg(feature = "verbs")]
 mod verbs;
@@ -18,6 +19,7 @@ use crate::configuration::GroupConfiguration;
 use crate::joined::JoinedFabric;
 use crate::member::{Member, Memory, Settings};
 use crate::shared_memory::{self, GroupName, Root};
+pub use network::NetworkMeeting;
 #[cfg(feature = "verbs")]
 pub use verbs::VerbsMeeting;
 
@@ -37,6 +39,9 @@ pub enum JoinError {
     /// The fabric refused the memory that it made itself.
     #[error("the fabric cannot be opened: {0}")]
     Fabric(#[from] ErrorKind),
+    /// The members did not come together over TCP.
+    #[error(transparent)]
+    Tcp(#[from] crate::tcp::TcpError),
     /// No device, no way to the others, or too little of something, over RDMA.
     #[cfg(feature = "verbs")]
     #[error(transparent)]
@@ -54,6 +59,8 @@ pub enum Meeting {
         /// The group's name.
         name: GroupName,
     },
+    /// Over TCP, to go on over TCP.
+    Tcp(NetworkMeeting),
     /// Over TCP, to go on over RDMA.
     #[cfg(feature = "verbs")]
     Verbs(VerbsMeeting),
@@ -93,6 +100,7 @@ fn join_layout(
     let own = group.rank_of(node).ok_or(OpenError::NotAMember)?;
     let (fabric, memory) = match &options.meeting {
         Meeting::SharedMemory { root, name } => shared::join(layout, own, root, name, options)?,
+        Meeting::Tcp(meeting) => network::join(layout, own, meeting, options)?,
         #[cfg(feature = "verbs")]
         Meeting::Verbs(meeting) => verbs::join(layout, own, meeting, options)?,
     };

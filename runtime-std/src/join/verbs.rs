@@ -1,17 +1,16 @@
 //! Joining over RDMA, and what a host needs of that fabric.
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tramontane_core::fabric::{Fabric as _, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
-use tramontane_mesh::{MeshOptions, SharedKey};
+use tramontane_mesh::MeshOptions;
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::{Bell, Joined, Limits, Report, Verbs};
 
-use super::{JoinError, JoinOptions, lend};
+use super::{JoinError, JoinOptions, NetworkMeeting, lend};
 use crate::host::{HostFabric, LocalBell};
 use crate::joined::JoinedFabric;
 use crate::member::{FIXED_VIEW, Memory};
@@ -19,14 +18,8 @@ use crate::member::{FIXED_VIEW, Memory};
 /// Where members meet over TCP, and how they go on over RDMA.
 #[derive(Clone, Debug, Default)]
 pub struct VerbsMeeting {
-    /// Where each member listens, by rank. The same at all members.
-    pub addresses: Vec<SocketAddr>,
-    /// A socket that listens at the own address already, if there is one.
-    pub listener: Option<Arc<TcpListener>>,
-    /// The key that all members share. It may be left out where all addresses are loopback.
-    pub key: Option<SharedKey>,
-    /// Whether, without a key, other addresses than loopback may be used.
-    pub allow_clear: bool,
+    /// Where they meet.
+    pub network: NetworkMeeting,
     /// Which device, if not the first that works.
     pub device: Wanted,
     /// How the fabric behaves.
@@ -67,20 +60,19 @@ fn mesh<'m>(
     meeting: &'m VerbsMeeting,
     options: &JoinOptions<'m>,
 ) -> Result<MeshOptions<'m>, JoinError> {
-    let listener = meeting.listener.as_ref().map(|listener| listener.try_clone()).transpose();
-    let listener = listener.map_err(|source| {
+    let listener = meeting.network.listener().map_err(|source| {
         let error = tramontane_mesh::MeshError::Io { action: "copy a descriptor", source };
         tramontane_verbs::JoinError::from(error)
     })?;
     Ok(MeshOptions {
         own,
         members,
-        addresses: &meeting.addresses,
+        addresses: &meeting.network.addresses,
         listener,
         view: FIXED_VIEW,
         digest: layout.digest(),
-        key: meeting.key.clone(),
-        allow_clear: meeting.allow_clear,
+        key: meeting.network.key.clone(),
+        allow_clear: meeting.network.allow_clear,
         time_limit: options.time_limit,
         cancel: options.cancel,
     })

@@ -23,18 +23,13 @@ use super::stop::Stopped;
 pub const FIXED_VIEW: ViewId = ViewId(1);
 
 /// How a member behaves; the runtime's one set of options.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
     /// The core's.
     pub options: Options,
-    /// A polling thread sleeps after so long without work. 1 ms, as in Spindle II-D.
-    pub idle_time: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { options: Options::default(), idle_time: Duration::from_millis(1) }
-    }
+    /// A polling thread sleeps after so long without work; where nothing is said, as its fabric likes it best
+    /// ([`HostFabric::idle_time`](crate::host::HostFabric::idle_time)).
+    pub idle_time: Option<Duration>,
 }
 
 /// The rows of a view, with what keeps them alive.

@@ -68,6 +68,7 @@ impl<F: HostFabric> Member<F> {
         fabric: F,
         settings: &Settings,
     ) -> Result<Self, OpenError> {
+        let idle_time = fabric.idle_time();
         let shared = Arc::new(Shared::new(layout, own, memory)?);
         let node = lent::open(layout, own, &shared, settings.options, fabric.capabilities())?;
         Ok(Self {
@@ -77,7 +78,7 @@ impl<F: HostFabric> Member<F> {
             origin: Instant::now(),
             now: Time::ZERO,
             until_clock: 0,
-            polled: settings.idle_time,
+            polled: settings.idle_time.unwrap_or(idle_time),
             next_check: Time::ZERO,
             overdue: None,
             writes: 0,

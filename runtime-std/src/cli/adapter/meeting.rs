@@ -1,14 +1,23 @@
 //! Where the members of one run of the suite meet: under a name, or at sockets that they find through the folder
 //! that they share.
 
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use super::Refusal;
 use super::protocol::Init;
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
-use crate::join::Meeting;
+use crate::join::{Meeting, NetworkMeeting};
 use crate::local::Carrier;
-use crate::rdma::DeviceOptions;
+use crate::rdma::{self, DeviceOptions, NotBuilt};
 use crate::shared_memory::{GroupName, Root};
+
+/// Between two looks for the others.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The place of this run.
 pub(super) fn meeting(
@@ -18,15 +27,21 @@ pub(super) fn meeting(
     device: &DeviceOptions,
     interrupts: &Interrupts,
 ) -> Result<Meeting, Refusal> {
+    if carrier != Carrier::Verbs
+        && let Some(option) = device.given()
+    {
+        let what = format!("{option} is about RDMA devices");
+        return Err(Failure::new(Status::Usage, what, "leave it out, or give --fabric verbs").into());
+    }
     match carrier {
-        Carrier::SharedMemory => match device.given() {
-            None => Ok(Meeting::SharedMemory { root: Root::from_env(), name: name_of_run(init)? }),
-            Some(option) => {
-                let what = format!("{option} is about RDMA devices");
-                Err(Failure::new(Status::Usage, what, "leave it out, or give --fabric verbs").into())
-            }
-        },
-        Carrier::Verbs => Ok(over_verbs(init, own, device, interrupts)?),
+        Carrier::Verbs if !rdma::BUILT => Err(Failure::from(NotBuilt).into()),
+        Carrier::Verbs => {
+            Ok(rdma::meeting(on_network(init, own, interrupts)?, device).map_err(Failure::from)?)
+        }
+        Carrier::SharedMemory => {
+            Ok(Meeting::SharedMemory { root: Root::from_env(), name: name_of_run(init)? })
+        }
+        Carrier::Tcp => Ok(Meeting::Tcp(on_network(init, own, interrupts)?)),
     }
 }
 
@@ -37,78 +52,44 @@ fn name_of_run(init: &Init) -> Result<GroupName, Failure> {
     GroupName::new(&name).map_err(Failure::from)
 }
 
-#[cfg(not(feature = "verbs"))]
-fn over_verbs(_: &Init, _: u16, _: &DeviceOptions, _: &Interrupts) -> Result<Meeting, Failure> {
-    Err(crate::rdma::NotBuilt.into())
+/// Takes a port, tells the others of it, and waits to be told of theirs.
+fn on_network(init: &Init, own: u16, interrupts: &Interrupts) -> Result<NetworkMeeting, Failure> {
+    let cannot = |error| Failure::system("cannot meet the others", &error);
+    let until = Instant::now() + Duration::from_millis(init.limits.deadline_ms);
+    let node = init.nodes.get(usize::from(own)).map_or("127.0.0.1", |node| node.address.as_str());
+    let listener = TcpListener::bind((node, 0)).map_err(cannot)?;
+    let address = listener.local_addr().map_err(cannot)?;
+    publish(&init.shared, own, address).map_err(cannot)?;
+    let mut addresses = Vec::with_capacity(init.nodes.len());
+    for rank in (0..).take(init.nodes.len()) {
+        addresses.push(loop {
+            interrupts.check()?;
+            if let Some(address) = look(&init.shared, rank) {
+                break address;
+            }
+            if Instant::now() >= until {
+                let what = format!("{} did not say where it listens", init.nodes[usize::from(rank)].node);
+                return Err(Failure::new(Status::Group, what, "start it, or allow more time"));
+            }
+            std::thread::sleep(LOOK_INTERVAL);
+        });
+    }
+    Ok(NetworkMeeting { addresses, listener: Some(Arc::new(listener)), ..NetworkMeeting::default() })
 }
 
-#[cfg(feature = "verbs")]
-use with_verbs::over_verbs;
+fn path(folder: &Path, rank: u16) -> PathBuf {
+    folder.join(format!("tramontane-{rank}.address"))
+}
 
-#[cfg(feature = "verbs")]
-mod with_verbs {
-    use std::io;
-    use std::net::{SocketAddr, TcpListener};
-    use std::path::{Path, PathBuf};
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
+/// A file that is there is whole.
+fn publish(folder: &Path, own: u16, address: SocketAddr) -> io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    let path = path(folder, own);
+    let draft = path.with_extension("draft");
+    std::fs::write(&draft, address.to_string())?;
+    std::fs::rename(&draft, &path)
+}
 
-    use super::{DeviceOptions, Failure, Init, Interrupts, Meeting, Status};
-    use crate::join::VerbsMeeting;
-
-    /// Between two looks for the others.
-    const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-
-    /// Takes a port, tells the others of it, and waits to be told of theirs.
-    pub(super) fn over_verbs(
-        init: &Init,
-        own: u16,
-        device: &DeviceOptions,
-        interrupts: &Interrupts,
-    ) -> Result<Meeting, Failure> {
-        let cannot = |error| Failure::system("cannot meet the others", &error);
-        let until = Instant::now() + Duration::from_millis(init.limits.deadline_ms);
-        let node = init.nodes.get(usize::from(own)).map_or("127.0.0.1", |node| node.address.as_str());
-        let listener = TcpListener::bind((node, 0)).map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
-        publish(&init.shared, own, address).map_err(cannot)?;
-        let mut addresses = Vec::with_capacity(init.nodes.len());
-        for rank in (0..).take(init.nodes.len()) {
-            addresses.push(loop {
-                interrupts.check()?;
-                if let Some(address) = look(&init.shared, rank) {
-                    break address;
-                }
-                if Instant::now() >= until {
-                    let what = format!("{} did not say where it listens", init.nodes[usize::from(rank)].node);
-                    return Err(Failure::new(Status::Group, what, "start it, or allow more time"));
-                }
-                std::thread::sleep(LOOK_INTERVAL);
-            });
-        }
-        Ok(Meeting::Verbs(VerbsMeeting {
-            addresses,
-            listener: Some(Arc::new(listener)),
-            device: device.wanted(),
-            limits: device.limits(),
-            ..VerbsMeeting::default()
-        }))
-    }
-
-    fn path(folder: &Path, rank: u16) -> PathBuf {
-        folder.join(format!("tramontane-{rank}.address"))
-    }
-
-    /// A file that is there is whole.
-    fn publish(folder: &Path, own: u16, address: SocketAddr) -> io::Result<()> {
-        std::fs::create_dir_all(folder)?;
-        let path = path(folder, own);
-        let draft = path.with_extension("draft");
-        std::fs::write(&draft, address.to_string())?;
-        std::fs::rename(&draft, &path)
-    }
-
-    fn look(folder: &Path, rank: u16) -> Option<SocketAddr> {
-        std::fs::read_to_string(path(folder, rank)).ok()?.parse().ok()
-    }
+fn look(folder: &Path, rank: u16) -> Option<SocketAddr> {
+    std::fs::read_to_string(path(folder, rank)).ok()?.parse().ok()
 }

@@ -47,7 +47,6 @@ pub(super) struct Init {
 pub(super) struct Node {
     pub(super) node: String,
     /// Of no use over shared memory.
-    #[cfg_attr(not(feature = "verbs"), allow(dead_code))]
     pub(super) address: String,
 }
 

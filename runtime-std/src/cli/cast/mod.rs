@@ -116,10 +116,10 @@ impl Arguments {
         let addresses = self.network.addresses.len();
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
         match (self.fabric, self.nodes) {
-            (Carrier::Verbs, _) if addresses == 0 => {
+            (Carrier::Tcp | Carrier::Verbs, _) if addresses == 0 => {
                 wrong("--addresses is missing", "say where each member listens: HOST:PORT,HOST:PORT")
             }
-            (Carrier::Verbs, nodes) => match u16::try_from(addresses) {
+            (Carrier::Tcp | Carrier::Verbs, nodes) => match u16::try_from(addresses) {
                 Ok(count)
                     if usize::from(count) <= MEMBERS_MAX && nodes.is_none_or(|nodes| nodes == count) =>
                 {
@@ -147,21 +147,26 @@ impl Arguments {
     fn meeting(&self) -> Result<Meeting, Failure> {
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
         match (self.fabric, &self.group) {
-            (Carrier::Verbs, None) => self.network.meeting(&self.device),
-            (Carrier::Verbs, Some(_)) => wrong(
+            (Carrier::Tcp | Carrier::Verbs, Some(_)) => wrong(
                 "--group is a name in shared memory",
                 "leave it out: --addresses says who belongs together",
             ),
-            (Carrier::SharedMemory, group) => match (self.network.given().or(self.device.given()), group) {
-                (Some(option), _) => wrong(
-                    &format!("{option} is for members on a network"),
-                    "leave it out, or give --fabric verbs",
-                ),
-                (None, Some(name)) => {
-                    Ok(Meeting::SharedMemory { root: Root::from_env(), name: name.clone() })
-                }
-                (None, None) => wrong("--group is missing", "give all members of the group the same name"),
-            },
+            (Carrier::SharedMemory | Carrier::Tcp, _) if self.device.given().is_some() => wrong(
+                &format!("{} is about RDMA devices", self.device.given().unwrap_or_default()),
+                "leave it out, or give --fabric verbs",
+            ),
+            (Carrier::SharedMemory, _) if self.network.given().is_some() => wrong(
+                &format!("{} is for members on a network", self.network.given().unwrap_or_default()),
+                "leave it out, or give --fabric tcp or --fabric verbs",
+            ),
+            (Carrier::Tcp, None) => Ok(Meeting::Tcp(self.network.meeting()?)),
+            (Carrier::Verbs, None) => Ok(crate::rdma::meeting(self.network.meeting()?, &self.device)?),
+            (Carrier::SharedMemory, Some(name)) => {
+                Ok(Meeting::SharedMemory { root: Root::from_env(), name: name.clone() })
+            }
+            (Carrier::SharedMemory, None) => {
+                wrong("--group is missing", "give all members of the group the same name")
+            }
         }
     }
 }
