@@ -12,7 +12,7 @@
 //! - Cells only grow; what is larger than a cell is published by a counter that is written after it.
 //!
 //! # In the order to read it
-//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`], and [`turn`] for those who
+//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`], [`view`], and [`turn`] for those who
 //! drive one node from several threads.
 //!
 //! # Targets
@@ -28,3 +28,4 @@ pub mod node;
 pub mod smc;
 mod sync;
 pub mod turn;
+pub mod view;
