@@ -8,7 +8,7 @@ use crate::ids::{NodeId, Rank, Time, ViewId, u16_from_index, u64_from_index};
 use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
 
 /// How a member takes part in views. All members may differ in the times, and must agree on the rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewOptions {
     /// From one own heartbeat to the next.
     pub heartbeat_interval_ns: u64,
@@ -36,7 +36,7 @@ impl Default for ViewOptions {
 }
 
 /// Why a peer is suspected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Cause {
     /// It gave no heartbeat for the failure timeout.
@@ -50,7 +50,7 @@ pub enum Cause {
 }
 
 /// Why a member halted. It delivers nothing more, and the group goes on without it, if at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Halt {
     /// This member suspects it.
@@ -71,7 +71,7 @@ impl core::fmt::Display for Halt {
 impl core::error::Error for Halt {}
 
 /// How far a member is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Status {
     /// The view goes on.
@@ -98,7 +98,7 @@ impl Status {
 }
 
 /// The view to come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NextView<'a> {
     /// Its id: one above the present one's.
     pub id: ViewId,
@@ -126,7 +126,7 @@ pub(crate) enum Loss {
 }
 
 /// What a member remembers of the change itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewState {
     pub(crate) id: ViewId,
     pub(crate) rank: Rank,
