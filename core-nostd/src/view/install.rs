@@ -1,7 +1,7 @@
 //! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
 
 use super::planted::Fault;
-use super::state::{Loss, Status, Turn};
+use super::state::{PeerState, Status, Turn};
 use super::table::{Host, Table};
 use super::wedge::is_trimmed;
 use crate::ids::SubgroupId;
@@ -14,8 +14,9 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.state.last_step = self.now;
         self.state.last_heartbeat = self.now;
         for peer in self.peers.iter_mut() {
-            *peer = crate::view::PeerState { seen: self.now, lost: peer.lost, ..Default::default() };
+            *peer = PeerState { seen: self.now, lost: peer.lost, ..Default::default() };
         }
+        self.table.publish(ViewColumn::Heartbeat, 1);
         self.table.publish(ViewColumn::Installed, self.state.id.0.saturating_add(1));
     }
 
@@ -60,9 +61,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     /// group of two, the other could not go on without it (VIE-9).
     fn others_installed(&self, installed: u64) -> bool {
         self.ranks().zip(self.peers.iter()).all(|(rank, peer)| {
-            let lost: Option<Loss> = peer.lost;
             peer.goes
-                || lost.is_some()
+                || peer.is_lost()
                 || self.suspects(rank)
                 || self.table.load(rank, ViewColumn::Installed) >= installed
         })

@@ -118,6 +118,14 @@ pub struct PeerState {
     pub(crate) goes: bool,
 }
 
+impl PeerState {
+    /// Whether the fabric reported it lost, or it was silent for too long.
+    #[must_use]
+    pub const fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+}
+
 /// What a suspicion of the member's own rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Loss {

@@ -35,13 +35,14 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             if rank == self.state.rank || self.suspects(rank) {
                 continue;
             }
+            // In this order: who shows that it is here has shown its first heartbeat.
+            let installed = self.table.load(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
-            let here = self.table.load(rank, ViewColumn::Installed) != 0;
-            let timeout = if here { options.failure_timeout_ns } else { options.first_timeout_ns };
-            let gone = self.committed(rank).decided;
+            let timeout = if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
+            // Who has installed the next view is there, and its heart beats there.
+            let gone_on = installed > self.state.id.0.saturating_add(1);
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
-            if heartbeat != peer.heartbeat || stopped || gone {
-                // Who has decided goes on in the next view, and its heart beats there.
+            if heartbeat != peer.heartbeat || stopped || gone_on {
                 peer.heartbeat = heartbeat;
                 peer.seen = self.now;
             } else if self.now.since(peer.seen) > timeout {

@@ -40,7 +40,13 @@ pub fn setting(id: u64, nodes: &[NodeId], subgroups: &[Vec<Rank>], options: View
         .iter()
         .map(|ranks| {
             let ranks: &'static [Rank] = Box::leak(ranks.clone().into());
-            Subgroup { members: ranks, senders: ranks, window: 4, message_max: 8, delivery: Delivery::Ordered }
+            Subgroup {
+                members: ranks,
+                senders: ranks,
+                window: 4,
+                message_max: 8,
+                delivery: Delivery::Ordered,
+            }
         })
         .collect();
     let group = Group { members, subgroups: Box::leak(subgroups.into()) };
@@ -85,7 +91,9 @@ impl Setting {
     }
 
     fn multicast_cell(&self, subgroup: usize, which: usize) -> usize {
-        self.layout.view_block().expect("a layout with views").bytes() / 8 + subgroup * CELLS_PER_SUBGROUP + which
+        self.layout.view_block().expect("a layout with views").bytes() / 8
+            + subgroup * CELLS_PER_SUBGROUP
+            + which
     }
 }
 
@@ -108,6 +116,8 @@ pub struct Around {
     pub wedged: bool,
     pub cut: BTreeSet<u16>,
     pub misbehaved: BTreeSet<u16>,
+    /// Whom it cut off, in order, and why.
+    pub causes: Vec<(Rank, Cause)>,
     /// The next view whose memory is asked for, and the calls so far.
     pub prepared: (Vec<NodeId>, u8),
     deliver_calls: u8,
@@ -150,6 +160,7 @@ impl Host for Around {
         if cause == Cause::Misbehaved {
             self.misbehaved.insert(peer.0);
         }
+        self.causes.push((peer, cause));
     }
 }
 
@@ -324,7 +335,9 @@ impl Arena {
         let Member { row, log, copies, around, .. } = &mut self.members[rank];
         let mut cells = Cells { setting, own: rank, row, log, copies };
         for (id, subgroup) in setting.subgroups().iter().enumerate() {
-            let Some(own) = subgroup.members.iter().position(|member| member.index() == rank) else { continue };
+            let Some(own) = subgroup.members.iter().position(|member| member.index() == rank) else {
+                continue;
+            };
             let part = &mut around.parts[id];
             let senders = subgroup.members.len() as u64;
             if !around.wedged {

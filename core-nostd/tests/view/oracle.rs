@@ -44,7 +44,8 @@ fn decision(arena: &Arena, rank: usize) -> Decision {
     }
     let trims = (0..setting.subgroups().len())
         .map(|id| {
-            let cell = row[setting.cell(ViewColumn::Trim(tramontane_core::ids::SubgroupId(id as u16))).unwrap()];
+            let cell =
+                row[setting.cell(ViewColumn::Trim(tramontane_core::ids::SubgroupId(id as u16))).unwrap()];
             if cell == u64::MAX { None } else { Some(cell - 1) }
         })
         .collect();
@@ -68,7 +69,10 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
         // VIE-11: the own memory was ready before the echo.
         let around = &arena.members[rank].around;
         if around.prepared.0 != found.members || !around.is_prepared() {
-            return Err(format!("{rank} decides on {:?} and has prepared {:?}", found.members, around.prepared));
+            return Err(format!(
+                "{rank} decides on {:?} and has prepared {:?}",
+                found.members, around.prepared
+            ));
         }
         match &arena.decision {
             None => arena.decision = Some(found),
@@ -110,7 +114,9 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             let stays = decided.members.contains(&setting.layout.group().members[other]);
             let there = member.state.status() == Status::Installed;
             let lost = !member.alive || matches!(member.state.status(), Status::Halted(_));
-            if stays && !there && !lost && !arena.members[rank].around.cut.contains(&(other as u16)) {
+            let known_lost = arena.members[rank].peers[other].is_lost();
+            let cut = arena.members[rank].around.cut.contains(&(other as u16));
+            if stays && !there && !lost && !known_lost && !cut {
                 return Err(format!("{rank} left before {other} installed"));
             }
         }
@@ -123,7 +129,10 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
 pub fn check_end(arena: &Arena) -> Result<(), String> {
     let alive = arena.members.iter().filter(|member| member.alive).count();
     let had_to_change = alive < arena.members.len()
-        || arena.members.iter().any(|member| member.row[arena.setting.cell(ViewColumn::Leaving).unwrap()] != 0);
+        || arena
+            .members
+            .iter()
+            .any(|member| member.row[arena.setting.cell(ViewColumn::Leaving).unwrap()] != 0);
     if !had_to_change {
         return Ok(());
     }
@@ -133,7 +142,8 @@ pub fn check_end(arena: &Arena) -> Result<(), String> {
         if gone_on {
             continue;
         }
-        if alive * 2 > arena.members.len() || arena.decision.is_none() && !matches!(status, Status::Halted(_)) {
+        if alive * 2 > arena.members.len() || arena.decision.is_none() && !matches!(status, Status::Halted(_))
+        {
             return Err(format!("{rank} is {status:?} at the end, and {alive} are alive"));
         }
     }
