@@ -41,7 +41,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Whether everyone who is not suspected accepted just this list, and they are a majority of the view.
     fn all_accepted(&self, list: Accepted) -> bool {
-        if self.state.planted(Fault::MajorityIsEnough) {
+        if self.state.planted(Fault::TrimFromMajority) {
             let accepted = self.ranks().filter(|rank| self.stance(*rank).accepted == list).count();
             return self.is_majority(accepted);
         }

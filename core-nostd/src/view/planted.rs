@@ -21,16 +21,14 @@ pub enum Fault {
     NoMajority,
     /// Who is suspected goes on.
     SuspectedGoesOn,
-    /// A leader goes on once a majority accepted, without the rest of those whom it does not suspect.
-    MajorityIsEnough,
+    /// A leader sets the trims once a majority accepted, from their counts alone.
+    TrimFromMajority,
     /// A member publishes that it accepted before it has copied the list.
     GuardFirst,
     /// A member accepts a seal before its own next memory is ready.
     MemoryNotReady,
     /// A member installs before it delivered up to the trim.
     InstallsEarly,
-    /// Where lists differ, the longest wins and not the latest.
-    LongestWins,
     /// A leaver goes as soon as the next view is decided.
     LeaverGoesEarly,
 }

@@ -93,11 +93,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 }
                 Change::Withdraw(node) => {
                     let at = self.next.iter().take(count).position(|other| *other == node);
-                    let tail = at.and_then(|at| self.next.get_mut(at..count)).ok_or(Unusable::Wrong)?;
-                    if members.contains(&node) {
-                        return Err(Unusable::Wrong);
-                    }
-                    tail.rotate_left(1);
+                    let at = at.filter(|_| !members.contains(&node)).ok_or(Unusable::Wrong)?;
+                    self.take_out(at, count);
                     count = count.saturating_sub(1);
                 }
                 Change::Remove(_) | Change::Leave(_) | Change::Seal => {}
@@ -105,6 +102,18 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         }
         self.state.next_count = count;
         Ok(())
+    }
+
+    /// Takes one out of the first `count` of the next members; those behind it move up.
+    fn take_out(&mut self, at: usize, count: usize) {
+        let mut at = at;
+        while at.saturating_add(1) < count {
+            let behind = self.next.get(at.saturating_add(1)).copied();
+            if let (Some(node), Some(place)) = (behind, self.next.get_mut(at)) {
+                *place = node;
+            }
+            at = at.saturating_add(1);
+        }
     }
 
     /// Asks for the memory of the view that the list last read leads to.
@@ -239,8 +248,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             if !self.shares_suspicions_of(rank) {
                 return None;
             }
-            let longer = self.state.planted(Fault::LongestWins) && shown.count >= latest.1.count;
-            if shown > latest.1 && !self.state.planted(Fault::LongestWins) || longer {
+            if shown > latest.1 {
                 latest = (rank, shown);
             }
         }

@@ -145,8 +145,9 @@ pub struct ViewState {
     pub(crate) last_heartbeat: Time,
     /// How long the list of the next view's members is.
     pub(crate) next_count: usize,
+    /// A step of the protocol that is done wrong.
     #[cfg(feature = "planted-faults")]
-    pub(crate) fault: Option<Fault>,
+    pub fault: Option<Fault>,
 }
 
 impl ViewState {
@@ -165,14 +166,6 @@ impl ViewState {
             #[cfg(feature = "planted-faults")]
             fault: None,
         }
-    }
-
-    /// The same with a step of the protocol done wrong.
-    #[cfg(feature = "planted-faults")]
-    #[must_use]
-    pub const fn with_fault(mut self, fault: Fault) -> Self {
-        self.fault = Some(fault);
-        self
     }
 
     /// How far the member is.

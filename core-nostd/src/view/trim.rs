@@ -6,6 +6,7 @@
 //! a side.
 
 use super::cells::Change;
+use super::planted::Fault;
 use super::proposal::Unusable;
 use super::state::{Cause, Turn};
 use super::table::{Host, Table};
@@ -61,6 +62,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         for rank in subgroup.members.iter().copied().filter(|rank| !self.suspects(*rank)) {
             let count = match self.final_count(rank, id) {
                 Ok(Some(count)) => count.0,
+                Ok(None) if self.state.planted(Fault::TrimFromMajority) => continue,
                 Ok(None) => return Err(NoTrim::NotYet),
                 Err(ImpossibleCount) => return Err(NoTrim::Impossible(rank)),
             };

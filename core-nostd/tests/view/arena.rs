@@ -250,7 +250,7 @@ impl Arena {
         let member = |rank: usize| {
             let state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
             #[cfg(feature = "planted-faults")]
-            let state = setting.fault.map_or(state, |fault| state.with_fault(fault));
+            let state = ViewState { fault: setting.fault, ..state };
             let part = Part { sent_seen: vec![0; count], received_seen: vec![0; count], ..Part::default() };
             Member {
                 state,
@@ -435,19 +435,33 @@ impl Arena {
         member.alive && member.open && !member.state.status().is_final()
     }
 
-    /// A number that two states share only if they are the same, chance apart.
+    /// Whether a reader may still read a writer's row: it does not take part any more, or has cut it off.
+    /// A planted fault may be just that it reads on.
+    pub fn reads(&self, reader: usize, writer: usize) -> bool {
+        #[cfg(feature = "planted-faults")]
+        if self.setting.fault.is_some() {
+            return true;
+        }
+        self.is_active(reader) && !self.members[reader].around.cut.contains(&(writer as u16))
+    }
+
+    /// A number that two states share only if what can still come of them is the same, chance apart.
     pub fn fingerprint(&self) -> u64 {
         let mut into = std::collections::hash_map::DefaultHasher::new();
         for (rank, member) in self.members.iter().enumerate() {
-            member.hash(&mut into);
+            if self.is_active(rank) {
+                member.hash(&mut into);
+            } else {
+                // Nothing comes of what it remembers, except what it delivered.
+                let delivered: Vec<u64> = member.around.parts.iter().map(|part| part.delivered).collect();
+                (member.alive, member.open, member.state.status(), delivered, member.echoed).hash(&mut into);
+            }
             for (reader, other) in self.members.iter().enumerate() {
-                if reader == rank {
-                    continue;
+                if reader != rank && self.reads(reader, rank) {
+                    other.copies[rank].hash(&mut into);
+                    let end = member.log.len().min(other.visible[rank]);
+                    member.log[other.seen[rank]..end].hash(&mut into);
                 }
-                other.copies[rank].hash(&mut into);
-                let from = other.seen[rank];
-                let end = member.log.len().min(other.visible[rank]);
-                member.log[from..end].hash(&mut into);
             }
         }
         self.decision.hash(&mut into);

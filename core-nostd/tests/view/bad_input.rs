@@ -257,7 +257,7 @@ fn random_cells_never_make_a_step_panic_or_deliver_what_is_not_here() {
             statuses[kind] += 1;
         }
     }
-    assert!(statuses.iter().all(|count| *count > 100), "{statuses:?}");
+    assert!(statuses.iter().all(|count| *count > 10), "{statuses:?}");
 }
 
 #[test]

@@ -146,8 +146,8 @@ const TIMEOUT: u64 = 20 * MS;
 fn belongs(node: u32, rule: usize) -> bool {
     match rule {
         0 => true,
-        1 => node % 2 == 0,
-        _ => node % 3 == 0,
+        1 => node.is_multiple_of(2),
+        _ => node.is_multiple_of(3),
     }
 }
 

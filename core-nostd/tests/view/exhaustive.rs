@@ -112,8 +112,9 @@ pub fn explore(scope: &Scope) -> Result<Found, String> {
             next_key != key
         };
         for rank in (0..scope.members).filter(|rank| node.arena.is_active(*rank)) {
-            let sources: Vec<usize> =
-                (0..scope.members).filter(|writer| node.arena.unseen(rank, *writer) > 0).collect();
+            let worth =
+                |writer: &usize| node.arena.reads(rank, *writer) && node.arena.unseen(rank, *writer) > 0;
+            let sources: Vec<usize> = (0..scope.members).filter(worth).collect();
             for pulled in 0..1_u32 << sources.len() {
                 let mut next = node.clone();
                 for (bit, writer) in sources.iter().enumerate() {
@@ -190,9 +191,7 @@ fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node
             ways.push(crashed);
         }
         let Some(at) = visible.iter().position(|cap| *cap < after) else { return ways };
-        for reset in 0..at {
-            visible[reset] = seen[reset];
-        }
+        visible[..at].copy_from_slice(&seen[..at]);
         visible[at] += 1;
     }
 }

@@ -6,6 +6,7 @@
 
 mod memory;
 mod protocol;
+mod views;
 
 pub use protocol::node;
 
@@ -16,6 +17,7 @@ use core::hint::black_box;
 pub fn call_everything() {
     memory::call();
     protocol::call();
+    views::call();
 }
 
 /// Takes a text and forgets it.
