@@ -23,7 +23,7 @@ pub enum Fault {
     SuspectedGoesOn,
     /// A leader sets the trims once a majority accepted, from their counts alone.
     TrimFromMajority,
-    /// A member publishes that it accepted before it has copied the list.
+    /// A leader publishes that an entry is there before it is.
     GuardFirst,
     /// A member accepts a seal before its own next memory is ready.
     MemoryNotReady,

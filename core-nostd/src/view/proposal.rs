@@ -92,9 +92,9 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                     count = count.saturating_add(1);
                 }
                 Change::Withdraw(node) => {
-                    let at = self.next.iter().take(count).position(|other| *other == node);
-                    let at = at.filter(|_| !members.contains(&node)).ok_or(Unusable::Wrong)?;
-                    self.take_out(at, count);
+                    if members.contains(&node) || !self.take_out(node, count) {
+                        return Err(Unusable::Wrong);
+                    }
                     count = count.saturating_sub(1);
                 }
                 Change::Remove(_) | Change::Leave(_) | Change::Seal => {}
@@ -104,16 +104,19 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         Ok(())
     }
 
-    /// Takes one out of the first `count` of the next members; those behind it move up.
-    fn take_out(&mut self, at: usize, count: usize) {
-        let mut at = at;
-        while at.saturating_add(1) < count {
-            let behind = self.next.get(at.saturating_add(1)).copied();
-            if let (Some(node), Some(place)) = (behind, self.next.get_mut(at)) {
-                *place = node;
+    /// Takes a node out of the first `count` of the next members; those behind it move up. False if it is
+    /// not among them.
+    fn take_out(&mut self, node: NodeId, count: usize) -> bool {
+        let mut found = false;
+        let mut rest = self.next.get_mut(..count).unwrap_or(&mut []);
+        while let [first, tail @ ..] = rest {
+            found |= *first == node;
+            if let (true, Some(behind)) = (found, tail.first()) {
+                *first = *behind;
             }
-            at = at.saturating_add(1);
+            rest = tail;
         }
+        found
     }
 
     /// Asks for the memory of the view that the list last read leads to.
@@ -152,9 +155,6 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         let shape = self.usable_list(owner, shown)?;
         self.wedge();
         let stance = Stance { accepted: shown, ..self.own_stance() };
-        if self.state.planted(Fault::GuardFirst) {
-            self.table.publish(ViewColumn::Stance, stance.encode());
-        }
         self.copy_list(owner, shown, shown.ballot)?;
         if shape.sealed {
             self.copy_trims(owner);
@@ -297,6 +297,9 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     fn append(&mut self, count: &mut u16, change: Change) {
         let ballot = Ballot::of(self.state.rank);
+        if self.state.planted(Fault::GuardFirst) {
+            self.publish_own(count.saturating_add(1));
+        }
         self.table.publish(ViewColumn::Entry(*count), change.encode(ballot));
         *count = count.saturating_add(1);
     }

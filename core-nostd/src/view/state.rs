@@ -235,7 +235,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         if !self.state.options.majority || self.state.planted(Fault::NoMajority) {
             return true;
         }
-        self.is_majority(self.unsuspected().count())
+        // Not `count`: its sum may overflow, as far as the compiler can tell.
+        self.is_majority(self.unsuspected().fold(0, |count: usize, _| count.saturating_add(1)))
     }
 
     pub(crate) fn is_majority(&self, members: usize) -> bool {

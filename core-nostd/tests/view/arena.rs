@@ -248,9 +248,12 @@ impl Arena {
         let count = setting.members();
         let subgroups = setting.subgroups();
         let member = |rank: usize| {
-            let state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
+            #[cfg_attr(not(feature = "planted-faults"), allow(unused_mut))]
+            let mut state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
             #[cfg(feature = "planted-faults")]
-            let state = ViewState { fault: setting.fault, ..state };
+            {
+                state.fault = setting.fault;
+            }
             let part = Part { sent_seen: vec![0; count], received_seen: vec![0; count], ..Part::default() };
             Member {
                 state,

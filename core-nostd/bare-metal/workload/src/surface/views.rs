@@ -95,7 +95,8 @@ fn group() {
         Some(row) => Row::from_lines(black_box(&row[..])),
         None => Row::from_lines(&[]),
     });
-    let options = black_box(ViewOptions { heartbeat_interval_ns: 1, members_max: 4, ..ViewOptions::default() });
+    let options =
+        black_box(ViewOptions { heartbeat_interval_ns: 1, members_max: 4, ..ViewOptions::default() });
     let mut states: [ViewState; 3] =
         ranks.map(|rank| black_box(ViewState::new(black_box(ViewId(1)), black_box(rank), options)));
     let mut peers = [[PeerState::default(); 3]; 3];
