@@ -5,7 +5,7 @@
 //! one window of slots for each sender, twice as many turns looked at, and the writes that bring each peer
 //! up to date.
 //!
-//! - *Inputs*: [`Node::step`].
+//! - *Inputs*: [`Node::step`]; where membership may change, [`Node::step_in_views`] in its place.
 //! - *Outputs*: upcalls and posts during a step, [`Progress`] after it.
 //! - *Getters*: [`Node::frontiers`], [`Node::is_settled`], [`Node::is_lost`].
 //!
@@ -14,9 +14,11 @@
 
 mod open;
 mod progress;
+mod views;
 
 pub use open::{Loan, OpenError, Options, State};
 pub use progress::{Progress, StepError};
+pub use views::{ViewError, ViewLink, ViewLoan, Views};
 
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Rank, SubgroupId, Time, ViewId};
@@ -83,18 +85,25 @@ impl<'m> Node<'m> {
             }
             index = index.saturating_add(1);
         }
-        if self.lagging {
-            let (subgroups, senders) = (&*self.subgroups, &*self.senders);
-            let mut poster = Poster::new(self.view, fabric, self.capabilities);
-            poster.post(self.links, |index| {
-                let subgroup = subgroups.get(index)?;
-                Some(Shown::of(subgroup, subgroup.senders.of(senders)?))
-            });
-            let report = poster.report;
-            self.lagging = report.held_back;
-            self.account(report, &mut progress);
-        }
+        self.post_lagging(fabric, &mut progress);
         Ok(progress)
+    }
+
+    /// Brings all peers up to date, as far as the fabric takes it.
+    #[inline(always)]
+    fn post_lagging<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
+        if !self.lagging {
+            return;
+        }
+        let (subgroups, senders) = (&*self.subgroups, &*self.senders);
+        let mut poster = Poster::new(self.view, fabric, self.capabilities);
+        poster.post(self.links, |index| {
+            let subgroup = subgroups.get(index)?;
+            Some(Shown::of(subgroup, subgroup.senders.of(senders)?))
+        });
+        let report = poster.report;
+        self.lagging = report.held_back;
+        self.account(report, progress);
     }
 
     /// The sending end of a subgroup, if this node sends there. Any thread may use a copy.

@@ -48,19 +48,27 @@ pub struct RowTable<'m> {
     row: RowWriter<'m>,
     /// Counts publications, so that its owner knows whether there is something to post.
     version: u64,
+    /// The same for heartbeats, which are many and speak for nothing.
+    heartbeats: u64,
 }
 
 impl<'m> RowTable<'m> {
     /// The table over all rows in rank order, the own one included.
     #[must_use]
     pub const fn new(layout: Layout<'m>, own: Rank, rows: &'m [Row<'m>], row: RowWriter<'m>) -> Self {
-        Self { layout, own, rows, row, version: 0 }
+        Self { layout, own, rows, row, version: 0, heartbeats: 0 }
     }
 
-    /// How many cells were published through this table.
+    /// How many cells were published through this table, heartbeats apart.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
+    }
+
+    /// How many heartbeats were.
+    #[must_use]
+    pub const fn heartbeats(&self) -> u64 {
+        self.heartbeats
     }
 }
 
@@ -76,7 +84,9 @@ impl Table for RowTable<'_> {
         let cell = self.layout.view_offset(self.own, column).and_then(|at| self.row.cell(at).ok());
         if let Some(cell) = cell {
             cell.publish(value);
-            self.version = self.version.saturating_add(1);
+            let count =
+                if column == ViewColumn::Heartbeat { &mut self.heartbeats } else { &mut self.version };
+            *count = count.saturating_add(1);
         }
     }
 }

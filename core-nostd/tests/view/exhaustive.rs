@@ -242,3 +242,12 @@ fn three_members_one_leaves_and_one_crashes() {
     must_hold("leave", &Scope { leavers: vec![1], senders: vec![0], ..Scope::of(3) });
     must_hold("leave and crash", &Scope { leavers: vec![1], senders: vec![0], crashes: 1, ..Scope::of(3) });
 }
+
+#[test]
+fn three_members_and_reports_of_losses_that_are_none() {
+    let mistaken = must_hold("a mistaken report", &Scope { mistakes: vec![(1, 0)], ..Scope::of(3) });
+    let link = must_hold("a link that fails", &Scope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3) });
+    assert!(mistaken.decided > 0 && link.decided > 0);
+    let scope = Scope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..Scope::of(3) };
+    must_hold("a mistaken report and a crash", &scope);
+}

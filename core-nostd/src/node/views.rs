@@ -1,0 +1,408 @@
+//! A node whose membership may change: the view protocol around the stages of a step.
+//!
+//! [`Node::step_in_views`] takes the place of [`Node::step`]. A node of a fixed membership is never touched
+//! by anything here: it has no columns, no state and no branch for it.
+//!
+//! The order of a step: the view protocol first, since a member that halts delivers nothing more; then the
+//! stages, of which a wedged node keeps delivery only; then the posts, the columns of the view last.
+
+use super::{Node, Progress, StepError};
+use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, LossCause, Promises, Write, WriteList};
+use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time, index_from_u32};
+use crate::layout::{Layout, ViewColumn};
+use crate::multicast::{Application, Control, Order, Work};
+use crate::smc::{LENGTH_OF_NULL, Outbox, Outcome, Reservation, ReserveError};
+use crate::view::{Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState};
+
+/// Between two looks at a view in which nothing changes: so many to a heartbeat.
+const LOOKS_A_HEARTBEAT: u32 = 3;
+
+/// What a node remembers of the view columns that it posted to a peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ViewLink {
+    version: u64,
+    heartbeats: u64,
+}
+
+/// Private state of the view protocol, as long as it says. What it holds does not matter.
+#[derive(Debug)]
+pub struct ViewLoan<'m> {
+    /// One a member.
+    pub peers: &'m mut [PeerState],
+    /// As many as the next view may have members, and at least as many as this one has.
+    pub next: &'m mut [NodeId],
+    /// One a member.
+    pub links: &'m mut [ViewLink],
+}
+
+/// The view protocol of one node.
+#[derive(Debug)]
+pub struct Views<'m> {
+    layout: Layout<'m>,
+    state: ViewState,
+    table: RowTable<'m>,
+    loan: ViewLoan<'m>,
+    next_look: Time,
+}
+
+/// Why a node cannot take part in views. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum ViewError {
+    /// The layout has no columns for views, or a slice is too short.
+    WrongState = 1,
+    /// The fabric does not keep writes in order.
+    NoWriteOrder = 2,
+    /// The fabric's limits are too small: four writes a list, the columns in one write, 24 bytes a guard.
+    FabricTooSmall = 3,
+}
+
+impl core::fmt::Display for ViewError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::WrongState => "the layout or the lent state is not made for views",
+            Self::NoWriteOrder => "views need a fabric that keeps writes in order",
+            Self::FabricTooSmall => "the fabric takes too few bytes a write for the columns of a view",
+        })
+    }
+}
+
+impl core::error::Error for ViewError {}
+
+impl<'m> Views<'m> {
+    /// Requests, and what is known of the view: see [`ViewChange`].
+    pub fn change(&mut self) -> Option<(ViewChange<'_>, &mut RowTable<'m>)> {
+        let change = ViewChange::new(&self.layout, &mut self.state, self.loan.peers, self.loan.next)?;
+        Some((change, &mut self.table))
+    }
+
+    /// How far this member is.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// Whether every peer that is not lost was sent all that there is to know of the view.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        let mut rank = Rank::ZERO;
+        for (peer, link) in self.loan.peers.iter().zip(self.loan.links.iter()) {
+            let told = peer.is_lost() || link.version == self.table.version();
+            if rank != self.state.rank && !told {
+                return false;
+            }
+            rank = rank.next();
+        }
+        true
+    }
+
+    /// Says that the fabric cannot reach a peer any more, and looks at the view in the next step.
+    pub fn peer_lost(&mut self, peer: Rank) {
+        if let Some(peer) = self.loan.peers.get_mut(peer.index()) {
+            peer.lost.get_or_insert(Loss::Reported);
+        }
+        self.next_look = Time::ZERO;
+    }
+}
+
+/// A node as the view protocol sees it.
+struct Hosted<'h, 'm, F, A, P> {
+    node: &'h mut Node<'m>,
+    fabric: &'h mut F,
+    application: &'h mut A,
+    prepare: &'h mut P,
+    progress: &'h mut Progress,
+    failed: Option<StepError>,
+}
+
+impl<F, A, P> Host for Hosted<'_, '_, F, A, P>
+where
+    F: Fabric,
+    A: Application,
+    P: FnMut(NextView<'_>) -> bool,
+{
+    fn received(&self, subgroup: SubgroupId) -> Frontier {
+        self.node.frontiers(subgroup).map_or(Frontier::ZERO, |frontiers| frontiers.received)
+    }
+
+    fn delivered(&self, subgroup: SubgroupId) -> Frontier {
+        self.node.frontiers(subgroup).map_or(Frontier::ZERO, |frontiers| frontiers.delivered)
+    }
+
+    fn wedge(&mut self) {
+        // A node whose view is not steady is stepped without its first two stages.
+    }
+
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        (self.prepare)(next)
+    }
+
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool {
+        match self.node.deliver_to(subgroup, trim, self.application, self.progress) {
+            Ok(done) => done,
+            Err(error) => {
+                self.failed = Some(error);
+                false
+            }
+        }
+    }
+
+    fn cut(&mut self, peer: Rank, cause: Cause) {
+        self.fabric.cut(self.node.view, peer);
+        let cause = match cause {
+            Cause::Misbehaved => LossCause::Misbehaved,
+            Cause::Silent | Cause::Lost | Cause::Told(_) => LossCause::Unreachable,
+        };
+        self.node.lose(peer, cause, self.progress);
+    }
+}
+
+impl<'m> Node<'m> {
+    /// The view protocol of this node, at the start of its view. `layout` is the one it was opened with.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub fn views(
+        &self,
+        layout: Layout<'m>,
+        state: ViewState,
+        loan: ViewLoan<'m>,
+    ) -> Result<Views<'m>, ViewError> {
+        let mut checked = state;
+        let fits = ViewChange::new(&layout, &mut checked, loan.peers, loan.next).is_some();
+        let block = layout.view_block().ok_or(ViewError::WrongState)?;
+        if !fits || loan.links.len() != layout.members() || state.rank != self.rank || state.id != self.view {
+            return Err(ViewError::WrongState);
+        }
+        let capabilities = &self.capabilities;
+        if !capabilities.promises.contains(Promises::WRITE_ORDER) {
+            return Err(ViewError::NoWriteOrder);
+        }
+        if capabilities.writes_max < 4
+            || capabilities.guard_bytes_max < 24
+            || capabilities.write_bytes_max < block.bytes()
+        {
+            return Err(ViewError::FabricTooSmall);
+        }
+        loan.links.iter_mut().for_each(|link| *link = ViewLink::default());
+        let table = RowTable::new(layout, self.rank, self.rows, self.row);
+        Ok(Views { layout, state, table, loan, next_look: Time::ZERO })
+    }
+
+    /// As [`Node::step`], in a group whose membership may change. `prepare` is asked to make the next view's
+    /// memory ready, and to say when it is ([`Host::prepare`]). Once the status is final, only what peers still
+    /// have to be told is left: step on until [`Views::is_told`].
+    ///
+    /// # Errors
+    /// As [`Node::step`].
+    pub fn step_in_views<F: Fabric, A: Application>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        views: &mut Views<'m>,
+        mut prepare: impl FnMut(NextView<'_>) -> bool,
+    ) -> Result<(Progress, Status), StepError> {
+        let mut progress = Progress::default();
+        if views.state.status().is_final() {
+            self.post_views(fabric, views, &mut progress);
+            return Ok((progress, views.state.status()));
+        }
+        if now >= views.next_look || views.state.status() != Status::Steady {
+            let interval = views.state.options.heartbeat_interval_ns;
+            views.next_look =
+                now.after(interval.checked_div(u64::from(LOOKS_A_HEARTBEAT)).unwrap_or(interval));
+            let mut host = Hosted {
+                node: self,
+                fabric,
+                application,
+                prepare: &mut prepare,
+                progress: &mut progress,
+                failed: None,
+            };
+            let Views { layout, state, table, loan, .. } = views;
+            if let Some(mut change) = ViewChange::new(layout, state, loan.peers, loan.next) {
+                change.step(now, table, &mut host);
+            }
+            if let Some(error) = host.failed {
+                return Err(error);
+            }
+        }
+        let stages = match views.state.status() {
+            Status::Steady => self.step(now, fabric, application)?,
+            Status::Halted(_) => Progress::default(),
+            Status::Wedged | Status::Decided | Status::Installed | Status::Left => {
+                self.step_wedged(fabric, application)?
+            }
+        };
+        if let Some((peer, _)) = stages.lost {
+            views.peer_lost(peer);
+        }
+        progress.add(&stages);
+        self.post_views(fabric, views, &mut progress);
+        Ok((progress, views.state.status()))
+    }
+
+    /// What is left of a step once the view ends: delivery of what is stable, and posts.
+    fn step_wedged<F: Fabric, A: Application>(
+        &mut self,
+        fabric: &mut F,
+        application: &mut A,
+    ) -> Result<Progress, StepError> {
+        let mut progress = Progress::default();
+        self.take_events(fabric, &mut progress);
+        let mut index = 0_usize;
+        while index < self.subgroups.len() {
+            let delivered = self.with_work(index, |work| work.deliver(application))?;
+            progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+            index = index.saturating_add(1);
+        }
+        self.post_lagging(fabric, &mut progress);
+        Ok(progress)
+    }
+
+    /// Delivers a subgroup up to the place where its view ends; true once that is done.
+    fn deliver_to<A: Application>(
+        &mut self,
+        subgroup: SubgroupId,
+        trim: Frontier,
+        application: &mut A,
+        progress: &mut Progress,
+    ) -> Result<bool, StepError> {
+        let mut index = 0_usize;
+        while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
+            index = index.saturating_add(1);
+        }
+        if index >= self.subgroups.len() {
+            return Ok(true);
+        }
+        let delivered = self.with_work(index, |work| work.deliver_until(application, trim))?;
+        progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+        self.lagging = true;
+        Ok(self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim))
+    }
+
+    /// Runs a stage of one subgroup; nothing where nobody sends.
+    fn with_work<R>(
+        &mut self,
+        index: usize,
+        stage: impl FnOnce(&mut Work<'_, 'm>) -> Result<R, crate::memory::OutOfRow>,
+    ) -> Result<Option<R>, StepError> {
+        let subgroup = self.subgroups.get_mut(index).ok_or(StepError::OutOfRow)?;
+        let order: Order = match subgroup.order {
+            Some(order) => order,
+            None => return Ok(None),
+        };
+        let control = Control::new(self.row, subgroup.control);
+        let mut work = Work {
+            order,
+            senders: subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?,
+            members: subgroup.members.of_mut(self.members).ok_or(StepError::OutOfRow)?,
+            subgroup,
+            rows: self.rows,
+            outbox: None,
+            control,
+            own_rank: self.rank,
+            switches: self.options.switches,
+            capabilities: self.capabilities,
+        };
+        Ok(Some(stage(&mut work)?))
+    }
+
+    /// Brings each peer's copy of the view columns up to date: content first, then the guards.
+    fn post_views<F: Fabric>(&mut self, fabric: &mut F, views: &mut Views<'m>, progress: &mut Progress) {
+        let (version, heartbeats) = (views.table.version(), views.table.heartbeats());
+        let offset = |column| views.layout.view_offset(self.rank, column);
+        let places =
+            (offset(ViewColumn::Heartbeat), offset(ViewColumn::Stance), offset(ViewColumn::Suspicions(0)));
+        let (Some(head), Some(guards), Some(rest)) = places else { return };
+        let end = views.layout.view_block().map_or(rest, |block| head.saturating_add(block.bytes()));
+        let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
+        for (rank, link) in (0..count).map(Rank).zip(views.loan.links.iter_mut()) {
+            let lost = views.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost);
+            let current = link.version == version && link.heartbeats == heartbeats;
+            if rank == self.rank || lost || current || !fabric.ready(self.view, rank) {
+                continue;
+            }
+            let mut list = WriteList::new();
+            let mut fits = list.push(Write::of_row(head, 24, Kind::Content)).is_ok();
+            if link.version != version {
+                fits &= list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content)).is_ok();
+                fits &= list.push(Write::of_row(guards, 24, Kind::Guard)).is_ok();
+            }
+            match fabric.post(self.view, rank, &list, None) {
+                Ok(()) if fits => {
+                    *link = ViewLink { version, heartbeats };
+                    progress.lists = progress.lists.saturating_add(1);
+                    progress.writes = progress.writes.saturating_add(u32::try_from(list.len()).unwrap_or(0));
+                }
+                Ok(()) => {}
+                // Only a full queue is worth another try; the peer is suspected for anything else.
+                Err(error) if error.kind() == ErrorKind::QueueFull => {}
+                Err(_) => {
+                    if let Some(peer) = views.loan.peers.get_mut(rank.index()) {
+                        peer.lost.get_or_insert(Loss::Reported);
+                    }
+                    views.next_look = Time::ZERO;
+                }
+            }
+        }
+    }
+
+    /// Sends again in the next view what this one ended without (VIE-7): the own messages of a subgroup that the
+    /// trim dropped, then those that were ready and never sent, in their order. `into` is the sending end in the
+    /// next view, which nobody else has used yet. Returns how many there were.
+    ///
+    /// Call it once, when the status is [`Status::Installed`]. A reservation that is still being built ends the
+    /// list: what it and later ones hold stays in the old memory.
+    ///
+    /// # Errors
+    /// The next view's ring has fewer slots, or smaller ones.
+    pub fn resend(&self, subgroup: SubgroupId, into: &Outbox<'_>) -> Result<u32, ReserveError> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup);
+        let found = state.and_then(|state| {
+            let own = state.own.as_ref()?;
+            let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
+            Some((state.window, sender, self.outbox(subgroup)?))
+        });
+        let Some((window, sender, outbox)) = found else { return Ok(0) };
+        let ring = outbox.ring().reader();
+        let (mut at, mut sent, mut looked) = (sender.hand, 0_u32, 0_u32);
+        while looked < window {
+            let published = at.position < sender.take.position;
+            let ready = outbox.handoff().outcome(at.position, at.slot) == Some(Outcome::Message);
+            let dropped = outbox.handoff().outcome(at.position, at.slot) == Some(Outcome::Dropped);
+            if !published && !ready && !dropped {
+                break;
+            }
+            let length = ring.length(at.slot);
+            if length != LENGTH_OF_NULL && !dropped {
+                let payload = ring.payload(at.slot, length);
+                let mut copy: Reservation<'_> = into.reserve(index_from_u32(length))?;
+                for (to, from) in copy.payload().iter_mut().zip(payload) {
+                    *to = *from;
+                }
+                copy.commit();
+                sent = sent.saturating_add(1);
+            }
+            at = at.next(window);
+            looked = looked.saturating_add(1);
+        }
+        Ok(sent)
+    }
+}
+
+impl Progress {
+    /// Takes in what another part of the step did.
+    fn add(&mut self, other: &Self) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.received = self.received.saturating_add(other.received);
+        self.nulls = self.nulls.saturating_add(other.nulls);
+        self.delivered = self.delivered.saturating_add(other.delivered);
+        self.lists = self.lists.saturating_add(other.lists);
+        self.writes = self.writes.saturating_add(other.writes);
+        self.overdue = self.overdue.or(other.overdue);
+        self.lost = self.lost.or(other.lost);
+    }
+}
