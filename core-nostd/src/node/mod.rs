@@ -85,25 +85,18 @@ impl<'m> Node<'m> {
             }
             index = index.saturating_add(1);
         }
-        self.post_lagging(fabric, &mut progress);
-        Ok(progress)
-    }
-
-    /// Brings all peers up to date, as far as the fabric takes it.
-    #[inline(always)]
-    fn post_lagging<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
-        if !self.lagging {
-            return;
+        if self.lagging {
+            let (subgroups, senders) = (&*self.subgroups, &*self.senders);
+            let mut poster = Poster::new(self.view, fabric, self.capabilities);
+            poster.post(self.links, |index| {
+                let subgroup = subgroups.get(index)?;
+                Some(Shown::of(subgroup, subgroup.senders.of(senders)?))
+            });
+            let report = poster.report;
+            self.lagging = report.held_back;
+            self.account(report, &mut progress);
         }
-        let (subgroups, senders) = (&*self.subgroups, &*self.senders);
-        let mut poster = Poster::new(self.view, fabric, self.capabilities);
-        poster.post(self.links, |index| {
-            let subgroup = subgroups.get(index)?;
-            Some(Shown::of(subgroup, subgroup.senders.of(senders)?))
-        });
-        let report = poster.report;
-        self.lagging = report.held_back;
-        self.account(report, progress);
+        Ok(progress)
     }
 
     /// The sending end of a subgroup, if this node sends there. Any thread may use a copy.

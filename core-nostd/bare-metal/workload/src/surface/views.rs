@@ -1,11 +1,16 @@
-//! The module `view`: its cells, and a group of three that loses a member, lets one go and one in.
+//! The module `view`: its cells, a group of three that loses a member, lets one go and one in, and a node around it.
 
 use core::hint::black_box;
 
 use super::{debug, display};
+use crate::fabric::{Local, Way};
+use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::*;
 use tramontane_core::layout::*;
 use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::*;
+use tramontane_core::node::*;
+use tramontane_core::smc::{HandOffCells, ReadyFlag};
 use tramontane_core::view::*;
 
 const LINES: usize = 24;
@@ -13,6 +18,7 @@ const LINES: usize = 24;
 pub fn call() {
     cells();
     group();
+    node();
 }
 
 fn cells() {
@@ -126,5 +132,79 @@ fn group() {
             black_box((change.suspects(&table, black_box(Rank(1))), change.trim(&table, SubgroupId(0))));
             debug(change.next_view());
         }
+    }
+}
+
+/// Members of a node's group in memory of their own, which the view protocol of nodes is called with.
+const PAIR: usize = 2;
+
+static PAIR_ROWS: [[Line; LINES]; PAIR] = [const { [const { Line::new() }; LINES] }; PAIR];
+static PAIR_CELLS: [HandOffCells; 1] = [const { HandOffCells::new() }];
+static PAIR_READY: [ReadyFlag; 2] = [const { ReadyFlag::new() }; 2];
+static PAIR_MEMBERS: [NodeId; PAIR] = [NodeId(1), NodeId(2)];
+static PAIR_RANKS: [Rank; PAIR] = [Rank(0), Rank(1)];
+static PAIR_SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
+    members: &PAIR_RANKS,
+    senders: &PAIR_RANKS,
+    window: 2,
+    message_max: 8,
+    delivery: Delivery::Ordered,
+}];
+
+/// A node in a view, which is told that its peer is lost.
+fn node() {
+    let group = Group { members: black_box(&PAIR_MEMBERS), subgroups: black_box(&PAIR_SUBGROUPS) };
+    let Ok(layout) = Layout::with_views(group) else { return };
+    let rows: [Row<'static>; PAIR] = core::array::from_fn(|rank| match PAIR_ROWS.get(rank) {
+        Some(row) => Row::from_lines(row),
+        None => Row::from_lines(&[]),
+    });
+    let Some(own) = PAIR_ROWS.first() else { return };
+    let mut state = (
+        [SubgroupState::VACANT; 1],
+        [SenderState::VACANT; PAIR],
+        [MemberState::VACANT; PAIR],
+        [Link::VACANT; 1],
+    );
+    let mut loan = ([PeerState::default(); PAIR], [NodeId(0); 4], [ViewLink::default(); PAIR]);
+    let (subgroups, senders, members, links) = (&mut state.0, &mut state.1, &mut state.2, &mut state.3);
+    let lent = Loan {
+        rows: black_box(&rows),
+        row: RowWriter::from_lines(own),
+        cells: &PAIR_CELLS,
+        ready: &PAIR_READY,
+        state: State { subgroups, senders, members, links },
+    };
+    let mut fabric = Local::new(Way::Shared);
+    let capabilities = fabric.capabilities();
+    let view = black_box(ViewId(1));
+    let Ok(mut node) = Node::open(view, &layout, Rank(0), lent, Options::default(), capabilities) else {
+        return;
+    };
+    let options = ViewOptions { majority: black_box(false), ..ViewOptions::default() };
+    let lent = ViewLoan { peers: &mut loan.0, next: &mut loan.1, links: &mut loan.2 };
+    let mut views = match node.views(layout, ViewState::new(view, black_box(Rank(0)), options), lent) {
+        Ok(views) => views,
+        Err(error) => return display(error),
+    };
+    if let Some(mut slot) = node.outbox(SubgroupId(0)).and_then(|outbox| outbox.reserve(3).ok()) {
+        slot.payload().fill(black_box(5));
+        slot.commit();
+    }
+    let mut each = EachMessage(|message: Message<'_>| debug(message));
+    for now in 0..black_box(20) {
+        if black_box(now) == 9 {
+            views.peer_lost(black_box(Rank(1)));
+        }
+        let prepare = |next: NextView<'_>| black_box(next.members.len()) > 0;
+        let _ =
+            black_box(node.step_in_views(Time(black_box(now)), &mut fabric, &mut each, &mut views, prepare));
+        black_box((views.status(), views.is_told()));
+        if let Some((change, table)) = views.change() {
+            black_box((change.status(), table.heartbeats()));
+        }
+    }
+    if let Some(outbox) = node.outbox(black_box(SubgroupId(0))) {
+        let _ = black_box(node.resend(black_box(SubgroupId(0)), &outbox));
     }
 }
