@@ -18,7 +18,7 @@ use crate::view::{Cause, Host, Loss, NextView, PeerState, RowTable, Status, View
 const LOOKS_A_HEARTBEAT: u32 = 3;
 
 /// What a node remembers of the view columns that it posted to a peer.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViewLink {
     version: u64,
     heartbeats: u64,
@@ -43,6 +43,8 @@ pub struct Views<'m> {
     table: RowTable<'m>,
     loan: ViewLoan<'m>,
     next_look: Time,
+    /// Everyone was sent this; most steps have no more to do than to see so.
+    told: ViewLink,
 }
 
 /// Why a node cannot take part in views. The numbers are stable.
@@ -187,7 +189,7 @@ impl<'m> Node<'m> {
         }
         loan.links.iter_mut().for_each(|link| *link = ViewLink::default());
         let table = RowTable::new(layout, self.rank, self.rows, self.row);
-        Ok(Views { layout, state, table, loan, next_look: Time::ZERO })
+        Ok(Views { layout, state, table, loan, next_look: Time::ZERO, told: ViewLink::default() })
     }
 
     /// As [`Node::step`], in a group whose membership may change. `prepare` is asked to make the next view's
@@ -330,16 +332,24 @@ impl<'m> Node<'m> {
     /// Brings each peer's copy of the view columns up to date: content first, then the guards.
     fn post_views<F: Fabric>(&mut self, fabric: &mut F, views: &mut Views<'m>, progress: &mut Progress) {
         let (version, heartbeats) = (views.table.version(), views.table.heartbeats());
+        let current = ViewLink { version, heartbeats };
+        if views.told == current {
+            return;
+        }
         let offset = |column| views.layout.view_offset(self.rank, column);
         let places =
             (offset(ViewColumn::Heartbeat), offset(ViewColumn::Stance), offset(ViewColumn::Suspicions(0)));
         let (Some(head), Some(guards), Some(rest)) = places else { return };
         let end = views.layout.view_block().map_or(rest, |block| head.saturating_add(block.bytes()));
         let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
+        let mut all = true;
         for (rank, link) in (0..count).map(Rank).zip(views.loan.links.iter_mut()) {
             let lost = views.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost);
-            let current = link.version == version && link.heartbeats == heartbeats;
-            if rank == self.rank || lost || current || !fabric.ready(self.view, rank) {
+            if rank == self.rank || lost || *link == current {
+                continue;
+            }
+            if !fabric.ready(self.view, rank) {
+                all = false;
                 continue;
             }
             let mut list = WriteList::new();
@@ -350,13 +360,13 @@ impl<'m> Node<'m> {
             }
             match fabric.post(self.view, rank, &list, None) {
                 Ok(()) if fits => {
-                    *link = ViewLink { version, heartbeats };
+                    *link = current;
                     progress.lists = progress.lists.saturating_add(1);
                     progress.writes = progress.writes.saturating_add(u32::try_from(list.len()).unwrap_or(0));
                 }
-                Ok(()) => {}
+                Ok(()) => all = false,
                 // Only a full queue is worth another try; the peer is suspected for anything else.
-                Err(error) if error.kind() == ErrorKind::QueueFull => {}
+                Err(error) if error.kind() == ErrorKind::QueueFull => all = false,
                 Err(_) => {
                     if let Some(peer) = views.loan.peers.get_mut(rank.index()) {
                         peer.lost.get_or_insert(Loss::Reported);
@@ -364,6 +374,9 @@ impl<'m> Node<'m> {
                     views.next_look = Time::ZERO;
                 }
             }
+        }
+        if all {
+            views.told = current;
         }
     }
 
