@@ -68,7 +68,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         if self.own_is_sealed() {
             return self.decided();
         }
-        let shown = self.stance(owner).accepted;
+        // What it says here is enough: its stance may be on its way still.
+        let shown = self.committed(owner).accepted;
         if !self.shares_suspicions_of(owner) {
             return;
         }
