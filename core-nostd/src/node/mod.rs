@@ -14,6 +14,8 @@
 
 mod open;
 mod progress;
+mod resend;
+mod tell;
 mod views;
 
 pub use open::{Loan, OpenError, Options, State};

@@ -7,11 +7,10 @@
 //! stages, of which a wedged node keeps delivery only; then the posts, the columns of the view last.
 
 use super::{Node, Progress, StepError};
-use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, LossCause, Promises, Write, WriteList};
-use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time, index_from_u32};
-use crate::layout::{Layout, ViewColumn};
+use crate::fabric::{Fabric, LossCause, Promises};
+use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
+use crate::layout::Layout;
 use crate::multicast::{Application, Control, Order, Poster, Shown, Work};
-use crate::smc::{LENGTH_OF_NULL, Outbox, Outcome, Reservation, ReserveError};
 use crate::view::{Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState};
 
 /// Between two looks at a view in which nothing changes: so many to a heartbeat.
@@ -20,8 +19,8 @@ const LOOKS_A_HEARTBEAT: u32 = 3;
 /// What a node remembers of the view columns that it posted to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ViewLink {
-    version: u64,
-    heartbeats: u64,
+    pub(super) version: u64,
+    pub(super) heartbeats: u64,
 }
 
 /// Private state of the view protocol, as long as it says. What it holds does not matter.
@@ -38,13 +37,13 @@ pub struct ViewLoan<'m> {
 /// The view protocol of one node.
 #[derive(Debug)]
 pub struct Views<'m> {
-    layout: Layout<'m>,
+    pub(super) layout: Layout<'m>,
     state: ViewState,
-    table: RowTable<'m>,
-    loan: ViewLoan<'m>,
+    pub(super) table: RowTable<'m>,
+    pub(super) loan: ViewLoan<'m>,
     next_look: Time,
     /// Everyone was sent this; most steps have no more to do than to see so.
-    told: ViewLink,
+    pub(super) told: ViewLink,
 }
 
 /// Why a node cannot take part in views. The numbers are stable.
@@ -327,112 +326,5 @@ impl<'m> Node<'m> {
             capabilities: self.capabilities,
         };
         Ok(Some(stage(&mut work)?))
-    }
-
-    /// Brings each peer's copy of the view columns up to date: content first, then the guards.
-    fn post_views<F: Fabric>(&mut self, fabric: &mut F, views: &mut Views<'m>, progress: &mut Progress) {
-        let (version, heartbeats) = (views.table.version(), views.table.heartbeats());
-        let current = ViewLink { version, heartbeats };
-        if views.told == current {
-            return;
-        }
-        let offset = |column| views.layout.view_offset(self.rank, column);
-        let places =
-            (offset(ViewColumn::Heartbeat), offset(ViewColumn::Stance), offset(ViewColumn::Suspicions(0)));
-        let (Some(head), Some(guards), Some(rest)) = places else { return };
-        let end = views.layout.view_block().map_or(rest, |block| head.saturating_add(block.bytes()));
-        let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
-        let mut all = true;
-        for (rank, link) in (0..count).map(Rank).zip(views.loan.links.iter_mut()) {
-            let lost = views.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost);
-            if rank == self.rank || lost || *link == current {
-                continue;
-            }
-            if !fabric.ready(self.view, rank) {
-                all = false;
-                continue;
-            }
-            let mut list = WriteList::new();
-            let mut fits = list.push(Write::of_row(head, 24, Kind::Content)).is_ok();
-            if link.version != version {
-                fits &= list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content)).is_ok();
-                fits &= list.push(Write::of_row(guards, 24, Kind::Guard)).is_ok();
-            }
-            match fabric.post(self.view, rank, &list, None) {
-                Ok(()) if fits => {
-                    *link = current;
-                    progress.lists = progress.lists.saturating_add(1);
-                    progress.writes = progress.writes.saturating_add(u32::try_from(list.len()).unwrap_or(0));
-                }
-                Ok(()) => all = false,
-                // Only a full queue is worth another try; the peer is suspected for anything else.
-                Err(error) if error.kind() == ErrorKind::QueueFull => all = false,
-                Err(_) => {
-                    if let Some(peer) = views.loan.peers.get_mut(rank.index()) {
-                        peer.lost.get_or_insert(Loss::Reported);
-                    }
-                    views.next_look = Time::ZERO;
-                }
-            }
-        }
-        if all {
-            views.told = current;
-        }
-    }
-
-    /// Sends again in the next view what this one ended without (VIE-7): the own messages of a subgroup that the
-    /// trim dropped, then those that were ready and never sent, in their order. `into` is the sending end in the
-    /// next view, which nobody else has used yet. Returns how many there were.
-    ///
-    /// Call it once, when the status is [`Status::Installed`]. A reservation that is still being built ends the
-    /// list: what it and later ones hold stays in the old memory.
-    ///
-    /// # Errors
-    /// The next view's ring has fewer slots, or smaller ones.
-    pub fn resend(&self, subgroup: SubgroupId, into: &Outbox<'_>) -> Result<u32, ReserveError> {
-        let state = self.subgroups.iter().find(|state| state.id == subgroup);
-        let found = state.and_then(|state| {
-            let own = state.own.as_ref()?;
-            let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
-            Some((state.window, sender, self.outbox(subgroup)?))
-        });
-        let Some((window, sender, outbox)) = found else { return Ok(0) };
-        let ring = outbox.ring().reader();
-        let (mut at, mut sent, mut looked) = (sender.hand, 0_u32, 0_u32);
-        while looked < window {
-            let published = at.position < sender.take.position;
-            let ready = outbox.handoff().outcome(at.position, at.slot) == Some(Outcome::Message);
-            let dropped = outbox.handoff().outcome(at.position, at.slot) == Some(Outcome::Dropped);
-            if !published && !ready && !dropped {
-                break;
-            }
-            let length = ring.length(at.slot);
-            if length != LENGTH_OF_NULL && !dropped {
-                let payload = ring.payload(at.slot, length);
-                let mut copy: Reservation<'_> = into.reserve(index_from_u32(length))?;
-                for (to, from) in copy.payload().iter_mut().zip(payload) {
-                    *to = *from;
-                }
-                copy.commit();
-                sent = sent.saturating_add(1);
-            }
-            at = at.next(window);
-            looked = looked.saturating_add(1);
-        }
-        Ok(sent)
-    }
-}
-
-impl Progress {
-    /// Takes in what another part of the step did.
-    fn add(&mut self, other: &Self) {
-        self.sent = self.sent.saturating_add(other.sent);
-        self.received = self.received.saturating_add(other.received);
-        self.nulls = self.nulls.saturating_add(other.nulls);
-        self.delivered = self.delivered.saturating_add(other.delivered);
-        self.lists = self.lists.saturating_add(other.lists);
-        self.writes = self.writes.saturating_add(other.writes);
-        self.overdue = self.overdue.or(other.overdue);
-        self.lost = self.lost.or(other.lost);
     }
 }

@@ -5,6 +5,11 @@
 //! has not seen. A node that has installed a view goes on in the next one, and sends again there, first and
 //! in order, what the trim dropped.
 
+mod judge;
+mod plan;
+
+pub use plan::{Random, Reached};
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tramontane_core::ids::{NodeId, Rank, Time};
@@ -12,94 +17,7 @@ use tramontane_core::view::{Ballot, Status, ViewOptions};
 
 use crate::arena::{Arena, Setting, setting};
 use crate::oracle::{check, is_sealed};
-
-/// Numbers that a seed determines (SplitMix64).
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(mixed ^ mixed >> 31) * u128::from(bound)) >> 64) as u64
-    }
-
-    pub fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
-        if from.is_empty() { None } else { Some(from[self.below(from.len() as u64) as usize]) }
-    }
-}
-
-/// A moment of a change at which its leader may crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
-    Proposed,
-    Committed,
-    Sealed,
-    Decided,
-    Installed,
-}
-
-const PHASES: [Phase; 5] =
-    [Phase::Proposed, Phase::Committed, Phase::Sealed, Phase::Decided, Phase::Installed];
-
-/// What a plan does to the group, apart from running it.
-#[derive(Clone, Copy, Debug)]
-enum Event {
-    Crash,
-    /// The leader crashes when it next gets to this phase.
-    CrashLeader(Phase),
-    /// One node, or several, stop for so long.
-    Pause(u64),
-    Leave,
-    Join,
-    /// A node asks to join, and dies before it is let in.
-    JoinerDies,
-    /// Two sides see nothing of each other for so long.
-    Part(u64),
-}
-
-/// What a run met.
-#[derive(Clone, Debug, Default)]
-pub struct Reached {
-    pub views: u64,
-    pub removed: u64,
-    pub left: u64,
-    pub joined: u64,
-    pub withdrawn: u64,
-    pub halted: u64,
-    pub takeovers: u64,
-    pub adopted_seals: u64,
-    pub crashed_at: BTreeSet<Phase>,
-    pub resent: u64,
-    pub delivered: u64,
-    pub stopped_groups: u64,
-}
-
-impl Reached {
-    pub fn add(&mut self, other: &Self) {
-        self.views += other.views;
-        self.removed += other.removed;
-        self.left += other.left;
-        self.joined += other.joined;
-        self.withdrawn += other.withdrawn;
-        self.halted += other.halted;
-        self.takeovers += other.takeovers;
-        self.adopted_seals += other.adopted_seals;
-        self.crashed_at.extend(&other.crashed_at);
-        self.resent += other.resent;
-        self.delivered += other.delivered;
-        self.stopped_groups += other.stopped_groups;
-    }
-}
+use plan::{Event, PHASES, Phase};
 
 /// One node through all its views.
 #[derive(Default)]
@@ -598,86 +516,5 @@ impl Chain {
         if traveller.leaving {
             self.arenas[view].leave(rank);
         }
-    }
-
-    /// What must hold once nothing goes wrong any more.
-    fn judge(&mut self) -> Result<(), String> {
-        // What those who are still inside delivered in their present view.
-        let inside: Vec<(u32, usize, usize)> = self
-            .nodes
-            .iter()
-            .filter(|(_, n)| n.alive && !n.out)
-            .filter_map(|(node, n)| n.at.map(|(view, rank)| (*node, view, rank)))
-            .collect();
-        let mut whole: BTreeMap<u32, Vec<Vec<u64>>> = BTreeMap::new();
-        for (node, view, rank) in &inside {
-            let mut lists = self.nodes[node].delivered.clone();
-            for (id, rule) in self.rules[*view].iter().enumerate() {
-                lists[*rule].extend(self.delivered_in(*view, *rank, id));
-            }
-            whole.insert(*node, lists);
-        }
-        for (node, traveller) in &self.nodes {
-            for list in whole.get(node).unwrap_or(&traveller.delivered) {
-                let mut last: BTreeMap<u64, u64> = BTreeMap::new();
-                for message in list {
-                    let before = last.insert(message >> 32, *message);
-                    if before.is_some_and(|before| before >= *message) {
-                        return Err(format!("{node} delivers {message:x} after {before:x?}"));
-                    }
-                }
-            }
-        }
-        let newest = self.arenas.len() - 1;
-        let count = self.arenas[newest].members.len();
-        let here: Vec<u32> =
-            inside.iter().filter(|(_, view, _)| *view == newest).map(|(node, ..)| *node).collect();
-        if here.is_empty() || !self.may_live(newest) {
-            self.reached.stopped_groups += 1;
-            return Ok(());
-        }
-        if here.len() < count {
-            return Err(format!("view {} has {count} members, and only {here:?} live", newest + 1));
-        }
-        if inside.len() != here.len() {
-            return Err(format!("in the newest view are {here:?}; alive are {inside:?}"));
-        }
-        // VIE-7: a survivor's messages are delivered at all members that were there from the first view on.
-        for (node, lists) in &whole {
-            for (rule, list) in lists.iter().enumerate() {
-                for (sender, ..) in inside.iter().filter(|(sender, ..)| belongs(*sender, rule)) {
-                    let traveller = &self.nodes[sender];
-                    let expected = self.own_messages(*sender, rule);
-                    let got: Vec<u64> =
-                        list.iter().copied().filter(|m| (m >> 32) as u32 == *sender).collect();
-                    let whole_time =
-                        self.nodes[node].since == Some(0) || traveller.since >= self.nodes[node].since;
-                    if belongs(*node, rule) && whole_time && got != expected {
-                        return Err(format!("{node} has {got:x?} of {sender}, who sent {expected:x?}"));
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether the newest view has a majority that can still act: neither crashed, nor halted, nor suspected.
-    fn may_live(&self, newest: usize) -> bool {
-        let arena = &self.arenas[newest];
-        let fit = (0..arena.members.len()).filter(|rank| arena.is_active(*rank)).count();
-        fit * 2 > arena.members.len()
-    }
-
-    /// All that a node has sent in the subgroup of a rule, in order: delivered to itself, and not delivered.
-    fn own_messages(&self, node: u32, rule: usize) -> Vec<u64> {
-        let traveller = &self.nodes[&node];
-        let mut all: BTreeSet<u64> = traveller.to_send[rule].iter().copied().collect();
-        all.extend(traveller.delivered[rule].iter().filter(|message| (**message >> 32) as u32 == node));
-        if let Some((view, rank)) = traveller.at {
-            for (id, _) in self.rules[view].iter().enumerate().filter(|(_, r)| **r == rule) {
-                all.extend(self.arenas[view].members[rank].around.parts[id].rounds.iter().flatten());
-            }
-        }
-        all.into_iter().collect()
     }
 }
