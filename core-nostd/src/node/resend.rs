@@ -9,7 +9,7 @@ impl Node<'_> {
     /// trim dropped, then those that were ready and never sent, in their order. `into` is the sending end in the
     /// next view, which nobody else has used yet. Returns how many there were.
     ///
-    /// Call it once, when the status is [`Status::Installed`]. A reservation that is still being built ends the
+    /// Call it once, when the status is [`Installed`](crate::view::Status::Installed). A reservation that is still being built ends the
     /// list: what it and later ones hold stays in the old memory.
     ///
     /// # Errors
