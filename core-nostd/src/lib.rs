@@ -12,7 +12,7 @@
 //! - Cells only grow; what is larger than a cell is published by a counter that is written after it.
 //!
 //! # In the order to read it
-//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`], [`turn`] for those who
+//! [`ids`], [`layout`], [`fabric`], [`memory`], [`smc`], [`multicast`], [`node`], [`view`], [`turn`] for those who
 //! drive one node from several threads, and [`rdmc`] for messages that go in blocks.
 //!
 //! # Targets
@@ -29,3 +29,4 @@ pub mod rdmc;
 pub mod smc;
 mod sync;
 pub mod turn;
+pub mod view;

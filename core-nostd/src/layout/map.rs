@@ -2,11 +2,15 @@
 
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;
+use super::views::{ViewBlock, ViewColumn};
 use super::{BLOCK, CACHE_LINE, ROW_MAX, SLOT_ALIGN, SLOT_HEADER};
 use crate::ids::{Rank, SenderRank, SubgroupId, index_from_u32, u16_from_index, u64_from_index};
 
 /// The version of the row format. It is part of the digest: programs that differ in it do not meet.
 const FORMAT: u64 = 1;
+
+/// The version of the view protocol's columns. It is part of the digest of a group that has them.
+const VIEWS_FORMAT: u64 = 1;
 
 /// A cell of a subgroup's control block. All cells of an ordered one share a cache line (BAT-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,10 +97,11 @@ pub struct StateSizes {
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'c> {
     group: Group<'c>,
+    views: bool,
 }
 
 /// Rounds up to a multiple of `align`, a power of two.
-const fn round_up(value: usize, align: usize) -> usize {
+pub(super) const fn round_up(value: usize, align: usize) -> usize {
     value.saturating_add(align.saturating_sub(1)) & !align.saturating_sub(1)
 }
 
@@ -106,10 +111,22 @@ impl<'c> Layout<'c> {
     /// # Errors
     /// The first thing that is wrong with the group.
     pub const fn new(group: Group<'c>) -> Result<Self, LayoutError> {
+        Self::checked(group, false)
+    }
+
+    /// As [`Layout::new`], with the columns of the view protocol: the membership may change.
+    ///
+    /// # Errors
+    /// As [`Layout::new`].
+    pub const fn with_views(group: Group<'c>) -> Result<Self, LayoutError> {
+        Self::checked(group, true)
+    }
+
+    const fn checked(group: Group<'c>, views: bool) -> Result<Self, LayoutError> {
         if let Err(error) = group.check() {
             return Err(error);
         }
-        let layout = Self { group };
+        let layout = Self { group, views };
         let mut rank = Rank::ZERO;
         while rank.index() < group.members.len() {
             if layout.row_bytes(rank) > ROW_MAX {
@@ -135,11 +152,38 @@ impl<'c> Layout<'c> {
     /// The row of a member, in bytes; a multiple of [`BLOCK`]. Saturates where it cannot be addressed.
     #[must_use]
     pub const fn row_bytes(&self, owner: Rank) -> usize {
+        let bytes = self.multicast_bytes(owner);
+        match self.view_block() {
+            Some(block) => bytes.saturating_add(block.bytes()),
+            None => bytes,
+        }
+    }
+
+    /// The part of a row that does not belong to the view protocol.
+    const fn multicast_bytes(&self, owner: Rank) -> usize {
         let mut bytes = BLOCK;
         each!(subgroup in self.group.subgroups, {
             bytes = bytes.saturating_add(share_bytes(subgroup, owner));
         });
         bytes
+    }
+
+    /// The view protocol's share of each row, if the membership may change.
+    #[must_use]
+    pub const fn view_block(&self) -> Option<ViewBlock> {
+        if self.views { Some(ViewBlock::new(self.members(), self.group.subgroups.len())) } else { None }
+    }
+
+    /// Where a column of the view protocol lies in a member's row, if the group has it.
+    #[must_use]
+    pub const fn view_offset(&self, owner: Rank, column: ViewColumn) -> Option<usize> {
+        let Some(block) = self.view_block() else {
+            return None;
+        };
+        match block.offset(column) {
+            Some(offset) => Some(self.multicast_bytes(owner).saturating_add(offset)),
+            None => None,
+        }
     }
 
     /// Where a subgroup's control block starts in a member's row, if the member belongs to it.
@@ -246,6 +290,9 @@ impl<'c> Layout<'c> {
     #[must_use]
     pub const fn digest(&self) -> u64 {
         let mut digest = Digest::new().with(FORMAT).with(u64_from_index(self.members()));
+        if self.views {
+            digest = digest.with(u64::MAX).with(VIEWS_FORMAT);
+        }
         each!(member in self.group.members, {
             digest = digest.with(widen_u32(member.0));
         });

@@ -8,15 +8,20 @@
 //! | header 128 | control of a subgroup | ring: w slots | control of the next | ...
 //! ```
 //!
+//! Where membership may change, the columns of the view protocol follow at the end ([`ViewBlock`]).
+//!
 //! Rows of different members differ in size: nobody pays for a ring that nobody fills.
 //! Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and BAT-4.
 
 mod configuration;
 mod digest;
 mod map;
+mod views;
 
 pub use configuration::{Delivery, Group, LayoutError, Subgroup};
 pub use map::{ControlCell, Layout, RingShape, StateSizes};
+pub(crate) use views::FLAGS_PER_WORD;
+pub use views::{JOINS_MAX, ViewBlock, ViewColumn};
 
 /// Bytes that move between caches together. Rings start on such a line.
 pub const CACHE_LINE: usize = 64;

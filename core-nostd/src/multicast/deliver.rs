@@ -24,6 +24,16 @@ impl Work<'_, '_> {
             Delivery::Ordered => self.stable_frontier()?,
             Delivery::Unordered => Frontier(u64::MAX),
         };
+        self.deliver_until(application, stable)
+    }
+
+    /// Hands over what lies below `stable`, which the caller knows to be so, and publishes that it was.
+    #[inline(always)]
+    pub(crate) fn deliver_until<A: Application>(
+        &mut self,
+        application: &mut A,
+        stable: Frontier,
+    ) -> Result<Delivered, OutOfRow> {
         let batching = self.switches.contains(Switches::DELIVERY_BATCHING);
         let subgroup = &mut *self.subgroup;
         let turn = match subgroup.delivery {

@@ -5,7 +5,7 @@
 //! one window of slots for each sender, twice as many turns looked at, and the writes that bring each peer
 //! up to date.
 //!
-//! - *Inputs*: [`Node::step`].
+//! - *Inputs*: [`Node::step`]; where membership may change, [`Node::step_in_views`] in its place.
 //! - *Outputs*: upcalls and posts during a step, [`Progress`] after it.
 //! - *Getters*: [`Node::frontiers`], [`Node::is_settled`], [`Node::is_lost`].
 //!
@@ -14,9 +14,13 @@
 
 mod open;
 mod progress;
+mod resend;
+mod tell;
+mod views;
 
 pub use open::{Loan, OpenError, Options, State};
 pub use progress::{Progress, StepError};
+pub use views::{ViewError, ViewLink, ViewLoan, Views};
 
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Rank, SubgroupId, Time, ViewId};

@@ -36,6 +36,18 @@ impl Progress {
             && self.writes == 0
             && self.lost.is_none()
     }
+
+    /// Takes in what another part of the step did.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.received = self.received.saturating_add(other.received);
+        self.nulls = self.nulls.saturating_add(other.nulls);
+        self.delivered = self.delivered.saturating_add(other.delivered);
+        self.lists = self.lists.saturating_add(other.lists);
+        self.writes = self.writes.saturating_add(other.writes);
+        self.overdue = self.overdue.or(other.overdue);
+        self.lost = self.lost.or(other.lost);
+    }
 }
 
 /// Why a step ended early.

@@ -7,6 +7,7 @@
 mod memory;
 mod protocol;
 mod rdmc;
+mod views;
 
 pub use protocol::node;
 
@@ -18,6 +19,7 @@ pub fn call_everything() {
     memory::call();
     protocol::call();
     rdmc::call();
+    views::call();
 }
 
 /// Takes a text and forgets it.

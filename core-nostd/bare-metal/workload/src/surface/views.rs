@@ -1,0 +1,210 @@
+//! The module `view`: its cells, a group of three that loses a member, lets one go and one in, and a node around it.
+
+use core::hint::black_box;
+
+use super::{debug, display};
+use crate::fabric::{Local, Way};
+use tramontane_core::fabric::Fabric;
+use tramontane_core::ids::*;
+use tramontane_core::layout::*;
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::*;
+use tramontane_core::node::*;
+use tramontane_core::smc::{HandOffCells, ReadyFlag};
+use tramontane_core::view::*;
+
+const LINES: usize = 24;
+
+pub fn call() {
+    cells();
+    group();
+    node();
+}
+
+fn cells() {
+    let accepted = Accepted { ballot: Ballot::of(black_box(Rank(3))), count: black_box(4) };
+    let stance = Stance { promise: black_box(Rank(2)), accepted };
+    debug(Stance::decode(black_box(stance.encode())));
+    let committed = Committed { decided: black_box(true), accepted };
+    debug(Committed::decode(black_box(committed.encode())));
+    let cell = black_box(Change::Leave(Rank(7))).encode(accepted.ballot);
+    debug((Change::decode(black_box(cell)), Change::ballot(black_box(cell))));
+    let block = ViewBlock::new(black_box(70), black_box(3));
+    black_box((block.words(), block.entries(), block.bytes()));
+    for column in [
+        ViewColumn::Heartbeat,
+        ViewColumn::Leaving,
+        ViewColumn::Wish,
+        ViewColumn::Stance,
+        ViewColumn::Committed,
+        ViewColumn::Installed,
+        ViewColumn::Suspicions(1),
+        ViewColumn::Entry(70),
+        ViewColumn::Wedged(SubgroupId(2)),
+        ViewColumn::Trim(SubgroupId(3)),
+    ] {
+        debug((column, block.offset(black_box(column))));
+    }
+    debug(block);
+    display(black_box(Halt::SuspectedBy(Rank(1))));
+    display(black_box(Halt::NoMajority));
+    for error in [RequestError::IsMember, RequestError::TooMany, RequestError::NoWish] {
+        display(black_box(error));
+    }
+    debug((black_box(Cause::Told(Rank(1))), black_box(Status::Left).is_final()));
+}
+
+/// A node with nothing to deliver.
+struct Quiet(u64);
+
+impl Host for Quiet {
+    fn received(&self, _: SubgroupId) -> Frontier {
+        Frontier(black_box(self.0))
+    }
+
+    fn delivered(&self, _: SubgroupId) -> Frontier {
+        Frontier(black_box(0))
+    }
+
+    fn wedge(&mut self) {}
+
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        debug(next);
+        black_box(true)
+    }
+
+    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> bool {
+        black_box(trim);
+        black_box(true)
+    }
+
+    fn cut(&mut self, peer: Rank, cause: Cause) {
+        black_box((peer, cause));
+    }
+}
+
+fn group() {
+    static ROWS: [[Line; LINES]; 3] = [const { [const { Line::new() }; LINES] }; 3];
+    let ranks = [Rank(0), Rank(1), Rank(2)];
+    let members = [NodeId(7), NodeId(8), NodeId(9)];
+    let subgroups = [Subgroup {
+        members: black_box(&ranks),
+        senders: black_box(&ranks),
+        window: black_box(2),
+        message_max: black_box(8),
+        delivery: black_box(Delivery::Ordered),
+    }];
+    let group = Group { members: black_box(&members), subgroups: black_box(&subgroups) };
+    let Ok(layout) = Layout::with_views(black_box(group)) else { return };
+    debug((layout.view_block(), layout.view_offset(black_box(Rank(1)), black_box(ViewColumn::Stance))));
+    let rows: [Row<'_>; 3] = core::array::from_fn(|rank| match ROWS.get(rank) {
+        Some(row) => Row::from_lines(black_box(&row[..])),
+        None => Row::from_lines(&[]),
+    });
+    let options =
+        black_box(ViewOptions { heartbeat_interval_ns: 1, members_max: 4, ..ViewOptions::default() });
+    let mut states: [ViewState; 3] =
+        ranks.map(|rank| black_box(ViewState::new(black_box(ViewId(1)), black_box(rank), options)));
+    let mut peers = [[PeerState::default(); 3]; 3];
+    let mut next = [[NodeId(0); 6]; 3];
+    for now in 0..black_box(40) {
+        let all = ranks.iter().zip(states.iter_mut()).zip(peers.iter_mut()).zip(next.iter_mut()).zip(&ROWS);
+        for ((((rank, state), peers), next), row) in all {
+            black_box((state.status(), peers.iter().any(PeerState::is_lost)));
+            let mut table =
+                RowTable::new(layout, black_box(*rank), black_box(&rows), RowWriter::from_lines(&row[..]));
+            let Some(mut change) = ViewChange::new(&layout, state, black_box(peers), black_box(next)) else {
+                continue;
+            };
+            match black_box(now) {
+                3 => change.leave(&mut table),
+                4 => drop(black_box(change.wish(&mut table, black_box(NodeId(11))))),
+                5 => drop(black_box(change.take_back(&mut table))),
+                6 => change.peer_lost(black_box(Rank(1))),
+                _ => {}
+            }
+            // As often as not the second member is not there.
+            if black_box(now) > 6 && rank.0 == 1 {
+                continue;
+            }
+            black_box(change.step(Time(black_box(now)), &mut table, &mut Quiet(now)));
+            black_box((change.status(), change.leader(&table), table.version()));
+            black_box((change.suspects(&table, black_box(Rank(1))), change.trim(&table, SubgroupId(0))));
+            debug(change.next_view());
+        }
+    }
+}
+
+/// Members of a node's group in memory of their own, which the view protocol of nodes is called with.
+const PAIR: usize = 2;
+
+static PAIR_ROWS: [[Line; LINES]; PAIR] = [const { [const { Line::new() }; LINES] }; PAIR];
+static PAIR_CELLS: [HandOffCells; 1] = [const { HandOffCells::new() }];
+static PAIR_READY: [ReadyFlag; 2] = [const { ReadyFlag::new() }; 2];
+static PAIR_MEMBERS: [NodeId; PAIR] = [NodeId(1), NodeId(2)];
+static PAIR_RANKS: [Rank; PAIR] = [Rank(0), Rank(1)];
+static PAIR_SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
+    members: &PAIR_RANKS,
+    senders: &PAIR_RANKS,
+    window: 2,
+    message_max: 8,
+    delivery: Delivery::Ordered,
+}];
+
+/// A node in a view, which is told that its peer is lost.
+fn node() {
+    let group = Group { members: black_box(&PAIR_MEMBERS), subgroups: black_box(&PAIR_SUBGROUPS) };
+    let Ok(layout) = Layout::with_views(group) else { return };
+    let rows: [Row<'static>; PAIR] = core::array::from_fn(|rank| match PAIR_ROWS.get(rank) {
+        Some(row) => Row::from_lines(row),
+        None => Row::from_lines(&[]),
+    });
+    let Some(own) = PAIR_ROWS.first() else { return };
+    let mut state = (
+        [SubgroupState::VACANT; 1],
+        [SenderState::VACANT; PAIR],
+        [MemberState::VACANT; PAIR],
+        [Link::VACANT; 1],
+    );
+    let mut loan = ([PeerState::default(); PAIR], [NodeId(0); 4], [ViewLink::default(); PAIR]);
+    let (subgroups, senders, members, links) = (&mut state.0, &mut state.1, &mut state.2, &mut state.3);
+    let lent = Loan {
+        rows: black_box(&rows),
+        row: RowWriter::from_lines(own),
+        cells: &PAIR_CELLS,
+        ready: &PAIR_READY,
+        state: State { subgroups, senders, members, links },
+    };
+    let mut fabric = Local::new(Way::Shared);
+    let capabilities = fabric.capabilities();
+    let view = black_box(ViewId(1));
+    let Ok(mut node) = Node::open(view, &layout, Rank(0), lent, Options::default(), capabilities) else {
+        return;
+    };
+    let options = ViewOptions { majority: black_box(false), ..ViewOptions::default() };
+    let lent = ViewLoan { peers: &mut loan.0, next: &mut loan.1, links: &mut loan.2 };
+    let mut views = match node.views(layout, ViewState::new(view, black_box(Rank(0)), options), lent) {
+        Ok(views) => views,
+        Err(error) => return display(error),
+    };
+    if let Some(mut slot) = node.outbox(SubgroupId(0)).and_then(|outbox| outbox.reserve(3).ok()) {
+        slot.payload().fill(black_box(5));
+        slot.commit();
+    }
+    let mut each = EachMessage(|message: Message<'_>| debug(message));
+    for now in 0..black_box(20) {
+        if black_box(now) == 9 {
+            views.peer_lost(black_box(Rank(1)));
+        }
+        let prepare = |next: NextView<'_>| black_box(next.members.len()) > 0;
+        let _ =
+            black_box(node.step_in_views(Time(black_box(now)), &mut fabric, &mut each, &mut views, prepare));
+        black_box((views.status(), views.is_told()));
+        if let Some((change, table)) = views.change() {
+            black_box((change.status(), table.heartbeats()));
+        }
+    }
+    if let Some(outbox) = node.outbox(black_box(SubgroupId(0))) {
+        let _ = black_box(node.resend(black_box(SubgroupId(0)), &outbox));
+    }
+}

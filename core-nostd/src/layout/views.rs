@@ -1,0 +1,128 @@
+//! The columns of the view protocol: where they lie in a row, and what they cost.
+//!
+//! A row has them only where its group was laid out with [`Layout::with_views`](super::Layout::with_views);
+//! they follow everything else, so that a fixed membership is laid out as if they did not exist.
+//!
+//! ```text
+//! | heartbeat leaving wish - | stance committed installed - | suspicions | entries | wedged, trim per subgroup |
+//! ```
+//!
+//! The three cells in the middle are guards, side by side so that one write carries them. Whatever lies
+//! elsewhere is either content that `stance` speaks for, or needs no order.
+
+use super::BLOCK;
+use crate::ids::{SubgroupId, index_from_u16};
+
+/// The most joins of one change. More wait for the next view (VIE-5).
+pub const JOINS_MAX: usize = 16;
+
+/// Flags that one cell holds.
+pub(crate) const FLAGS_PER_WORD: usize = 64;
+
+/// A column of the view protocol. Every cell only grows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ViewColumn {
+    /// A count that says that its owner lives (VIE-2).
+    Heartbeat,
+    /// Not zero once its owner wants to leave (VIE-9).
+    Leaving,
+    /// The node that its owner asks the group to let in, or takes back (VIE-10).
+    Wish,
+    /// What its owner promised and accepted: the guard of the proposals and the trims (VIE-4, VIE-5).
+    Stance,
+    /// What its owner knows to be committed.
+    Committed,
+    /// The newest view that its owner installed, plus one.
+    Installed,
+    /// 64 flags of suspected members; word `w` has ranks `64 * w` to `64 * w + 63`.
+    Suspicions(u16),
+    /// One proposed change with its proposer.
+    Entry(u16),
+    /// The final received frontier of its owner in a subgroup, plus one: zero until it wedged (VIE-6).
+    Wedged(SubgroupId),
+    /// Where the view ends in a subgroup, plus one: zero until it is set (VIE-6).
+    Trim(SubgroupId),
+}
+
+/// The bytes that the view protocol takes in each row, for a number of members and of subgroups.
+///
+/// ```
+/// use tramontane_core::layout::{ViewBlock, ViewColumn};
+/// let block = ViewBlock::new(16, 4);
+/// assert_eq!(block.entries(), 16 + 2 * 16 + 1);
+/// assert_eq!(block.bytes(), 640);
+/// assert_eq!(block.offset(ViewColumn::Heartbeat), Some(0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewBlock {
+    members: usize,
+    subgroups: usize,
+}
+
+impl ViewBlock {
+    /// Bytes before the first suspicion word: one cache line.
+    const HEAD: usize = 64;
+
+    /// The block of a view with so many members and subgroups.
+    #[must_use]
+    pub const fn new(members: usize, subgroups: usize) -> Self {
+        Self { members, subgroups }
+    }
+
+    /// Suspicion words.
+    #[must_use]
+    pub const fn words(&self) -> usize {
+        self.members.div_ceil(FLAGS_PER_WORD)
+    }
+
+    /// Proposals that a row holds: each member is removed or leaves once, each join may be taken back, and
+    /// one entry seals.
+    #[must_use]
+    pub const fn entries(&self) -> usize {
+        self.members.saturating_add(2 * JOINS_MAX + 1)
+    }
+
+    /// The whole block, in bytes; a multiple of [`BLOCK`]: at most `8*n + 16*m + n/8 + 472` for `n` members
+    /// and `m` subgroups.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        super::map::round_up(self.subgroup_offset(self.subgroups), BLOCK)
+    }
+
+    /// Where a column lies, in bytes from the start of the block; nothing if the view has no such column.
+    #[must_use]
+    pub const fn offset(&self, column: ViewColumn) -> Option<usize> {
+        match column {
+            ViewColumn::Heartbeat => Some(0),
+            ViewColumn::Leaving => Some(8),
+            ViewColumn::Wish => Some(16),
+            ViewColumn::Stance => Some(32),
+            ViewColumn::Committed => Some(40),
+            ViewColumn::Installed => Some(48),
+            ViewColumn::Suspicions(word) => cell_of(Self::HEAD, index_from_u16(word), self.words(), 8),
+            ViewColumn::Entry(index) => {
+                cell_of(self.entry_offset(), index_from_u16(index), self.entries(), 8)
+            }
+            ViewColumn::Wedged(subgroup) => {
+                cell_of(self.subgroup_offset(0), subgroup.index(), self.subgroups, 16)
+            }
+            ViewColumn::Trim(subgroup) => {
+                cell_of(self.subgroup_offset(0).saturating_add(8), subgroup.index(), self.subgroups, 16)
+            }
+        }
+    }
+
+    const fn entry_offset(&self) -> usize {
+        Self::HEAD.saturating_add(self.words().saturating_mul(8))
+    }
+
+    const fn subgroup_offset(&self, subgroup: usize) -> usize {
+        let entries = self.entries().saturating_mul(8);
+        self.entry_offset().saturating_add(entries).saturating_add(subgroup.saturating_mul(16))
+    }
+}
+
+/// The cell of one of `count` things that lie `stride` bytes apart.
+const fn cell_of(start: usize, index: usize, count: usize, stride: usize) -> Option<usize> {
+    if index < count { Some(start.saturating_add(index.saturating_mul(stride))) } else { None }
+}

@@ -1,0 +1,71 @@
+//! How the columns of the view protocol reach the peers: content first, then the guards that speak for it.
+//!
+//! Content may be read late, so a peer may see a column newer than its guards say. That is harmless: every
+//! cell only grows, and a list that is newer than its guard shows so.
+
+use super::{Node, Progress, ViewLink, Views};
+use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, Write, WriteList};
+use crate::ids::Rank;
+use crate::layout::ViewColumn;
+use crate::view::PeerState;
+
+impl<'m> Node<'m> {
+    /// Brings each peer's copy of the view columns up to date: content first, then the guards.
+    pub(super) fn post_views<F: Fabric>(
+        &mut self,
+        fabric: &mut F,
+        views: &mut Views<'m>,
+        progress: &mut Progress,
+    ) {
+        let (version, heartbeats) = (views.table.version(), views.table.heartbeats());
+        let current = ViewLink { version, heartbeats };
+        if views.told == current {
+            return;
+        }
+        let offset = |column| views.layout.view_offset(self.rank, column);
+        let places =
+            (offset(ViewColumn::Heartbeat), offset(ViewColumn::Stance), offset(ViewColumn::Suspicions(0)));
+        let (Some(head), Some(guards), Some(rest)) = places else { return };
+        let end = views.layout.view_block().map_or(rest, |block| head.saturating_add(block.bytes()));
+        let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
+        let mut all = true;
+        let mut refused = None;
+        for (rank, link) in (0..count).map(Rank).zip(views.loan.links.iter_mut()) {
+            let lost = views.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost);
+            if rank == self.rank || lost || *link == current {
+                continue;
+            }
+            if !fabric.ready(self.view, rank) {
+                all = false;
+                continue;
+            }
+            let mut list = WriteList::new();
+            let mut fits = list.push(Write::of_row(head, 24, Kind::Content)).is_ok();
+            if link.version != version {
+                fits &= list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content)).is_ok();
+                fits &= list.push(Write::of_row(guards, 24, Kind::Guard)).is_ok();
+            }
+            match fabric.post(self.view, rank, &list, None) {
+                Ok(()) if fits => {
+                    *link = current;
+                    progress.lists = progress.lists.saturating_add(1);
+                    progress.writes = progress.writes.saturating_add(u32::try_from(list.len()).unwrap_or(0));
+                }
+                Ok(()) => all = false,
+                // Only a full queue is worth another try; the peer is suspected for anything else.
+                Err(error) if error.kind() == ErrorKind::QueueFull => all = false,
+                Err(_) => {
+                    refused = Some(rank);
+                }
+            }
+        }
+        if let Some(peer) = refused {
+            // The next step finds who else is.
+            views.peer_lost(peer);
+            all = false;
+        }
+        if all {
+            views.told = current;
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A node whose membership may change: the view protocol around the stages of a step.
+//!
+//! [`Node::step_in_views`] takes the place of [`Node::step`]. A node of a fixed membership is never touched
+//! by anything here: it has no columns, no state and no branch for it.
+//!
+//! The order of a step: the view protocol first, since a member that halts delivers nothing more; then the
+//! stages, of which a wedged node keeps delivery only; then the posts, the columns of the view last.
+
+use super::{Node, Progress, StepError};
+use crate::fabric::{Fabric, LossCause, Promises};
+use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
+use crate::layout::Layout;
+use crate::multicast::{Application, Control, Order, Poster, Shown, Work};
+use crate::view::{Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState};
+
+/// Between two looks at a view in which nothing changes: so many to a heartbeat.
+const LOOKS_A_HEARTBEAT: u32 = 3;
+
+/// What a node remembers of the view columns that it posted to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ViewLink {
+    pub(super) version: u64,
+    pub(super) heartbeats: u64,
+}
+
+/// Private state of the view protocol, as long as it says. What it holds does not matter.
+#[derive(Debug)]
+pub struct ViewLoan<'m> {
+    /// One a member.
+    pub peers: &'m mut [PeerState],
+    /// As many as the next view may have members, and at least as many as this one has.
+    pub next: &'m mut [NodeId],
+    /// One a member.
+    pub links: &'m mut [ViewLink],
+}
+
+/// The view protocol of one node.
+#[derive(Debug)]
+pub struct Views<'m> {
+    pub(super) layout: Layout<'m>,
+    state: ViewState,
+    pub(super) table: RowTable<'m>,
+    pub(super) loan: ViewLoan<'m>,
+    next_look: Time,
+    /// Everyone was sent this; most steps have no more to do than to see so.
+    pub(super) told: ViewLink,
+}
+
+/// Why a node cannot take part in views. The numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum ViewError {
+    /// The layout has no columns for views, or a slice is too short.
+    WrongState = 1,
+    /// The fabric does not keep writes in order.
+    NoWriteOrder = 2,
+    /// The fabric's limits are too small: four writes a list, the columns in one write, 24 bytes a guard.
+    FabricTooSmall = 3,
+}
+
+impl core::fmt::Display for ViewError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::WrongState => "the layout or the lent state is not made for views",
+            Self::NoWriteOrder => "views need a fabric that keeps writes in order",
+            Self::FabricTooSmall => "the fabric takes too few bytes a write for the columns of a view",
+        })
+    }
+}
+
+impl core::error::Error for ViewError {}
+
+impl<'m> Views<'m> {
+    /// Requests, and what is known of the view: see [`ViewChange`].
+    pub fn change(&mut self) -> Option<(ViewChange<'_>, &mut RowTable<'m>)> {
+        let change = ViewChange::new(&self.layout, &mut self.state, self.loan.peers, self.loan.next)?;
+        Some((change, &mut self.table))
+    }
+
+    /// How far this member is.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.state.status()
+    }
+
+    /// Whether every peer that is not lost was sent all that there is to know of the view.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        let mut rank = Rank::ZERO;
+        for (peer, link) in self.loan.peers.iter().zip(self.loan.links.iter()) {
+            let told = peer.is_lost() || link.version == self.table.version();
+            if rank != self.state.rank && !told {
+                return false;
+            }
+            rank = rank.next();
+        }
+        true
+    }
+
+    /// Says that the fabric cannot reach a peer any more, and looks at the view in the next step.
+    pub fn peer_lost(&mut self, peer: Rank) {
+        if let Some(peer) = self.loan.peers.get_mut(peer.index()) {
+            peer.lost.get_or_insert(Loss::Reported);
+        }
+        self.next_look = Time::ZERO;
+    }
+}
+
+/// A node as the view protocol sees it.
+struct Hosted<'h, 'm, F, A, P> {
+    node: &'h mut Node<'m>,
+    fabric: &'h mut F,
+    application: &'h mut A,
+    prepare: &'h mut P,
+    progress: &'h mut Progress,
+    failed: Option<StepError>,
+}
+
+impl<F, A, P> Host for Hosted<'_, '_, F, A, P>
+where
+    F: Fabric,
+    A: Application,
+    P: FnMut(NextView<'_>) -> bool,
+{
+    fn received(&self, subgroup: SubgroupId) -> Frontier {
+        self.node.frontiers(subgroup).map_or(Frontier::ZERO, |frontiers| frontiers.received)
+    }
+
+    fn delivered(&self, subgroup: SubgroupId) -> Frontier {
+        self.node.frontiers(subgroup).map_or(Frontier::ZERO, |frontiers| frontiers.delivered)
+    }
+
+    fn wedge(&mut self) {
+        // A node whose view is not steady is stepped without its first two stages.
+    }
+
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        (self.prepare)(next)
+    }
+
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool {
+        match self.node.deliver_to(subgroup, trim, self.application, self.progress) {
+            Ok(done) => done,
+            Err(error) => {
+                self.failed = Some(error);
+                false
+            }
+        }
+    }
+
+    fn cut(&mut self, peer: Rank, cause: Cause) {
+        self.fabric.cut(self.node.view, peer);
+        let cause = match cause {
+            Cause::Misbehaved => LossCause::Misbehaved,
+            Cause::Silent | Cause::Lost | Cause::Told(_) => LossCause::Unreachable,
+        };
+        self.node.lose(peer, cause, self.progress);
+    }
+}
+
+impl<'m> Node<'m> {
+    /// The view protocol of this node, at the start of its view. `layout` is the one it was opened with.
+    ///
+    /// # Errors
+    /// See [`ViewError`].
+    pub fn views(
+        &self,
+        layout: Layout<'m>,
+        state: ViewState,
+        loan: ViewLoan<'m>,
+    ) -> Result<Views<'m>, ViewError> {
+        let mut checked = state;
+        let fits = ViewChange::new(&layout, &mut checked, loan.peers, loan.next).is_some();
+        let block = layout.view_block().ok_or(ViewError::WrongState)?;
+        if !fits || loan.links.len() != layout.members() || state.rank != self.rank || state.id != self.view {
+            return Err(ViewError::WrongState);
+        }
+        let capabilities = &self.capabilities;
+        if !capabilities.promises.contains(Promises::WRITE_ORDER) {
+            return Err(ViewError::NoWriteOrder);
+        }
+        if capabilities.writes_max < 4
+            || capabilities.guard_bytes_max < 24
+            || capabilities.write_bytes_max < block.bytes()
+        {
+            return Err(ViewError::FabricTooSmall);
+        }
+        loan.links.iter_mut().for_each(|link| *link = ViewLink::default());
+        let table = RowTable::new(layout, self.rank, self.rows, self.row);
+        Ok(Views { layout, state, table, loan, next_look: Time::ZERO, told: ViewLink::default() })
+    }
+
+    /// As [`Node::step`], in a group whose membership may change. `prepare` is asked to make the next view's
+    /// memory ready, and to say when it is ([`Host::prepare`]). Once the status is final, only what peers still
+    /// have to be told is left: step on until [`Views::is_told`].
+    ///
+    /// # Errors
+    /// As [`Node::step`].
+    pub fn step_in_views<F: Fabric, A: Application>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        views: &mut Views<'m>,
+        mut prepare: impl FnMut(NextView<'_>) -> bool,
+    ) -> Result<(Progress, Status), StepError> {
+        let mut progress = Progress::default();
+        if views.state.status().is_final() {
+            self.post_views(fabric, views, &mut progress);
+            return Ok((progress, views.state.status()));
+        }
+        if now >= views.next_look || views.state.status() != Status::Steady {
+            let interval = views.state.options.heartbeat_interval_ns;
+            views.next_look =
+                now.after(interval.checked_div(u64::from(LOOKS_A_HEARTBEAT)).unwrap_or(interval));
+            let mut host = Hosted {
+                node: self,
+                fabric,
+                application,
+                prepare: &mut prepare,
+                progress: &mut progress,
+                failed: None,
+            };
+            let Views { layout, state, table, loan, .. } = views;
+            if let Some(mut change) = ViewChange::new(layout, state, loan.peers, loan.next) {
+                change.step(now, table, &mut host);
+            }
+            if let Some(error) = host.failed {
+                return Err(error);
+            }
+        }
+        let stages = match views.state.status() {
+            Status::Steady => self.step(now, fabric, application)?,
+            Status::Halted(_) => Progress::default(),
+            Status::Wedged | Status::Decided | Status::Installed | Status::Left => {
+                self.step_wedged(fabric, application)?
+            }
+        };
+        if let Some((peer, _)) = stages.lost {
+            views.peer_lost(peer);
+        }
+        progress.add(&stages);
+        self.post_views(fabric, views, &mut progress);
+        Ok((progress, views.state.status()))
+    }
+
+    /// What is left of a step once the view ends: delivery of what is stable, and posts.
+    fn step_wedged<F: Fabric, A: Application>(
+        &mut self,
+        fabric: &mut F,
+        application: &mut A,
+    ) -> Result<Progress, StepError> {
+        let mut progress = Progress::default();
+        self.take_events(fabric, &mut progress);
+        let mut index = 0_usize;
+        while index < self.subgroups.len() {
+            let delivered = self.with_work(index, |work| work.deliver(application))?;
+            progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+            index = index.saturating_add(1);
+        }
+        self.post_lagging(fabric, &mut progress);
+        Ok(progress)
+    }
+
+    /// As the end of [`Node::step`], which has its own copy: one of both would cost a step of a fixed membership a
+    /// call and 1,000 bytes of stack.
+    fn post_lagging<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
+        if !self.lagging {
+            return;
+        }
+        let (subgroups, senders) = (&*self.subgroups, &*self.senders);
+        let mut poster = Poster::new(self.view, fabric, self.capabilities);
+        poster.post(self.links, |index| {
+            let subgroup = subgroups.get(index)?;
+            Some(Shown::of(subgroup, subgroup.senders.of(senders)?))
+        });
+        let report = poster.report;
+        self.lagging = report.held_back;
+        self.account(report, progress);
+    }
+
+    /// Delivers a subgroup up to the place where its view ends; true once that is done.
+    fn deliver_to<A: Application>(
+        &mut self,
+        subgroup: SubgroupId,
+        trim: Frontier,
+        application: &mut A,
+        progress: &mut Progress,
+    ) -> Result<bool, StepError> {
+        let mut index = 0_usize;
+        while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
+            index = index.saturating_add(1);
+        }
+        if index >= self.subgroups.len() {
+            return Ok(true);
+        }
+        let delivered = self.with_work(index, |work| work.deliver_until(application, trim))?;
+        progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+        self.lagging = true;
+        Ok(self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim))
+    }
+
+    /// Runs a stage of one subgroup; nothing where nobody sends.
+    fn with_work<R>(
+        &mut self,
+        index: usize,
+        stage: impl FnOnce(&mut Work<'_, 'm>) -> Result<R, crate::memory::OutOfRow>,
+    ) -> Result<Option<R>, StepError> {
+        let subgroup = self.subgroups.get_mut(index).ok_or(StepError::OutOfRow)?;
+        let order: Order = match subgroup.order {
+            Some(order) => order,
+            None => return Ok(None),
+        };
+        let control = Control::new(self.row, subgroup.control);
+        let mut work = Work {
+            order,
+            senders: subgroup.senders.of_mut(self.senders).ok_or(StepError::OutOfRow)?,
+            members: subgroup.members.of_mut(self.members).ok_or(StepError::OutOfRow)?,
+            subgroup,
+            rows: self.rows,
+            outbox: None,
+            control,
+            own_rank: self.rank,
+            switches: self.options.switches,
+            capabilities: self.capabilities,
+        };
+        Ok(Some(stage(&mut work)?))
+    }
+}

@@ -1,0 +1,221 @@
+//! What the cells of the view protocol say. Each is one atomic number that only grows.
+//!
+//! An entry carries its proposer in its highest bits, so a later leader's entry at the same index is a
+//! larger number: a list is rewritten without ever shrinking a cell, and a reader that meets a newer
+//! proposer than the guard promised knows that it reads in the middle of such a rewriting.
+
+use crate::ids::{NodeId, Rank};
+
+/// Who proposes, in the order in which they take over: the leader's rank plus one; zero before any.
+///
+/// Leaders follow each other in rank order, so of two ballots the larger is the later one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Ballot(pub u16);
+
+impl Ballot {
+    /// The ballot of the leader of that rank.
+    #[must_use]
+    pub const fn of(leader: Rank) -> Self {
+        Self(leader.0.saturating_add(1))
+    }
+}
+
+/// A proposed list: whose, and how many entries of it. Ordered as lists replace each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Accepted {
+    /// Under whose ballot.
+    pub ballot: Ballot,
+    /// Entries, from the first.
+    pub count: u16,
+}
+
+/// The cell that guards a member's proposals: its promise and what it accepted, in one number, so that
+/// nobody can see the one without the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Stance {
+    /// All members below this rank are suspected: nothing that they propose is accepted any more.
+    pub promise: Rank,
+    /// What was accepted last.
+    pub accepted: Accepted,
+}
+
+impl Stance {
+    /// The cell.
+    #[must_use]
+    pub fn encode(self) -> u64 {
+        u64::from(self.promise.0) << 48 | encode_accepted(self.accepted)
+    }
+
+    /// What a cell says. Every number says something.
+    #[must_use]
+    pub fn decode(cell: u64) -> Self {
+        Self { promise: Rank(field(cell, 48)), accepted: decode_accepted(cell) }
+    }
+}
+
+/// What a member knows to be committed: the changes, and whether they are sealed and so decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Committed {
+    /// The next view and its trims are decided.
+    pub decided: bool,
+    /// The list that is committed.
+    pub accepted: Accepted,
+}
+
+impl Committed {
+    /// The cell.
+    #[must_use]
+    pub fn encode(self) -> u64 {
+        u64::from(self.decided) << 63 | encode_accepted(self.accepted)
+    }
+
+    /// What a cell says.
+    #[must_use]
+    pub fn decode(cell: u64) -> Self {
+        Self { decided: cell >> 63 == 1, accepted: decode_accepted(cell) }
+    }
+}
+
+/// One change of the membership, or the end of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Change {
+    /// A suspected member is left out.
+    Remove(Rank),
+    /// A member leaves, as it asked for.
+    Leave(Rank),
+    /// A node comes in.
+    Join(NodeId),
+    /// A node that was to come in does not.
+    Withdraw(NodeId),
+    /// The list is complete, and the trims belong to it.
+    Seal,
+}
+
+impl Change {
+    /// The cell of this change under a ballot.
+    #[must_use]
+    pub fn encode(self, ballot: Ballot) -> u64 {
+        let (kind, what) = match self {
+            Self::Remove(rank) => (1_u64, u64::from(rank.0)),
+            Self::Leave(rank) => (2, u64::from(rank.0)),
+            Self::Join(node) => (3, u64::from(node.0)),
+            Self::Withdraw(node) => (4, u64::from(node.0)),
+            Self::Seal => (5, 0),
+        };
+        u64::from(ballot.0) << 48 | kind << 32 | what
+    }
+
+    /// The ballot of a cell, whatever else it says.
+    #[must_use]
+    pub fn ballot(cell: u64) -> Ballot {
+        Ballot(field(cell, 48))
+    }
+
+    /// The change that a cell names; nothing if it names none.
+    #[must_use]
+    pub fn decode(cell: u64) -> Option<Self> {
+        let what = low_half(cell);
+        match field(cell, 32) {
+            1 => Some(Self::Remove(Rank(u16::try_from(what).ok()?))),
+            2 => Some(Self::Leave(Rank(u16::try_from(what).ok()?))),
+            3 => Some(Self::Join(NodeId(what))),
+            4 => Some(Self::Withdraw(NodeId(what))),
+            5 if what == 0 => Some(Self::Seal),
+            _ => None,
+        }
+    }
+}
+
+/// A member's wish to let a node in. A later wish of the same member replaces it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    /// Counts the wishes of a member, so that the cell grows.
+    pub(crate) sequence: u32,
+    /// The wish was taken back.
+    pub(crate) withdrawn: bool,
+    pub(crate) node: NodeId,
+}
+
+impl Wish {
+    pub(crate) fn encode(self) -> u64 {
+        u64::from(self.sequence) << 33 | u64::from(self.withdrawn) << 32 | u64::from(self.node.0)
+    }
+
+    /// What a cell says; nothing if nothing was wished for yet.
+    pub(crate) fn decode(cell: u64) -> Option<Self> {
+        let sequence = u32::try_from(cell >> 33).ok()?;
+        if sequence == 0 {
+            return None;
+        }
+        Some(Self { sequence, withdrawn: cell >> 32 & 1 == 1, node: NodeId(low_half(cell)) })
+    }
+}
+
+fn encode_accepted(accepted: Accepted) -> u64 {
+    u64::from(accepted.ballot.0) << 32 | u64::from(accepted.count)
+}
+
+fn decode_accepted(cell: u64) -> Accepted {
+    Accepted { ballot: Ballot(field(cell, 32)), count: field(cell, 0) }
+}
+
+/// Sixteen bits from `shift` up.
+fn field(cell: u64, shift: u32) -> u16 {
+    u16::try_from(cell.checked_shr(shift).unwrap_or(0) & 0xffff).unwrap_or(0)
+}
+
+fn low_half(cell: u64) -> u32 {
+    u32::try_from(cell & 0xffff_ffff).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_says_what_was_put_into_it() {
+        let accepted = Accepted { ballot: Ballot(9), count: 300 };
+        let stance = Stance { promise: Rank(8), accepted };
+        assert_eq!(Stance::decode(stance.encode()), stance);
+        let committed = Committed { decided: true, accepted };
+        assert_eq!(Committed::decode(committed.encode()), committed);
+        let wish = Wish { sequence: 3, withdrawn: true, node: NodeId(u32::MAX) };
+        assert_eq!(Wish::decode(wish.encode()), Some(wish));
+        for change in [
+            Change::Remove(Rank(1023)),
+            Change::Leave(Rank(0)),
+            Change::Join(NodeId(u32::MAX)),
+            Change::Withdraw(NodeId(7)),
+            Change::Seal,
+        ] {
+            let cell = change.encode(Ballot(1024));
+            assert_eq!((Change::decode(cell), Change::ballot(cell)), (Some(change), Ballot(1024)));
+        }
+    }
+
+    #[test]
+    fn what_comes_later_is_larger() {
+        let of = |promise, ballot, count| {
+            let accepted = Accepted { ballot: Ballot(ballot), count };
+            Stance { promise: Rank(promise), accepted }.encode()
+        };
+        assert!(of(0, 1, 5) < of(0, 1, 6) && of(0, 1, 6) < of(2, 1, 6) && of(2, 1, 6) < of(2, 3, 6));
+        assert!(Change::Seal.encode(Ballot(1)) < Change::Remove(Rank(0)).encode(Ballot(2)));
+        let wish = |sequence, withdrawn| Wish { sequence, withdrawn, node: NodeId(5) }.encode();
+        assert!(wish(1, false) < wish(1, true) && wish(1, true) < wish(2, false));
+    }
+
+    #[test]
+    fn cells_that_name_no_change_are_refused() {
+        for cell in [0, 6 << 32, 1 << 32 | 0x1_0000, 5 << 32 | 1, u64::MAX] {
+            assert_eq!(Change::decode(cell), None, "{cell:x}");
+        }
+        assert_eq!(Wish::decode(7), None);
+        assert_eq!(Wish::decode(u64::MAX).map(|wish| wish.sequence), Some(u32::MAX >> 1));
+    }
+}

@@ -1,0 +1,88 @@
+//! When a list is committed, and when the next view is decided (VIE-5, VIE-6).
+
+use super::cells::{Accepted, Ballot, Committed};
+use super::planted::Fault;
+use super::proposal::Unusable;
+use super::state::{Cause, Status, Turn};
+use super::table::{Host, Table};
+use crate::ids::Rank;
+use crate::layout::ViewColumn;
+
+impl<T: Table, H: Host> Turn<'_, T, H> {
+    /// The leader's part: takes over if it has not yet, then adds what has to change, then commits what
+    /// everyone accepted, then seals.
+    pub(super) fn lead(&mut self) {
+        if !self.may_lead() {
+            return;
+        }
+        let accepted = self.own_stance().accepted;
+        if accepted.ballot != Ballot::of(self.state.rank) {
+            return self.take_over();
+        }
+        // Nobody else writes the own list.
+        let Ok(shape) = self.read_list(self.state.rank, accepted) else { return };
+        if shape.sealed {
+            return;
+        }
+        let committed = self.committed(self.state.rank).accepted;
+        let open = committed.ballot != accepted.ballot;
+        let count = self.append_wanted(accepted.count, shape.joins, open);
+        if count > accepted.count {
+            return self.publish_own(count);
+        }
+        if !self.all_accepted(accepted) {
+            return;
+        }
+        if committed != accepted {
+            self.table.publish(ViewColumn::Committed, Committed { decided: false, accepted }.encode());
+        }
+        self.seal(count);
+    }
+
+    /// Whether everyone who is not suspected accepted just this list, and they are a majority of the view.
+    fn all_accepted(&self, list: Accepted) -> bool {
+        if self.state.planted(Fault::TrimFromMajority) {
+            let accepted = self.ranks().filter(|rank| self.stance(*rank).accepted == list).count();
+            return self.is_majority(accepted);
+        }
+        self.unsuspected().all(|rank| self.stance(rank).accepted == list) && self.has_majority()
+    }
+
+    /// Decides, once everyone has echoed the sealed list. Each member finds that out for itself.
+    pub(super) fn decide(&mut self) {
+        let accepted = self.own_stance().accepted;
+        if !self.own_is_sealed() {
+            return;
+        }
+        let leads = accepted.ballot == Ballot::of(self.state.rank);
+        if self.all_accepted(accepted) || leads && self.state.planted(Fault::EchoSkipped) {
+            self.decided();
+        }
+    }
+
+    /// Takes over a decision that a member shows who is not suspected: it may have gone on already, and
+    /// answers no one in this view any more.
+    pub(super) fn learn(&mut self) {
+        let knows = |rank: &Rank| self.committed(*rank).decided;
+        let Some(owner) = self.unsuspected().find(knows) else { return };
+        if self.own_is_sealed() {
+            return self.decided();
+        }
+        // What it says here is enough: its stance may be on its way still.
+        let shown = self.committed(owner).accepted;
+        if !self.shares_suspicions_of(owner) {
+            return;
+        }
+        match self.accept_from(owner, shown) {
+            Ok(()) if self.own_is_sealed() => self.decided(),
+            Err(Unusable::NotNow) => {}
+            Ok(()) | Err(Unusable::Wrong) => self.suspect(owner, Cause::Misbehaved),
+        }
+    }
+
+    fn decided(&mut self) {
+        let accepted = self.own_stance().accepted;
+        self.state.status = Status::Decided;
+        self.table.publish(ViewColumn::Committed, Committed { decided: true, accepted }.encode());
+    }
+}

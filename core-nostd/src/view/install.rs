@@ -1,0 +1,70 @@
+//! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
+
+use super::planted::Fault;
+use super::state::{PeerState, Status, Turn};
+use super::table::{Host, Table};
+use super::wedge::is_trimmed;
+use crate::ids::SubgroupId;
+use crate::layout::ViewColumn;
+
+impl<T: Table, H: Host> Turn<'_, T, H> {
+    /// Says that this member is in its view, with memory that was fresh.
+    pub(super) fn start(&mut self) {
+        self.state.started = true;
+        self.state.last_step = self.now;
+        self.state.last_heartbeat = self.now;
+        for peer in self.peers.iter_mut() {
+            *peer = PeerState { seen: self.now, lost: peer.lost, ..Default::default() };
+        }
+        self.table.publish(ViewColumn::Heartbeat, 1);
+        self.table.publish(ViewColumn::Installed, self.state.id.0.saturating_add(1));
+    }
+
+    /// Delivers what the trims allow; then installs the next view, or leaves.
+    pub(super) fn finish(&mut self) {
+        if !self.deliver_under_trims() && !self.state.planted(Fault::InstallsEarly) {
+            return;
+        }
+        let installed = self.state.id.0.saturating_add(2);
+        if self.own(ViewColumn::Installed) < installed {
+            self.table.publish(ViewColumn::Installed, installed);
+        }
+        let list = self.own_stance().accepted;
+        // The own list was read before it was accepted: it is in order.
+        if self.read_list(self.state.rank, list).is_err() {
+            return;
+        }
+        let stays = self.peers.get(self.state.rank.index()).is_some_and(|own| !own.goes);
+        if stays {
+            self.state.status = Status::Installed;
+        } else if self.others_installed(installed) || self.state.planted(Fault::LeaverGoesEarly) {
+            self.state.status = Status::Left;
+        }
+    }
+
+    fn deliver_under_trims(&mut self) -> bool {
+        let mut done = true;
+        let mut id = SubgroupId::ZERO;
+        while let Some(subgroup) = self.layout.subgroup(id) {
+            let ends_here = is_trimmed(subgroup) && subgroup.has_member(self.state.rank);
+            if let (true, Some(trim)) = (ends_here, self.own_trim(id)) {
+                // It was compared when it was accepted; a row that changed since moves no read.
+                let trim = trim.min(self.host.received(id));
+                done &= self.host.deliver_to(id, trim);
+            }
+            id = id.next();
+        }
+        done
+    }
+
+    /// Whether all that stay have installed the next view, or are lost. Until then a leaver is needed: of a
+    /// group of two, the other could not go on without it (VIE-9).
+    fn others_installed(&self, installed: u64) -> bool {
+        self.ranks().zip(self.peers.iter()).all(|(rank, peer)| {
+            peer.goes
+                || peer.is_lost()
+                || self.suspects(rank)
+                || self.table.load(rank, ViewColumn::Installed) >= installed
+        })
+    }
+}

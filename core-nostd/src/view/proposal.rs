@@ -1,0 +1,318 @@
+//! The list of changes: read, accepted, taken over, and extended (VIE-4, VIE-5).
+//!
+//! A list is read only up to its guard, and only if every entry bears the guard's ballot; a later ballot
+//! means that its owner is rewriting it at this moment. A list that is accepted is accepted whole: a part of
+//! what a leader took over could be less than what was committed before it.
+
+use super::cells::{Accepted, Ballot, Change, Stance, Wish};
+use super::planted::Fault;
+use super::state::{Cause, NextView, Turn};
+use super::table::{Host, Table};
+use crate::ids::{NodeId, Rank};
+use crate::layout::{JOINS_MAX, MEMBERS_MAX, ViewColumn};
+
+/// What a list of changes amounts to. Who stays and who comes is in the lent list of the next members.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ListShape {
+    /// It ends with a seal.
+    pub(super) sealed: bool,
+    /// Joins in it, taken back or not.
+    pub(super) joins: usize,
+}
+
+/// Why a list cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// Its owner is rewriting it, or the next view's memory is not ready: later.
+    NotNow,
+    /// No correct member publishes it.
+    Wrong,
+}
+
+impl<T: Table, H: Host> Turn<'_, T, H> {
+    /// Reads a member's list; notes who goes, and lists the members of the view that it leads to.
+    pub(super) fn read_list(&mut self, owner: Rank, list: Accepted) -> Result<ListShape, Unusable> {
+        self.peers.iter_mut().for_each(|peer| peer.goes = false);
+        let mut shape = ListShape::default();
+        for index in 0..list.count {
+            if shape.sealed {
+                return Err(Unusable::Wrong);
+            }
+            match self.entry(owner, index, list.ballot)? {
+                Change::Remove(rank) if !self.suspects(rank) => return Err(Unusable::Wrong),
+                Change::Remove(rank) | Change::Leave(rank) => {
+                    let peer = self.peers.get_mut(rank.index()).ok_or(Unusable::Wrong)?;
+                    if peer.goes {
+                        return Err(Unusable::Wrong);
+                    }
+                    peer.goes = true;
+                }
+                Change::Join(_) => shape.joins = shape.joins.saturating_add(1),
+                Change::Withdraw(_) => {}
+                Change::Seal => shape.sealed = true,
+            }
+        }
+        if shape.joins > JOINS_MAX {
+            return Err(Unusable::Wrong);
+        }
+        self.list_next(owner, list)?;
+        Ok(shape)
+    }
+
+    fn entry(&self, owner: Rank, index: u16, ballot: Ballot) -> Result<Change, Unusable> {
+        let cell = self.table.load(owner, ViewColumn::Entry(index));
+        if Change::ballot(cell) > ballot {
+            return Err(Unusable::NotNow);
+        }
+        if Change::ballot(cell) < ballot {
+            return Err(Unusable::Wrong);
+        }
+        Change::decode(cell).ok_or(Unusable::Wrong)
+    }
+
+    /// Fills the list of the next view's members: who stays in the old order, then who joins.
+    fn list_next(&mut self, owner: Rank, list: Accepted) -> Result<(), Unusable> {
+        let members = self.layout.group().members;
+        let mut count = 0_usize;
+        for (node, peer) in members.iter().zip(self.peers.iter()) {
+            if !peer.goes {
+                *self.next.get_mut(count).ok_or(Unusable::Wrong)? = *node;
+                count = count.saturating_add(1);
+            }
+        }
+        for index in 0..list.count {
+            match self.entry(owner, index, list.ballot)? {
+                Change::Join(node) => {
+                    let known =
+                        members.contains(&node) || self.next.iter().take(count).any(|other| *other == node);
+                    if known {
+                        return Err(Unusable::Wrong);
+                    }
+                    *self.next.get_mut(count).ok_or(Unusable::Wrong)? = node;
+                    count = count.saturating_add(1);
+                }
+                Change::Withdraw(node) => {
+                    if members.contains(&node) || !self.take_out(node, count) {
+                        return Err(Unusable::Wrong);
+                    }
+                    count = count.saturating_sub(1);
+                }
+                Change::Remove(_) | Change::Leave(_) | Change::Seal => {}
+            }
+        }
+        self.state.next_count = count;
+        Ok(())
+    }
+
+    /// Takes a node out of the first `count` of the next members; those behind it move up. False if it is
+    /// not among them.
+    fn take_out(&mut self, node: NodeId, count: usize) -> bool {
+        let mut found = false;
+        let mut rest = self.next.get_mut(..count).unwrap_or(&mut []);
+        while let [first, tail @ ..] = rest {
+            found |= *first == node;
+            if let (true, Some(behind)) = (found, tail.first()) {
+                *first = *behind;
+            }
+            rest = tail;
+        }
+        found
+    }
+
+    /// Asks for the memory of the view that the list last read leads to.
+    pub(super) fn prepare_next(&mut self) -> bool {
+        let members = self.next.get(..self.state.next_count).unwrap_or(&[]);
+        self.host.prepare(NextView { id: self.state.id.next(), members })
+            || self.state.planted(Fault::MemoryNotReady)
+    }
+
+    /// Accepts a leader's list if it is newer than what was accepted, and can be accepted now.
+    pub(super) fn follow(&mut self, leader: Rank) {
+        if self.state.planted(Fault::AcceptsFromSuspected) {
+            for rank in self.ranks() {
+                let shown = self.stance(rank).accepted;
+                if shown.ballot == Ballot::of(rank) {
+                    let _ = self.accept_from(rank, shown);
+                }
+            }
+        }
+        // In this order: whom the leader suspected when it proposed this, it suspects still.
+        let shown = self.stance(leader).accepted;
+        if shown.ballot != Ballot::of(leader) || !self.shares_suspicions_of(leader) {
+            return;
+        }
+        if self.accept_from(leader, shown) == Err(Unusable::Wrong) {
+            self.suspect(leader, Cause::Misbehaved);
+        }
+    }
+
+    /// Accepts what a row was seen to show: wedges, copies the list and the trims that are sealed into it,
+    /// and only then says so.
+    pub(super) fn accept_from(&mut self, owner: Rank, shown: Accepted) -> Result<(), Unusable> {
+        if shown <= self.own_stance().accepted {
+            return Ok(());
+        }
+        let shape = self.usable_list(owner, shown)?;
+        self.wedge();
+        let stance = Stance { accepted: shown, ..self.own_stance() };
+        self.copy_list(owner, shown, shown.ballot)?;
+        if shape.sealed {
+            self.copy_trims(owner);
+        }
+        self.table.publish(ViewColumn::Stance, stance.encode());
+        Ok(())
+    }
+
+    /// Reads a list that is to be accepted. Where it is sealed, the next view's memory must be ready first.
+    pub(super) fn usable_list(&mut self, owner: Rank, list: Accepted) -> Result<ListShape, Unusable> {
+        let own_seal = self.own_is_sealed();
+        let shape = self.read_list(owner, list)?;
+        if own_seal && !(shape.sealed && self.agrees_with(owner, list)) {
+            return Err(Unusable::Wrong);
+        }
+        if shape.sealed {
+            self.check_trims(owner)?;
+            if !self.prepare_next() {
+                return Err(Unusable::NotNow);
+            }
+        }
+        Ok(shape)
+    }
+
+    /// Whether the own list is sealed: then it is never exchanged for one that says something else.
+    pub(super) fn own_is_sealed(&self) -> bool {
+        let last = self.own_stance().accepted.count.checked_sub(1);
+        last.is_some_and(|last| Change::decode(self.own(ViewColumn::Entry(last))) == Some(Change::Seal))
+    }
+
+    /// Whether a member's sealed list says what the own sealed list says.
+    fn agrees_with(&self, owner: Rank, list: Accepted) -> bool {
+        let own = self.own_stance().accepted;
+        let same = |column| {
+            let (ours, theirs) = (self.own(column), self.table.load(owner, column));
+            Change::decode(ours) == Change::decode(theirs)
+        };
+        own.count == list.count
+            && (0..list.count).all(|index| same(ViewColumn::Entry(index)))
+            && self.trims_agree_with(owner)
+    }
+
+    fn copy_list(&mut self, owner: Rank, list: Accepted, ballot: Ballot) -> Result<(), Unusable> {
+        for index in 0..list.count {
+            let change = self.entry(owner, index, list.ballot)?;
+            let (column, cell) = (ViewColumn::Entry(index), change.encode(ballot));
+            if self.own(column) != cell {
+                self.table.publish(column, cell);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over: starts from the latest list that anyone shows who is not suspected, and adds what has to
+    /// change now. Does nothing where there is neither.
+    pub(super) fn take_over(&mut self) {
+        let Some((source, shown)) = self.latest() else { return };
+        let found = if self.state.planted(Fault::TakeoverForgets) { Accepted::default() } else { shown };
+        let shape = match self.usable_list(source, found) {
+            Ok(shape) => shape,
+            Err(Unusable::NotNow) => return,
+            Err(Unusable::Wrong) => return self.suspect(source, Cause::Misbehaved),
+        };
+        let mut found = found;
+        let mut sealed = shape.sealed;
+        if sealed && self.state.planted(Fault::TrimRecomputed) {
+            found.count = found.count.saturating_sub(1);
+            sealed = false;
+        }
+        let ballot = Ballot::of(self.state.rank);
+        if self.copy_list(source, found, ballot).is_err() {
+            return;
+        }
+        let count = if sealed { found.count } else { self.append_wanted(found.count, shape.joins, true) };
+        if count == 0 {
+            return;
+        }
+        self.wedge();
+        if sealed {
+            self.copy_trims(source);
+        }
+        self.publish_own(count);
+    }
+
+    /// The latest list that a member shows who is not suspected, and who that is. Nothing, as long as one of
+    /// them suspects somebody who is not suspected here.
+    fn latest(&self) -> Option<(Rank, Accepted)> {
+        let mut latest = (self.state.rank, self.own_stance().accepted);
+        for rank in self.unsuspected().filter(|rank| *rank != self.state.rank) {
+            let shown = self.stance(rank).accepted;
+            if !self.shares_suspicions_of(rank) {
+                return None;
+            }
+            if shown > latest.1 {
+                latest = (rank, shown);
+            }
+        }
+        Some(latest)
+    }
+
+    /// Publishes so many entries of the own list under the own ballot.
+    pub(super) fn publish_own(&mut self, count: u16) {
+        let accepted = Accepted { ballot: Ballot::of(self.state.rank), count };
+        let stance = Stance { accepted, ..self.own_stance() };
+        self.table.publish(ViewColumn::Stance, stance.encode());
+    }
+
+    /// Adds to the own list, after `count` entries, what has to change: suspected members, joins that were
+    /// taken back, and as long as the list is `open`, leaves and joins. Returns the new count. The list as
+    /// it is must be the one last read.
+    pub(super) fn append_wanted(&mut self, count: u16, joins: usize, open: bool) -> u16 {
+        let (mut count, mut joins) = (count, joins);
+        for rank in self.ranks() {
+            let suspected = self.suspects(rank);
+            let goes = self.peers.get(rank.index()).is_some_and(|peer| peer.goes);
+            let leaves = !suspected && open && self.table.load(rank, ViewColumn::Leaving) != 0;
+            if suspected && !goes {
+                self.append(&mut count, Change::Remove(rank));
+            } else if leaves && !goes {
+                self.append(&mut count, Change::Leave(rank));
+            }
+        }
+        for rank in self.ranks() {
+            let wish = Wish::decode(self.table.load(rank, ViewColumn::Wish));
+            let Some(wish) = wish.filter(|_| !self.suspects(rank)) else { continue };
+            match self.mentioned(wish.node, count) {
+                None if !wish.withdrawn && open && self.has_room(wish.node, joins) => {
+                    self.append(&mut count, Change::Join(wish.node));
+                    joins = joins.saturating_add(1);
+                    self.state.next_count = self.state.next_count.saturating_add(1);
+                }
+                Some(Change::Join(_)) if wish.withdrawn => {
+                    self.append(&mut count, Change::Withdraw(wish.node));
+                }
+                _ => {}
+            }
+        }
+        count
+    }
+
+    fn append(&mut self, count: &mut u16, change: Change) {
+        let ballot = Ballot::of(self.state.rank);
+        if self.state.planted(Fault::GuardFirst) {
+            self.publish_own(count.saturating_add(1));
+        }
+        self.table.publish(ViewColumn::Entry(*count), change.encode(ballot));
+        *count = count.saturating_add(1);
+    }
+
+    /// The last entry of the own list that names a joining node.
+    fn mentioned(&self, node: NodeId, count: u16) -> Option<Change> {
+        let names = |change: &Change| matches!(change, Change::Join(n) | Change::Withdraw(n) if *n == node);
+        (0..count).rev().filter_map(|index| Change::decode(self.own(ViewColumn::Entry(index)))).find(names)
+    }
+
+    /// Whether a node may join in this change. Who is in the view must be out of it first.
+    fn has_room(&self, node: NodeId, joins: usize) -> bool {
+        let most = self.state.options.members_max.min(self.next.len()).min(MEMBERS_MAX);
+        joins < JOINS_MAX && self.state.next_count < most && !self.layout.group().members.contains(&node)
+    }
+}

@@ -1,0 +1,144 @@
+//! Who is thought to have failed: heartbeats, reports, and suspicion that spreads (VIE-2, VIE-3).
+//!
+//! Suspicion is monotone. Once a member suspects another, it reads nothing more from its row. New suspicions
+//! are taken in rank order, and none from a suspected row: of two members that suspect each other, whoever
+//! sees both rows drops the higher rank. Before a suspicion is published, what the row showed of the present
+//! leader's list is accepted. That is a courtesy, not a safeguard: what a majority accepted is found without
+//! it, but with it a successor finds more of what was proposed, and has less to propose again.
+
+use super::cells::Ballot;
+use super::planted::Fault;
+use super::state::{Cause, Halt, Loss, Turn, flag_of};
+use super::table::{Host, Table};
+use crate::ids::Rank;
+use crate::layout::{FLAGS_PER_WORD, ViewColumn};
+
+impl<T: Table, H: Host> Turn<'_, T, H> {
+    /// Says that this member lives, if it is time for that again.
+    pub(super) fn beat(&mut self) {
+        if self.now.since(self.state.last_heartbeat) < self.state.options.heartbeat_interval_ns {
+            return;
+        }
+        self.state.last_heartbeat = self.now;
+        let count = self.own(ViewColumn::Heartbeat).saturating_add(1);
+        self.table.publish(ViewColumn::Heartbeat, count);
+    }
+
+    /// Looks at the others' heartbeats, and marks who has been silent for too long.
+    ///
+    /// A member that was stopped itself has seen no one's: it gives everyone another timeout first.
+    pub(super) fn watch(&mut self) {
+        let options = self.state.options;
+        let stopped = self.now.since(self.state.last_step) > options.failure_timeout_ns >> 1;
+        self.state.last_step = self.now;
+        for rank in self.ranks() {
+            if rank == self.state.rank || self.suspects(rank) {
+                continue;
+            }
+            // In this order: who shows that it is here has shown its first heartbeat.
+            let installed = self.table.load(rank, ViewColumn::Installed);
+            let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
+            let timeout = if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
+            // Who has installed the next view is there, and its heart beats there.
+            let gone_on = installed > self.state.id.0.saturating_add(1);
+            let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
+            if heartbeat != peer.heartbeat || stopped || gone_on {
+                peer.heartbeat = heartbeat;
+                peer.seen = self.now;
+            } else if self.now.since(peer.seen) > timeout {
+                peer.lost.get_or_insert(Loss::Silent);
+            }
+        }
+    }
+
+    /// Takes new suspicions, own ones and those of others, in rank order. Halts if one of them is of this
+    /// member, or too few are left.
+    pub(super) fn spread(&mut self) {
+        for rank in self.ranks() {
+            if rank == self.state.rank || self.suspects(rank) {
+                continue;
+            }
+            if let Some(loss) = self.peers.get(rank.index()).and_then(|peer| peer.lost) {
+                let cause = match loss {
+                    Loss::Silent => Cause::Silent,
+                    Loss::Reported => Cause::Lost,
+                };
+                self.suspect(rank, cause);
+            } else {
+                self.take_suspicions_of(rank);
+            }
+            if self.state.status.is_final() {
+                return;
+            }
+        }
+        if !self.has_majority() {
+            self.halt(Halt::NoMajority);
+        }
+    }
+
+    fn take_suspicions_of(&mut self, owner: Rank) {
+        for word in 0..self.words() {
+            let shown = self.table.load(owner, ViewColumn::Suspicions(word));
+            let new = shown & !self.own(ViewColumn::Suspicions(word));
+            if new == 0 {
+                continue;
+            }
+            if new & !self.flags_of_word(word) != 0 {
+                return self.suspect(owner, Cause::Misbehaved);
+            }
+            let (own_word, own_flag) = flag_of(self.state.rank);
+            let suspected = word == own_word && new & own_flag != 0;
+            if suspected && !self.state.planted(Fault::SuspectedGoesOn) {
+                return self.halt(Halt::SuspectedBy(owner));
+            }
+            for rank in ranks_of(word, new) {
+                self.suspect(rank, Cause::Told(owner));
+            }
+        }
+    }
+
+    /// Whether all that a member suspects is suspected here too. What a leader proposes is accepted only
+    /// then: it was proposed without those members.
+    pub(super) fn shares_suspicions_of(&self, owner: Rank) -> bool {
+        (0..self.words()).all(|word| {
+            let column = ViewColumn::Suspicions(word);
+            self.table.load(owner, column) & !self.own(column) == 0
+                || self.state.planted(Fault::SuspectedGoesOn)
+        })
+    }
+
+    /// Suspects a member: accepts what its row shows, then publishes the suspicion, then cuts it off.
+    pub(super) fn suspect(&mut self, rank: Rank, cause: Cause) {
+        if rank == self.state.rank || self.suspects(rank) {
+            return;
+        }
+        if cause != Cause::Misbehaved {
+            self.echo(rank);
+        }
+        let (word, flag) = flag_of(rank);
+        let column = ViewColumn::Suspicions(word);
+        self.table.publish(column, self.own(column) | flag);
+        self.host.cut(rank, cause);
+    }
+
+    /// Accepts the present leader's list from the row of somebody who is about to be suspected.
+    fn echo(&mut self, owner: Rank) {
+        let Some(leader) = self.leader() else { return };
+        let shown = self.stance(owner).accepted;
+        if shown.ballot == Ballot::of(leader) && self.shares_suspicions_of(owner) {
+            // Whether what it shows is right no longer matters: it is about to be suspected anyway.
+            let _ = self.accept_from(owner, shown);
+        }
+    }
+}
+
+/// The ranks of a word's flags, lowest first.
+fn ranks_of(word: u16, flags: u64) -> impl Iterator<Item = Rank> {
+    let first = word.saturating_mul(64);
+    (0..64_u16).filter_map(move |bit| {
+        let flag = 1_u64.checked_shl(u32::from(bit)).unwrap_or(0);
+        if flags & flag != 0 { Some(Rank(first.saturating_add(bit))) } else { None }
+    })
+}
+
+const _: () = assert!(FLAGS_PER_WORD == 64, "`ranks_of` counts 64 flags");

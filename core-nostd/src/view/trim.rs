@@ -1,0 +1,126 @@
+//! Where a view ends: one place in each ordered subgroup, the minimum of the survivors' final counts (VIE-6).
+//!
+//! The leader sets all trims at once and seals the list with them, so that they are agreed upon together
+//! with the next view. Were each subgroup's lowest member to set its trim alone, two of its members that
+//! suspect each other could each set one, and each deliver under it, before the rest of the view has taken
+//! a side.
+
+use super::cells::Change;
+use super::planted::Fault;
+use super::proposal::Unusable;
+use super::state::{Cause, Turn};
+use super::table::{Host, Table};
+use super::wedge::{FRONTIER_MAX, ImpossibleCount, is_trimmed};
+use crate::ids::{Frontier, Rank, SubgroupId};
+use crate::layout::{Subgroup, ViewColumn};
+
+/// The cell of a subgroup of which no member is left: its state is lost (VIE-10).
+const NO_SURVIVOR: u64 = u64::MAX;
+
+/// Why a trim cannot be set.
+enum NoTrim {
+    /// Some member does not show its final count yet.
+    NotYet,
+    /// What a member shows is no count.
+    Impossible(Rank),
+}
+
+impl<T: Table, H: Host> Turn<'_, T, H> {
+    /// Sets the trims and seals the own list, of which `count` entries are committed. Does nothing before
+    /// the own memory of the next view is ready. The list must be the one last read.
+    pub(super) fn seal(&mut self, count: u16) {
+        let mut id = SubgroupId::ZERO;
+        while let Some(subgroup) = self.layout.subgroup(id) {
+            match self.trim_of(id, subgroup) {
+                Ok(_) => {}
+                Err(NoTrim::NotYet) => return,
+                Err(NoTrim::Impossible(rank)) => return self.suspect(rank, Cause::Misbehaved),
+            }
+            id = id.next();
+        }
+        if !self.prepare_next() {
+            return;
+        }
+        let mut id = SubgroupId::ZERO;
+        while let Some(subgroup) = self.layout.subgroup(id) {
+            if let Ok(cell) = self.trim_of(id, subgroup) {
+                self.table.publish(ViewColumn::Trim(id), cell);
+            }
+            id = id.next();
+        }
+        let accepted = self.own_stance().accepted;
+        self.table.publish(ViewColumn::Entry(count), Change::Seal.encode(accepted.ballot));
+        self.publish_own(count.saturating_add(1));
+    }
+
+    /// The cell of a subgroup's trim, from the final counts of its members that are not suspected.
+    fn trim_of(&self, id: SubgroupId, subgroup: &Subgroup<'_>) -> Result<u64, NoTrim> {
+        if !is_trimmed(subgroup) {
+            return Ok(1);
+        }
+        let mut trim = None;
+        for rank in subgroup.members.iter().copied().filter(|rank| !self.suspects(*rank)) {
+            let count = match self.final_count(rank, id) {
+                Ok(Some(count)) => count.0,
+                Ok(None) if self.state.planted(Fault::TrimFromMajority) => continue,
+                Ok(None) => return Err(NoTrim::NotYet),
+                Err(ImpossibleCount) => return Err(NoTrim::Impossible(rank)),
+            };
+            trim = Some(trim.map_or(count, |trim: u64| trim.min(count)));
+        }
+        Ok(trim.map_or(NO_SURVIVOR, |trim| trim.saturating_add(1)))
+    }
+
+    /// Whether the trims of a sealed list can be: each is set, and where this member belongs to the
+    /// subgroup, it is not below what was delivered here nor above what is here.
+    pub(super) fn check_trims(&self, owner: Rank) -> Result<(), Unusable> {
+        let mut id = SubgroupId::ZERO;
+        while let Some(subgroup) = self.layout.subgroup(id) {
+            let cell = self.table.load(owner, ViewColumn::Trim(id));
+            let Some(trim) = cell.checked_sub(1) else { return Err(Unusable::Wrong) };
+            if trim > FRONTIER_MAX && cell != NO_SURVIVOR {
+                return Err(Unusable::Wrong);
+            }
+            if is_trimmed(subgroup) && subgroup.has_member(self.state.rank) {
+                let (here, delivered) = (self.host.received(id), self.host.delivered(id));
+                if cell == NO_SURVIVOR || trim > here.0 || trim < delivered.0 {
+                    return Err(Unusable::Wrong);
+                }
+            }
+            id = id.next();
+        }
+        Ok(())
+    }
+
+    pub(super) fn trims_agree_with(&self, owner: Rank) -> bool {
+        let mut id = SubgroupId::ZERO;
+        while self.layout.subgroup(id).is_some() {
+            if self.own(ViewColumn::Trim(id)) != self.table.load(owner, ViewColumn::Trim(id)) {
+                return false;
+            }
+            id = id.next();
+        }
+        true
+    }
+
+    pub(super) fn copy_trims(&mut self, owner: Rank) {
+        let mut id = SubgroupId::ZERO;
+        while self.layout.subgroup(id).is_some() {
+            let cell = self.table.load(owner, ViewColumn::Trim(id));
+            if self.own(ViewColumn::Trim(id)) != cell {
+                self.table.publish(ViewColumn::Trim(id), cell);
+            }
+            id = id.next();
+        }
+    }
+
+    /// The trim that was accepted here; nothing where the subgroup has none, or no survivor.
+    pub(super) fn own_trim(&self, id: SubgroupId) -> Option<Frontier> {
+        decode_trim(self.own(ViewColumn::Trim(id)))
+    }
+}
+
+/// What a trim's cell says.
+pub(super) fn decode_trim(cell: u64) -> Option<Frontier> {
+    if cell == NO_SURVIVOR { None } else { cell.checked_sub(1).map(Frontier) }
+}

@@ -1,0 +1,55 @@
+//! The end of receiving (VIE-6).
+
+use super::planted::Fault;
+use super::state::{Status, Turn};
+use super::table::{Host, Table};
+use crate::ids::{Frontier, Rank, SubgroupId};
+use crate::layout::{Delivery, Subgroup, ViewColumn};
+
+/// The largest frontier that a correct member can show; see [`Order::round_limit`](crate::multicast::Order).
+pub(super) const FRONTIER_MAX: u64 = u64::MAX >> 2;
+
+impl<T: Table, H: Host> Turn<'_, T, H> {
+    /// Receives nothing more, then publishes how far everything is here. Done once, before anything is
+    /// accepted: what others deliver later they deliver knowing at most these frontiers.
+    pub(super) fn wedge(&mut self) {
+        if self.state.status != Status::Steady {
+            return;
+        }
+        self.state.status = Status::Wedged;
+        if !self.state.planted(Fault::ReceivesAfterWedge) {
+            self.host.wedge();
+        }
+        let own = self.state.rank;
+        let mut id = SubgroupId::ZERO;
+        while let Some(subgroup) = self.layout.subgroup(id) {
+            if is_trimmed(subgroup) && subgroup.has_member(own) {
+                let count = self.host.received(id).0.min(FRONTIER_MAX);
+                self.table.publish(ViewColumn::Wedged(id), count.saturating_add(1));
+            }
+            id = id.next();
+        }
+    }
+
+    /// The final count of a member in a subgroup, if it shows one; an error if it cannot be one.
+    pub(super) fn final_count(
+        &self,
+        owner: Rank,
+        id: SubgroupId,
+    ) -> Result<Option<Frontier>, ImpossibleCount> {
+        match self.table.load(owner, ViewColumn::Wedged(id)).checked_sub(1) {
+            None => Ok(None),
+            Some(count) if count <= FRONTIER_MAX => Ok(Some(Frontier(count))),
+            Some(_) => Err(ImpossibleCount),
+        }
+    }
+}
+
+/// A count that no correct member shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ImpossibleCount;
+
+/// Whether a view ends at a trim there: only order has one (DEL-3).
+pub(super) fn is_trimmed(subgroup: &Subgroup<'_>) -> bool {
+    subgroup.delivery == Delivery::Ordered
+}

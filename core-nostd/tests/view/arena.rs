@@ -1,0 +1,473 @@
+//! One view: its members, what each has published, and what each sees of the others.
+//!
+//! A member publishes into a log of writes. A reader sees a prefix of each other member's log: what it has
+//! *pulled*. Crashing cuts the log at any write, and each reader sees its own prefix of what is left. So
+//! every order in which a fabric may carry writes is some order of pulls.
+
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
+
+use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId, Time, ViewId};
+use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup, ViewColumn};
+use tramontane_core::view::{
+    Cause, Host, NextView, PeerState, Stance, Status, Table, ViewChange, ViewOptions, ViewState,
+};
+
+use crate::oracle::Decision;
+
+/// Cells of the multicast behind the view's: three a subgroup.
+const CELLS_PER_SUBGROUP: usize = 3;
+const SENT: usize = 0;
+const RECEIVED: usize = 1;
+
+/// What does not change during a view.
+pub struct Setting {
+    pub layout: Layout<'static>,
+    pub id: ViewId,
+    pub options: ViewOptions,
+    /// Calls of `prepare` until the next view's memory is ready.
+    pub prepare_calls: u8,
+    /// Calls of `deliver_to` until it is done.
+    pub deliver_calls: u8,
+    #[cfg(feature = "planted-faults")]
+    pub fault: Option<tramontane_core::view::Fault>,
+}
+
+/// A view of these nodes, whose subgroups have these members, all of which send. Lives for ever.
+pub fn setting(id: u64, nodes: &[NodeId], subgroups: &[Vec<Rank>], options: ViewOptions) -> Setting {
+    let members: &'static [NodeId] = Box::leak(nodes.into());
+    let subgroups: Vec<Subgroup<'static>> = subgroups
+        .iter()
+        .map(|ranks| {
+            let ranks: &'static [Rank] = Box::leak(ranks.clone().into());
+            Subgroup {
+                members: ranks,
+                senders: ranks,
+                window: 4,
+                message_max: 8,
+                delivery: Delivery::Ordered,
+            }
+        })
+        .collect();
+    let group = Group { members, subgroups: Box::leak(subgroups.into()) };
+    let layout = Layout::with_views(group).expect("a good group");
+    Setting {
+        layout,
+        id: ViewId(id),
+        options,
+        prepare_calls: 1,
+        deliver_calls: 1,
+        #[cfg(feature = "planted-faults")]
+        fault: None,
+    }
+}
+
+/// Options of a view in which time plays no part: who is lost is said.
+pub fn timeless() -> ViewOptions {
+    ViewOptions {
+        heartbeat_interval_ns: u64::MAX,
+        failure_timeout_ns: u64::MAX,
+        first_timeout_ns: u64::MAX,
+        members_max: 64,
+        majority: true,
+    }
+}
+
+impl Setting {
+    pub fn members(&self) -> usize {
+        self.layout.members()
+    }
+
+    pub fn subgroups(&self) -> &'static [Subgroup<'static>] {
+        self.layout.group().subgroups
+    }
+
+    fn cells(&self) -> usize {
+        self.multicast_cell(self.subgroups().len(), 0)
+    }
+
+    pub fn cell(&self, column: ViewColumn) -> Option<usize> {
+        Some(self.layout.view_block()?.offset(column)? / 8)
+    }
+
+    fn multicast_cell(&self, subgroup: usize, which: usize) -> usize {
+        self.layout.view_block().expect("a layout with views").bytes() / 8
+            + subgroup * CELLS_PER_SUBGROUP
+            + which
+    }
+}
+
+/// A member's part in one subgroup: counts, and what its own rounds hold.
+#[derive(Clone, Debug, Default, Hash)]
+pub struct Part {
+    /// What each own round holds: a message, or nothing.
+    pub rounds: Vec<Option<u64>>,
+    /// Rounds of each sender and received frontier of each member, as last read from a row that may be read.
+    sent_seen: Vec<u64>,
+    received_seen: Vec<u64>,
+    pub received: u64,
+    pub delivered: u64,
+}
+
+/// The node around a `ViewChange`, apart from its row.
+#[derive(Clone, Debug, Default, Hash)]
+pub struct Around {
+    pub parts: Vec<Part>,
+    pub wedged: bool,
+    pub cut: BTreeSet<u16>,
+    pub misbehaved: BTreeSet<u16>,
+    /// Whom it cut off, in order, and why.
+    pub causes: Vec<(Rank, Cause)>,
+    /// The next view whose memory is asked for, and the calls so far.
+    pub prepared: (Vec<NodeId>, u8),
+    deliver_calls: u8,
+    prepare_needs: u8,
+    deliver_needs: u8,
+}
+
+impl Host for Around {
+    fn received(&self, subgroup: SubgroupId) -> Frontier {
+        Frontier(self.parts[subgroup.index()].received)
+    }
+
+    fn delivered(&self, subgroup: SubgroupId) -> Frontier {
+        Frontier(self.parts[subgroup.index()].delivered)
+    }
+
+    fn wedge(&mut self) {
+        self.wedged = true;
+    }
+
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        if self.prepared.0 != next.members {
+            self.prepared = (next.members.to_vec(), 0);
+        }
+        self.prepared.1 = self.prepare_needs.min(self.prepared.1 + 1);
+        self.prepared.1 >= self.prepare_needs
+    }
+
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool {
+        self.deliver_calls = self.deliver_needs.min(self.deliver_calls + 1);
+        let part = &mut self.parts[subgroup.index()];
+        if self.deliver_calls >= self.deliver_needs {
+            part.delivered = part.delivered.max(trim.0);
+        }
+        part.delivered >= trim.0
+    }
+
+    fn cut(&mut self, peer: Rank, cause: Cause) {
+        self.cut.insert(peer.0);
+        if cause == Cause::Misbehaved {
+            self.misbehaved.insert(peer.0);
+        }
+        self.causes.push((peer, cause));
+    }
+}
+
+impl Around {
+    /// Whether the memory of the view that was asked for last is ready.
+    pub fn is_prepared(&self) -> bool {
+        self.prepared.1 >= self.prepare_needs
+    }
+}
+
+/// One member.
+#[derive(Clone)]
+pub struct Member {
+    pub state: ViewState,
+    pub peers: Vec<PeerState>,
+    pub next: Vec<NodeId>,
+    pub alive: bool,
+    /// It has memory of this view and takes part.
+    pub open: bool,
+    pub around: Around,
+    /// What it published, in order.
+    pub log: Vec<(u16, u64)>,
+    pub row: Vec<u64>,
+    /// Of each member's log: how much this one has seen, and may ever see.
+    pub seen: Vec<usize>,
+    pub visible: Vec<usize>,
+    pub copies: Vec<Vec<u64>>,
+    /// It once accepted a sealed list.
+    pub echoed: bool,
+}
+
+impl Hash for Member {
+    fn hash<H: Hasher>(&self, into: &mut H) {
+        (&self.state, &self.peers, self.alive, self.open, &self.around, self.echoed).hash(into);
+        self.row.hash(into);
+    }
+}
+
+/// Row memory of one member during its step.
+struct Cells<'a> {
+    setting: &'a Setting,
+    own: usize,
+    row: &'a mut Vec<u64>,
+    log: &'a mut Vec<(u16, u64)>,
+    copies: &'a [Vec<u64>],
+}
+
+impl Cells<'_> {
+    fn get(&self, owner: usize, cell: usize) -> u64 {
+        if owner == self.own { self.row[cell] } else { self.copies[owner][cell] }
+    }
+
+    fn put(&mut self, cell: usize, value: u64) {
+        assert!(value >= self.row[cell], "cell {cell} of {} shrinks", self.own);
+        if value != self.row[cell] {
+            self.row[cell] = value;
+            self.log.push((cell as u16, value));
+        }
+    }
+}
+
+impl Table for Cells<'_> {
+    fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
+        self.setting.cell(column).map_or(0, |cell| self.get(owner.index(), cell))
+    }
+
+    fn publish(&mut self, column: ViewColumn, value: u64) {
+        let cell = self.setting.cell(column).expect("a column of the view");
+        self.put(cell, value);
+    }
+}
+
+/// All members of one view.
+#[derive(Clone)]
+pub struct Arena {
+    pub setting: &'static Setting,
+    pub members: Vec<Member>,
+    /// What was decided first, by anyone.
+    pub decision: Option<Decision>,
+}
+
+impl Arena {
+    /// All members at the start, with everything fresh.
+    pub fn new(setting: &'static Setting) -> Self {
+        let count = setting.members();
+        let subgroups = setting.subgroups();
+        let member = |rank: usize| {
+            #[cfg_attr(not(feature = "planted-faults"), allow(unused_mut))]
+            let mut state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
+            #[cfg(feature = "planted-faults")]
+            {
+                state.fault = setting.fault;
+            }
+            let part = Part { sent_seen: vec![0; count], received_seen: vec![0; count], ..Part::default() };
+            Member {
+                state,
+                peers: vec![PeerState::default(); count],
+                next: vec![NodeId(0); (count + JOINS_MAX).max(setting.options.members_max)],
+                alive: true,
+                open: true,
+                around: Around {
+                    parts: vec![part; subgroups.len()],
+                    prepare_needs: setting.prepare_calls,
+                    deliver_needs: setting.deliver_calls,
+                    ..Around::default()
+                },
+                log: Vec::new(),
+                row: vec![0; setting.cells()],
+                seen: vec![0; count],
+                visible: vec![usize::MAX; count],
+                copies: vec![vec![0; setting.cells()]; count],
+                echoed: false,
+            }
+        };
+        Self { setting, members: (0..count).map(member).collect(), decision: None }
+    }
+
+    /// What of a member's log a reader could still pull.
+    pub fn unseen(&self, reader: usize, writer: usize) -> usize {
+        let end = self.members[writer].log.len().min(self.members[reader].visible[writer]);
+        end - self.members[reader].seen[writer]
+    }
+
+    /// A reader sees so many writes more of a writer.
+    pub fn pull(&mut self, reader: usize, writer: usize, writes: usize) {
+        let from = self.members[reader].seen[writer];
+        let writes = writes.min(self.unseen(reader, writer));
+        let news: Vec<(u16, u64)> = self.members[writer].log[from..from + writes].to_vec();
+        let member = &mut self.members[reader];
+        for (cell, value) in news {
+            member.copies[writer][usize::from(cell)] = value;
+        }
+        member.seen[writer] = from + writes;
+    }
+
+    /// Pulls everything there is.
+    pub fn pull_all(&mut self, reader: usize) {
+        for writer in 0..self.members.len() {
+            if writer != reader {
+                self.pull(reader, writer, usize::MAX);
+            }
+        }
+    }
+
+    /// Calls a member's view protocol with its table.
+    fn with<R>(
+        &mut self,
+        rank: usize,
+        call: impl FnOnce(&mut ViewChange<'_>, &mut Cells<'_>, &mut Around) -> R,
+    ) -> R {
+        let setting = self.setting;
+        let Member { state, peers, next, row, log, copies, around, .. } = &mut self.members[rank];
+        let mut cells = Cells { setting, own: rank, row, log, copies };
+        let mut change = ViewChange::new(&setting.layout, state, peers, next).expect("state that fits");
+        call(&mut change, &mut cells, around)
+    }
+
+    /// One step of a member: the view protocol, then the multicast.
+    pub fn step(&mut self, rank: usize, now: Time, send: impl Fn(usize) -> Option<u64>) -> Status {
+        let status = self.with(rank, |change, cells, around| change.step(now, cells, around));
+        if !status.is_final() {
+            self.multicast(rank, send);
+        }
+        let accepted = Stance::decode(self.members[rank].row[self.setting.cell(ViewColumn::Stance).unwrap()]);
+        if crate::oracle::is_sealed(self.setting, &self.members[rank].row, accepted.accepted.count) {
+            self.members[rank].echoed = true;
+        }
+        status
+    }
+
+    /// The multicast: counts of rounds go out, frontiers come back. A sender without a message uses rounds up
+    /// as nulls when others are ahead.
+    fn multicast(&mut self, rank: usize, send: impl Fn(usize) -> Option<u64>) {
+        let setting = self.setting;
+        let Member { row, log, copies, around, .. } = &mut self.members[rank];
+        let mut cells = Cells { setting, own: rank, row, log, copies };
+        for (id, subgroup) in setting.subgroups().iter().enumerate() {
+            let Some(own) = subgroup.members.iter().position(|member| member.index() == rank) else {
+                continue;
+            };
+            let part = &mut around.parts[id];
+            let senders = subgroup.members.len() as u64;
+            if !around.wedged {
+                for (at, member) in subgroup.members.iter().enumerate() {
+                    if at != own && !around.cut.contains(&member.0) {
+                        part.sent_seen[at] = cells.get(member.index(), setting.multicast_cell(id, SENT));
+                    }
+                }
+                if let Some(message) = send(id) {
+                    part.rounds.push(Some(message));
+                }
+                let owed = |at: usize, rounds: u64| if own < at { rounds } else { rounds.saturating_sub(1) };
+                let others = (0..subgroup.members.len()).filter(|at| *at != own);
+                let owed = others.map(|at| owed(at, part.sent_seen[at])).max().unwrap_or(0);
+                while (part.rounds.len() as u64) < owed {
+                    part.rounds.push(None);
+                }
+                part.sent_seen[own] = part.rounds.len() as u64;
+                cells.put(setting.multicast_cell(id, SENT), part.sent_seen[own]);
+                let mut frontier = 0;
+                while part.sent_seen[(frontier % senders) as usize] > frontier / senders {
+                    frontier += 1;
+                }
+                part.received = frontier;
+                cells.put(setting.multicast_cell(id, RECEIVED), frontier);
+            }
+            for (at, member) in subgroup.members.iter().enumerate() {
+                if at != own && !around.cut.contains(&member.0) {
+                    part.received_seen[at] = cells.get(member.index(), setting.multicast_cell(id, RECEIVED));
+                }
+            }
+            part.received_seen[own] = part.received;
+            let stable = part.received_seen[..subgroup.members.len()].iter().min().copied().unwrap_or(0);
+            part.delivered = part.delivered.max(stable);
+        }
+    }
+
+    pub fn lose(&mut self, rank: usize, peer: usize) {
+        self.with(rank, |change, _, _| change.peer_lost(Rank(peer as u16)));
+    }
+
+    pub fn leave(&mut self, rank: usize) {
+        self.with(rank, |change, cells, _| change.leave(cells));
+    }
+
+    pub fn wish(&mut self, rank: usize, node: NodeId) {
+        self.with(rank, |change, cells, _| change.wish(cells, node)).expect("a node from outside");
+    }
+
+    pub fn take_back(&mut self, rank: usize) {
+        self.with(rank, |change, cells, _| change.take_back(cells)).expect("there was a wish");
+    }
+
+    pub fn next_view(&mut self, rank: usize) -> Option<Vec<NodeId>> {
+        self.with(rank, |change, _, _| change.next_view().map(|next| next.members.to_vec()))
+    }
+
+    pub fn trim(&mut self, rank: usize, subgroup: usize) -> Option<u64> {
+        let id = SubgroupId(subgroup as u16);
+        self.with(rank, |change, cells, _| change.trim(cells, id).map(|trim| trim.0))
+    }
+
+    pub fn leader(&mut self, rank: usize) -> usize {
+        self.with(rank, |change, cells, _| change.leader(cells).index())
+    }
+
+    /// A member stops for good. Only the first `writes` of its log ever left it, and each reader sees no
+    /// more than `visible` says of it.
+    pub fn crash(&mut self, rank: usize, writes: usize, visible: &[usize]) {
+        self.members[rank].alive = false;
+        for (reader, member) in self.members.iter_mut().enumerate() {
+            if reader != rank {
+                member.visible[rank] = visible[reader].min(writes).max(member.seen[rank]);
+            }
+        }
+    }
+
+    /// A member stops for good; all that it published arrives.
+    pub fn crash_now(&mut self, rank: usize) {
+        let length = self.members[rank].log.len();
+        self.crash(rank, length, &vec![length; self.members.len()]);
+    }
+
+    pub fn status(&self, rank: usize) -> Status {
+        self.members[rank].state.status()
+    }
+
+    pub fn accepted(&self, rank: usize) -> Stance {
+        Stance::decode(self.members[rank].row[self.setting.cell(ViewColumn::Stance).unwrap()])
+    }
+
+    /// Whether a member does something when it is stepped.
+    pub fn is_active(&self, rank: usize) -> bool {
+        let member = &self.members[rank];
+        member.alive && member.open && !member.state.status().is_final()
+    }
+
+    /// Whether a reader may still read a writer's row: it does not take part any more, or has cut it off.
+    /// A planted fault may be just that it reads on.
+    pub fn reads(&self, reader: usize, writer: usize) -> bool {
+        #[cfg(feature = "planted-faults")]
+        if self.setting.fault.is_some() {
+            return true;
+        }
+        self.is_active(reader) && !self.members[reader].around.cut.contains(&(writer as u16))
+    }
+
+    /// A number that two states share only if what can still come of them is the same, chance apart.
+    pub fn fingerprint(&self) -> u64 {
+        let mut into = std::collections::hash_map::DefaultHasher::new();
+        for (rank, member) in self.members.iter().enumerate() {
+            if self.is_active(rank) {
+                member.hash(&mut into);
+            } else {
+                // Nothing comes of what it remembers, except what it delivered.
+                let delivered: Vec<u64> = member.around.parts.iter().map(|part| part.delivered).collect();
+                (member.alive, member.open, member.state.status(), delivered, member.echoed).hash(&mut into);
+            }
+            for (reader, other) in self.members.iter().enumerate() {
+                if reader != rank && self.reads(reader, rank) {
+                    other.copies[rank].hash(&mut into);
+                    let end = member.log.len().min(other.visible[rank]);
+                    member.log[other.seen[rank]..end].hash(&mut into);
+                }
+            }
+        }
+        self.decision.hash(&mut into);
+        into.finish()
+    }
+}

@@ -1,0 +1,286 @@
+//! Rows that hold what no correct member publishes: no panic, no endless loop, nothing delivered that cannot
+//! be, and the owner of such a row suspected where it can be told.
+
+use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId, Time, ViewId};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewColumn};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::view::{
+    Accepted, Ballot, Cause, Change, Halt, Host, NextView, PeerState, RowTable, Stance, Status, Table,
+    ViewChange, ViewOptions, ViewState,
+};
+
+use crate::arena::timeless;
+use crate::chain::Random;
+
+const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
+const SUBGROUPS: [Subgroup<'static>; 1] =
+    [Subgroup { members: &RANKS, senders: &RANKS, window: 2, message_max: 8, delivery: Delivery::Ordered }];
+const GROUP: Group<'static> = Group { members: &MEMBERS, subgroups: &SUBGROUPS };
+const LINES: usize = 32;
+
+/// A host with ten places here, that delivers what it is told and remembers it.
+#[derive(Default)]
+struct Quiet {
+    delivered: u64,
+    causes: Vec<(Rank, Cause)>,
+}
+
+impl Host for Quiet {
+    fn received(&self, _: SubgroupId) -> Frontier {
+        Frontier(10)
+    }
+
+    fn delivered(&self, _: SubgroupId) -> Frontier {
+        Frontier(self.delivered)
+    }
+
+    fn wedge(&mut self) {}
+
+    fn prepare(&mut self, next: NextView<'_>) -> bool {
+        assert!(next.members.len() <= 8, "more members than memory was lent for");
+        true
+    }
+
+    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> bool {
+        assert!(trim.0 <= 10, "a trim beyond what is here");
+        self.delivered = trim.0;
+        true
+    }
+
+    fn cut(&mut self, peer: Rank, cause: Cause) {
+        self.causes.push((peer, cause));
+    }
+}
+
+/// Member 1 over real rows, whose peers' rows a test fills.
+struct Victim {
+    layout: Layout<'static>,
+    rows: [[Line; LINES]; 3],
+    state: ViewState,
+    peers: [PeerState; 3],
+    next: [NodeId; 8],
+    host: Quiet,
+}
+
+impl Victim {
+    fn new() -> Self {
+        let layout = Layout::with_views(GROUP).expect("a good group");
+        assert!(RANKS.iter().all(|rank| layout.row_bytes(*rank) <= LINES * 64));
+        let options = ViewOptions { members_max: 8, ..timeless() };
+        Self {
+            layout,
+            rows: [const { [const { Line::new() }; LINES] }; 3],
+            state: ViewState::new(ViewId(1), Rank(1), options),
+            peers: [PeerState::default(); 3],
+            next: [NodeId(0); 8],
+            host: Quiet::default(),
+        }
+    }
+
+    /// A peer publishes a cell.
+    fn put(&self, owner: u16, column: ViewColumn, value: u64) {
+        let row = RowWriter::from_lines(&self.rows[usize::from(owner)]);
+        let offset = self.layout.view_offset(Rank(owner), column).expect("a column");
+        row.cell(offset).expect("inside the row").publish(value);
+    }
+
+    fn put_stance(&self, owner: u16, promise: u16, ballot: u16, count: u16) {
+        let accepted = Accepted { ballot: Ballot(ballot), count };
+        self.put(owner, ViewColumn::Stance, Stance { promise: Rank(promise), accepted }.encode());
+    }
+
+    fn step(&mut self) -> Status {
+        let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(&self.rows[rank]));
+        let writer = RowWriter::from_lines(&self.rows[1]);
+        let mut table = RowTable::new(self.layout, Rank(1), &rows, writer);
+        let mut change = ViewChange::new(&self.layout, &mut self.state, &mut self.peers, &mut self.next)
+            .expect("state that fits");
+        change.step(Time(1), &mut table, &mut self.host)
+    }
+
+    fn own(&self, column: ViewColumn) -> u64 {
+        let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(&self.rows[rank]));
+        RowTable::new(self.layout, Rank(1), &rows, RowWriter::from_lines(&self.rows[1])).load(Rank(1), column)
+    }
+}
+
+/// What member 0, the leader, shows; what must come of it.
+fn leader_shows(entries: &[u64], count: u16, trim: u64) -> Vec<(Rank, Cause)> {
+    let mut victim = Victim::new();
+    victim.step();
+    for (index, cell) in (0..).zip(entries) {
+        victim.put(0, ViewColumn::Entry(index), *cell);
+    }
+    victim.put(0, ViewColumn::Trim(SubgroupId(0)), trim);
+    victim.put(0, ViewColumn::Suspicions(0), 0b100);
+    victim.put_stance(0, 0, 1, count);
+    for _ in 0..3 {
+        victim.step();
+    }
+    victim.host.causes.iter().copied().filter(|(rank, _)| *rank == Rank(0)).collect()
+}
+
+#[test]
+fn lists_that_nobody_can_propose_make_their_owner_suspected() {
+    let own = Ballot(1);
+    let remove = |rank: u16| Change::Remove(Rank(rank)).encode(own);
+    let seal = Change::Seal.encode(own);
+    let misbehaved = [(Rank(0), Cause::Misbehaved)];
+    // A good one first: the checks below mean something.
+    assert_eq!(leader_shows(&[remove(2)], 1, 0), []);
+    assert_eq!(leader_shows(&[remove(2), seal], 2, 6), []);
+    for (name, entries, count, trim) in [
+        ("a guard before its entry", vec![], 1, 0),
+        ("a count beyond the list", vec![remove(2)], u16::MAX, 0),
+        ("no such change", vec![1 << 48 | 9 << 32], 1, 0),
+        ("no such rank", vec![remove(77)], 1, 0),
+        ("a member removed that nobody suspects", vec![remove(1)], 1, 0),
+        ("a member removed twice", vec![remove(2), remove(2)], 2, 0),
+        ("a member that joins", vec![Change::Join(NodeId(2)).encode(own)], 1, 0),
+        ("a joiner twice", vec![Change::Join(NodeId(9)).encode(own); 2], 2, 0),
+        ("a stranger taken back", vec![Change::Withdraw(NodeId(9)).encode(own)], 1, 0),
+        ("a change after the seal", vec![seal, remove(2)], 2, 6),
+        ("a seal without trims", vec![remove(2), seal], 2, 0),
+        ("a trim beyond what is here", vec![remove(2), seal], 2, 12),
+        ("a trim that is no place", vec![remove(2), seal], 2, u64::MAX - 1),
+        ("no survivor where one is", vec![remove(2), seal], 2, u64::MAX),
+    ] {
+        assert_eq!(leader_shows(&entries, count, trim), misbehaved, "{name}");
+    }
+    let many: Vec<u64> = (0..6).map(|node| Change::Join(NodeId(20 + node)).encode(own)).collect();
+    assert_eq!(leader_shows(&many, 6, 0), misbehaved, "more members than there is memory for");
+}
+
+#[test]
+fn a_trim_below_what_was_delivered_makes_its_owner_suspected() {
+    let mut victim = Victim::new();
+    victim.host.delivered = 7;
+    victim.step();
+    victim.put(0, ViewColumn::Entry(0), Change::Seal.encode(Ballot(1)));
+    victim.put(0, ViewColumn::Trim(SubgroupId(0)), 7);
+    victim.put_stance(0, 0, 1, 1);
+    victim.step();
+    assert_eq!(victim.host.causes, [(Rank(0), Cause::Misbehaved)]);
+    assert_eq!(victim.host.delivered, 7);
+}
+
+#[test]
+fn an_impossible_final_count_makes_its_owner_suspected() {
+    let mut victim = Victim::new();
+    victim.put(0, ViewColumn::Suspicions(0), 0);
+    // 0 is lost, so 1 leads; 2 follows and shows a count that is none.
+    let mut change =
+        ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next).unwrap();
+    change.peer_lost(Rank(0));
+    victim.put_stance(2, 1, 0, 0);
+    victim.step();
+    assert_eq!(
+        Stance::decode(victim.own(ViewColumn::Stance)).accepted,
+        Accepted { ballot: Ballot(2), count: 1 }
+    );
+    victim.put(2, ViewColumn::Wedged(SubgroupId(0)), u64::MAX);
+    victim.put_stance(2, 1, 2, 1);
+    victim.step();
+    assert!(victim.host.causes.contains(&(Rank(2), Cause::Misbehaved)));
+    assert_eq!(victim.step(), Status::Halted(Halt::NoMajority));
+}
+
+#[test]
+fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
+    let mut victim = Victim::new();
+    victim.step();
+    victim.put(2, ViewColumn::Suspicions(0), 1 << 40);
+    victim.step();
+    assert_eq!(victim.host.causes, [(Rank(2), Cause::Misbehaved)]);
+}
+
+#[test]
+fn a_list_that_is_being_rewritten_is_left_for_later() {
+    let mut victim = Victim::new();
+    victim.step();
+    victim.put(0, ViewColumn::Suspicions(0), 0b100);
+    victim.put(0, ViewColumn::Entry(0), Change::Remove(Rank(2)).encode(Ballot(2)));
+    victim.put_stance(0, 0, 1, 1);
+    victim.step();
+    assert_eq!(Stance::decode(victim.own(ViewColumn::Stance)).accepted, Accepted::default());
+    assert!(!victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+}
+
+#[test]
+fn random_cells_never_make_a_step_panic_or_deliver_what_is_not_here() {
+    let mut statuses = [0_u32; 4];
+    for seed in 0..20_000 {
+        let mut random = Random::new(seed);
+        let mut victim = Victim::new();
+        if random.chance(30) {
+            // Now and then nonsense comes on top of a change that is in order.
+            victim.put(0, ViewColumn::Suspicions(0), 0b100);
+            victim.put(0, ViewColumn::Entry(0), Change::Remove(Rank(2)).encode(Ballot(1)));
+            victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(Ballot(1)));
+            victim.put(0, ViewColumn::Trim(SubgroupId(0)), 1 + random.below(11));
+            victim.put_stance(0, 0, 1, 1 + random.below(2) as u16);
+        }
+        for _ in 0..8 {
+            for _ in 0..random.below(12) {
+                let owner = if random.chance(50) { 0 } else { 2 };
+                let index = random.below(4) as u16;
+                let column = match random.below(9) {
+                    0 => ViewColumn::Heartbeat,
+                    1 => ViewColumn::Leaving,
+                    2 => ViewColumn::Wish,
+                    3 => ViewColumn::Committed,
+                    4 => ViewColumn::Installed,
+                    5 => ViewColumn::Suspicions(0),
+                    6 => ViewColumn::Entry(index),
+                    7 => ViewColumn::Wedged(SubgroupId(0)),
+                    _ => ViewColumn::Trim(SubgroupId(0)),
+                };
+                let ballot = Ballot(1 + random.below(3) as u16);
+                let value = match random.below(7) {
+                    0 => random.below(u64::MAX),
+                    1 => u64::MAX,
+                    2 => Change::Seal.encode(ballot),
+                    3 => Change::Remove(Rank(random.below(4) as u16)).encode(ballot),
+                    4 => Change::Join(NodeId(random.below(12) as u32)).encode(ballot),
+                    _ => random.below(12),
+                };
+                victim.put(owner, column, value);
+                if random.chance(60) {
+                    victim.put_stance(
+                        owner,
+                        random.below(3) as u16,
+                        random.below(4) as u16,
+                        random.below(5) as u16,
+                    );
+                }
+            }
+            let status = victim.step();
+            let kind = match status {
+                Status::Steady => 0,
+                Status::Wedged => 1,
+                Status::Decided | Status::Installed | Status::Left => 2,
+                Status::Halted(_) => 3,
+            };
+            statuses[kind] += 1;
+        }
+    }
+    println!("steady, wedged, past the decision, halted: {statuses:?}");
+    assert!(statuses.iter().all(|count| *count > 100), "{statuses:?}");
+}
+
+#[test]
+fn state_that_does_not_fit_is_refused() {
+    let layout = Layout::with_views(GROUP).expect("a good group");
+    let fixed = Layout::new(GROUP).expect("a good group");
+    let fits = |layout: &Layout<'_>, rank: u16, peers: usize, next: usize| {
+        let mut state = ViewState::new(ViewId(1), Rank(rank), timeless());
+        let (mut peers, mut next) = (vec![PeerState::default(); peers], vec![NodeId(0); next]);
+        ViewChange::new(layout, &mut state, &mut peers, &mut next).is_some()
+    };
+    assert!(fits(&layout, 2, 3, 3));
+    assert!(!fits(&layout, 3, 3, 3));
+    assert!(!fits(&layout, 2, 2, 3));
+    assert!(!fits(&layout, 2, 3, 2));
+    assert!(!fits(&fixed, 2, 3, 3), "a fixed membership has no columns for views");
+}

@@ -1,0 +1,520 @@
+//! Views that follow each other under a random plan: who crashes, stops for a while, leaves, joins, is cut off,
+//! and when. One seed decides everything.
+//!
+//! Time is virtual. A member steps about every 200 µs; before it steps it pulls a random part of what it
+//! has not seen. A node that has installed a view goes on in the next one, and sends again there, first and
+//! in order, what the trim dropped.
+
+mod judge;
+mod plan;
+
+pub use plan::{Random, Reached};
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::view::{Ballot, Status, ViewOptions};
+
+use crate::arena::{Arena, Setting, setting};
+use crate::oracle::{check, is_sealed};
+use plan::{Event, PHASES, Phase};
+
+/// One node through all its views.
+#[derive(Default)]
+struct Traveller {
+    /// The view it is in, and its rank there; nothing before it is let in.
+    at: Option<(usize, usize)>,
+    alive: bool,
+    /// Halted, or left.
+    out: bool,
+    wakes_at: u64,
+    leaving: bool,
+    /// For each subgroup by its rule: messages to be sent, and what was delivered.
+    to_send: Vec<VecDeque<u64>>,
+    delivered: Vec<Vec<u64>>,
+    /// The first view that it was in.
+    since: Option<usize>,
+    sent: u64,
+}
+
+/// A group through all its views.
+pub struct Chain {
+    random: Random,
+    now: u64,
+    arenas: Vec<Arena>,
+    /// For each view: the rule of each of its subgroups.
+    rules: Vec<Vec<usize>>,
+    nodes: BTreeMap<u32, Traveller>,
+    rule_count: usize,
+    options: ViewOptions,
+    /// Nodes that wait to be let in.
+    waiting: BTreeSet<u32>,
+    crash_at: Option<Phase>,
+    parted: Option<(u64, BTreeSet<u32>)>,
+    mistaken: bool,
+    pub reached: Reached,
+    #[cfg(feature = "planted-faults")]
+    fault: Option<tramontane_core::view::Fault>,
+}
+
+const MS: u64 = 1_000_000;
+const TIMEOUT: u64 = 20 * MS;
+
+/// Whether a node belongs to the subgroups of a rule.
+fn belongs(node: u32, rule: usize) -> bool {
+    match rule {
+        0 => true,
+        1 => node.is_multiple_of(2),
+        _ => node.is_multiple_of(3),
+    }
+}
+
+impl Chain {
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let sizes = if random.chance(60) { 15 } else { 5 };
+        let count = 2 + random.below(sizes) as u32;
+        let options = ViewOptions {
+            heartbeat_interval_ns: MS,
+            failure_timeout_ns: TIMEOUT,
+            first_timeout_ns: 5 * TIMEOUT,
+            members_max: 16,
+            majority: true,
+        };
+        let rule_count = 1 + random.below(3) as usize;
+        let mut chain = Self {
+            random,
+            now: 0,
+            arenas: Vec::new(),
+            rules: Vec::new(),
+            nodes: BTreeMap::new(),
+            rule_count,
+            options,
+            waiting: BTreeSet::new(),
+            crash_at: None,
+            parted: None,
+            mistaken: false,
+            reached: Reached::default(),
+            #[cfg(feature = "planted-faults")]
+            fault: None,
+        };
+        let members: Vec<NodeId> = (1..=count).map(NodeId).collect();
+        for node in 1..=count {
+            chain.add_node(node);
+        }
+        chain.open_view(&members);
+        for (rank, node) in (1..=count).enumerate() {
+            chain.arenas[0].members[rank].open = true;
+            let traveller = chain.nodes.get_mut(&node).expect("just added");
+            traveller.at = Some((0, rank));
+            traveller.since = Some(0);
+            traveller.wakes_at = chain.random.below(3 * MS);
+        }
+        chain
+    }
+
+    #[cfg(feature = "planted-faults")]
+    pub fn with_fault(seed: u64, fault: tramontane_core::view::Fault) -> Self {
+        let mut chain = Self::new(seed);
+        let members = chain.arenas[0].setting.layout.group().members;
+        chain.fault = Some(fault);
+        chain.arenas.clear();
+        chain.rules.clear();
+        chain.reached.views = 0;
+        chain.open_view(members);
+        chain.arenas[0].members.iter_mut().for_each(|member| member.open = true);
+        chain
+    }
+
+    fn add_node(&mut self, node: u32) {
+        let lists = self.rule_count;
+        let traveller = Traveller {
+            alive: true,
+            to_send: vec![VecDeque::new(); lists],
+            delivered: vec![Vec::new(); lists],
+            ..Traveller::default()
+        };
+        self.nodes.insert(node, traveller);
+    }
+
+    fn open_view(&mut self, members: &[NodeId]) {
+        let (mut rules, mut subgroups) = (Vec::new(), Vec::new());
+        for rule in 0..self.rule_count {
+            let ranks = (0..members.len()).filter(|rank| belongs(members[*rank].0, rule));
+            let ranks: Vec<Rank> = ranks.map(|rank| Rank(rank as u16)).collect();
+            if !ranks.is_empty() {
+                rules.push(rule);
+                subgroups.push(ranks);
+            }
+        }
+        let id = self.arenas.len() as u64 + 1;
+        let made = setting(id, members, &subgroups, self.options);
+        let made = Setting {
+            prepare_calls: 1 + self.random.below(6) as u8,
+            deliver_calls: 1 + self.random.below(6) as u8,
+            #[cfg(feature = "planted-faults")]
+            fault: self.fault,
+            ..made
+        };
+        let mut arena = Arena::new(Box::leak(made.into()));
+        arena.members.iter_mut().for_each(|member| member.open = false);
+        self.arenas.push(arena);
+        self.rules.push(rules);
+        self.reached.views += 1;
+    }
+
+    fn node_of(&self, view: usize, rank: usize) -> u32 {
+        self.arenas[view].setting.layout.group().members[rank].0
+    }
+
+    /// Runs a plan to its end, then lets the group settle, and judges what came of it.
+    pub fn run(mut self) -> Result<Reached, String> {
+        let events = 1 + self.random.below(5);
+        for _ in 0..events {
+            let until = self.now + self.random.below(30 * MS);
+            self.run_until(until)?;
+            self.happen();
+        }
+        let until = self.now + self.random.below(40 * MS);
+        self.run_until(until)?;
+        // The end of all faults.
+        self.crash_at = None;
+        self.parted = None;
+        self.waiting.retain(|node| self.nodes[node].alive);
+        let quiet_for = 14 * TIMEOUT;
+        for node in self.nodes.values_mut() {
+            node.wakes_at = node.wakes_at.min(self.now + TIMEOUT);
+        }
+        self.run_until(self.now + quiet_for)?;
+        self.judge()?;
+        Ok(self.reached)
+    }
+
+    fn happen(&mut self) {
+        let event = match self.random.below(100) {
+            0..22 => Event::Crash,
+            22..42 => Event::CrashLeader(PHASES[self.random.below(5) as usize]),
+            42..58 => Event::Pause(self.random.below(3 * TIMEOUT)),
+            58..72 => Event::Leave,
+            72..86 => Event::Join,
+            86..93 => Event::JoinerDies,
+            _ => Event::Part(self.random.below(3 * TIMEOUT)),
+        };
+        let inside: Vec<u32> = self
+            .nodes
+            .iter()
+            .filter(|(_, n)| n.alive && !n.out && n.at.is_some())
+            .map(|(id, _)| *id)
+            .collect();
+        // Several at once, now and then.
+        let times = if self.random.chance(25) { 2 } else { 1 };
+        for _ in 0..times {
+            match event {
+                Event::Crash => {
+                    if let Some(node) = self.random.pick(&inside) {
+                        self.crash(node);
+                    }
+                }
+                Event::CrashLeader(phase) => {
+                    self.crash_at = Some(phase);
+                    // Something has to change for it to lead.
+                    if let Some(node) = self.random.pick(&inside) {
+                        if self.random.chance(50) { self.leave(node) } else { self.crash(node) }
+                    }
+                }
+                Event::Pause(length) => {
+                    if let Some(node) = self.random.pick(&inside) {
+                        self.mistaken = true;
+                        self.nodes.get_mut(&node).expect("known").wakes_at = self.now + length;
+                    }
+                }
+                Event::Leave => {
+                    if let Some(node) = self.random.pick(&inside) {
+                        self.leave(node);
+                    }
+                }
+                Event::Join | Event::JoinerDies => {
+                    let node = self.nodes.keys().max().expect("some") + 1;
+                    self.add_node(node);
+                    self.waiting.insert(node);
+                    if matches!(event, Event::JoinerDies) {
+                        self.ask_for(node);
+                        self.nodes.get_mut(&node).expect("added").alive = false;
+                    }
+                }
+                Event::Part(length) => {
+                    let side = inside.iter().copied().filter(|_| self.random.chance(40)).collect();
+                    self.mistaken = true;
+                    self.parted = Some((self.now + length, side));
+                }
+            }
+        }
+    }
+
+    /// A node crashes: of what it published last, each other member sees some prefix.
+    fn crash(&mut self, node: u32) {
+        let traveller = self.nodes.get_mut(&node).expect("known");
+        traveller.alive = false;
+        let Some((view, rank)) = traveller.at else { return };
+        let arena = &mut self.arenas[view];
+        let length = arena.members[rank].log.len();
+        let visible: Vec<usize> = (0..arena.members.len())
+            .map(|reader| {
+                length
+                    - self
+                        .random
+                        .below(12)
+                        .min((length - arena.members[reader].seen[rank].min(length)) as u64)
+                        as usize
+            })
+            .collect();
+        arena.crash(rank, length, &visible);
+        // What it had published in views before is out already.
+    }
+
+    fn leave(&mut self, node: u32) {
+        let traveller = self.nodes.get_mut(&node).expect("known");
+        traveller.leaving = true;
+        if let Some((view, rank)) = traveller.at {
+            self.arenas[view].leave(rank);
+        }
+    }
+
+    /// Some member of the newest view asks for a node, or takes the wish back if the node has died.
+    fn ask_for(&mut self, node: u32) {
+        let newest = self.arenas.len() - 1;
+        let members = self.arenas[newest].setting.layout.group().members;
+        if members.contains(&NodeId(node)) {
+            return;
+        }
+        let ready: Vec<usize> =
+            (0..members.len()).filter(|rank| self.arenas[newest].is_active(*rank)).collect();
+        if let Some(rank) = self.random.pick(&ready) {
+            self.arenas[newest].wish(rank, NodeId(node));
+            if !self.nodes[&node].alive {
+                self.arenas[newest].take_back(rank);
+                self.reached.withdrawn += 1;
+            }
+        }
+    }
+
+    fn run_until(&mut self, until: u64) -> Result<(), String> {
+        while self.now < until {
+            let ready: Vec<u32> = self
+                .nodes
+                .iter()
+                .filter(|(_, n)| n.alive && !n.out && n.at.is_some() && n.wakes_at <= self.now)
+                .map(|(node, _)| *node)
+                .collect();
+            let members = ready.len().max(1) as u64;
+            self.now += 200_000 / members;
+            if self.parted.as_ref().is_some_and(|(end, _)| *end <= self.now) {
+                self.parted = None;
+            }
+            if self.random.chance(2) {
+                let waiting: Vec<u32> = self.waiting.iter().copied().collect();
+                if let Some(node) = self.random.pick(&waiting) {
+                    self.ask_for(node);
+                }
+            }
+            if let Some(node) = self.random.pick(&ready) {
+                self.step(node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, node: u32) -> Result<(), String> {
+        let (view, rank) = self.nodes[&node].at.expect("inside");
+        let writers = self.arenas[view].members.len();
+        for writer in 0..writers {
+            let apart = self
+                .parted
+                .as_ref()
+                .is_some_and(|(_, side)| side.contains(&node) != side.contains(&self.node_of(view, writer)));
+            if writer == rank || apart {
+                continue;
+            }
+            let unseen = self.arenas[view].unseen(rank, writer) as u64;
+            let writes = match self.random.below(10) {
+                0..2 => 0,
+                2..5 => self.random.below(unseen + 1),
+                _ => unseen,
+            };
+            self.arenas[view].pull(rank, writer, writes as usize);
+        }
+        let before = self.arenas[view].accepted(rank).accepted;
+        let traveller = self.nodes.get_mut(&node).expect("known");
+        // New messages while the run is young; what was dropped goes first, whenever.
+        let rules = &self.rules[view];
+        for rule in rules.iter().filter(|rule| belongs(node, **rule)) {
+            if traveller.sent < 40 && self.random.chance(15) {
+                traveller.sent += 1;
+                traveller.to_send[*rule].push_back(u64::from(node) << 32 | traveller.sent);
+            }
+        }
+        let sends: Vec<Option<u64>> = rules
+            .iter()
+            .map(|rule| {
+                let mine = belongs(node, *rule) && !self.arenas[view].members[rank].around.wedged;
+                if mine && self.random.chance(60) { traveller.to_send[*rule].front().copied() } else { None }
+            })
+            .collect();
+        let rounds = |arena: &Arena| -> Vec<usize> {
+            arena.members[rank].around.parts.iter().map(|part| part.rounds.len()).collect()
+        };
+        let rounds_before = rounds(&self.arenas[view]);
+        let status = self.arenas[view].step(rank, Time(self.now), |id| sends[id]);
+        for (id, rule) in rules.iter().enumerate() {
+            let new = &self.arenas[view].members[rank].around.parts[id].rounds[rounds_before[id]..];
+            if new.iter().any(Option::is_some) {
+                traveller.to_send[*rule].pop_front();
+            }
+        }
+        check(&mut self.arenas[view], rank).map_err(|wrong| format!("view {}: {wrong}", view + 1))?;
+        self.note_takeover(view, rank, before.ballot);
+        if self.reaches_crash(view, rank) {
+            self.crash(node);
+            return Ok(());
+        }
+        match status {
+            Status::Halted(_) => {
+                self.reached.halted += 1;
+                self.nodes.get_mut(&node).expect("known").out = true;
+                self.collect(node, view, rank);
+            }
+            Status::Left => {
+                self.reached.left += 1;
+                self.collect(node, view, rank);
+                self.nodes.get_mut(&node).expect("known").out = true;
+                self.enter_next(node, view, rank, false)?;
+            }
+            Status::Installed => {
+                self.collect(node, view, rank);
+                self.enter_next(node, view, rank, true)?;
+            }
+            Status::Steady | Status::Wedged | Status::Decided => {}
+        }
+        Ok(())
+    }
+
+    fn note_takeover(&mut self, view: usize, rank: usize, before: Ballot) {
+        let arena = &self.arenas[view];
+        let accepted = arena.accepted(rank).accepted;
+        if rank > 0 && accepted.ballot == Ballot::of(Rank(rank as u16)) && before != accepted.ballot {
+            self.reached.takeovers += 1;
+            if is_sealed(arena.setting, &arena.members[rank].row, accepted.count) {
+                self.reached.adopted_seals += 1;
+            }
+        }
+    }
+
+    /// Whether this member leads and is where the plan has its leader crash.
+    fn reaches_crash(&mut self, view: usize, rank: usize) -> bool {
+        let Some(phase) = self.crash_at else { return false };
+        let arena = &mut self.arenas[view];
+        if arena.leader(rank) != rank {
+            return false;
+        }
+        let own = arena.accepted(rank).accepted;
+        if own.ballot != Ballot::of(Rank(rank as u16)) {
+            return false;
+        }
+        let row = &arena.members[rank].row;
+        let sealed = is_sealed(arena.setting, row, own.count);
+        let committed =
+            row[arena.setting.cell(tramontane_core::layout::ViewColumn::Committed).expect("a column")] != 0;
+        let there = match phase {
+            Phase::Proposed => true,
+            Phase::Committed => committed,
+            Phase::Sealed => sealed,
+            Phase::Decided => {
+                matches!(arena.status(rank), Status::Decided | Status::Installed | Status::Left)
+            }
+            Phase::Installed => arena.status(rank) == Status::Installed,
+        };
+        if there {
+            self.reached.crashed_at.insert(phase);
+            self.crash_at = None;
+        }
+        there
+    }
+
+    /// Writes down what a node delivered in a view, and puts what was dropped before what it still has to send.
+    fn collect(&mut self, node: u32, view: usize, rank: usize) {
+        for id in 0..self.rules[view].len() {
+            let rule = self.rules[view][id];
+            let delivered = self.delivered_in(view, rank, id);
+            self.reached.delivered += delivered.len() as u64;
+            let own: BTreeSet<u64> = delivered.iter().copied().collect();
+            let traveller = self.nodes.get_mut(&node).expect("known");
+            traveller.delivered[rule].extend(&delivered);
+            let rounds = &self.arenas[view].members[rank].around.parts[id].rounds;
+            for message in rounds.iter().rev().flatten().filter(|message| !own.contains(message)) {
+                traveller.to_send[rule].push_front(*message);
+                self.reached.resent += 1;
+            }
+        }
+    }
+
+    /// The messages that a member delivered in a subgroup of a view, in order.
+    fn delivered_in(&self, view: usize, rank: usize, id: usize) -> Vec<u64> {
+        let arena = &self.arenas[view];
+        let senders = arena.setting.subgroups()[id].members;
+        if !senders.iter().any(|sender| sender.index() == rank) {
+            return Vec::new();
+        }
+        let delivered = arena.members[rank].around.parts[id].delivered as usize;
+        (0..delivered)
+            .filter_map(|place| {
+                let sender = senders[place % senders.len()].index();
+                arena.members[sender].around.parts[id].rounds[place / senders.len()]
+            })
+            .collect()
+    }
+
+    fn enter_next(&mut self, node: u32, view: usize, rank: usize, stays: bool) -> Result<(), String> {
+        let members: Vec<NodeId> =
+            self.arenas[view].next_view(rank).ok_or("no next view").map_err(String::from)?;
+        if members.is_empty() {
+            return Ok(());
+        }
+        if self.arenas.len() == view + 1 {
+            let old = self.arenas[view].setting.layout.group().members;
+            self.reached.removed += old.iter().filter(|node| !members.contains(node)).count() as u64;
+            self.open_view(&members);
+            // Those that join are told, and come when they are ready.
+            for (rank, joiner) in members.iter().enumerate().filter(|(_, member)| !old.contains(member)) {
+                self.reached.joined += 1;
+                self.waiting.remove(&joiner.0);
+                let delay = self.random.below(5 * MS);
+                let traveller = self.nodes.get_mut(&joiner.0).ok_or("a stranger joins")?;
+                if traveller.alive {
+                    traveller.wakes_at = self.now + delay;
+                    self.enter(joiner.0, view + 1, rank);
+                } else {
+                    self.arenas[view + 1].members[rank].alive = false;
+                }
+            }
+        }
+        let next = self.arenas[view + 1].setting.layout.group().members;
+        if next != members {
+            return Err(format!("{node} goes on to {members:?}, others to {next:?}"));
+        }
+        if stays {
+            let rank = members.iter().position(|member| member.0 == node).ok_or("not in its own view")?;
+            self.enter(node, view + 1, rank);
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, node: u32, view: usize, rank: usize) {
+        let traveller = self.nodes.get_mut(&node).expect("known");
+        traveller.at = Some((view, rank));
+        traveller.since.get_or_insert(view);
+        self.arenas[view].members[rank].open = true;
+        if traveller.leaving {
+            self.arenas[view].leave(rank);
+        }
+    }
+}

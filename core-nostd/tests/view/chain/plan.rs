@@ -1,0 +1,91 @@
+//! What a seed decides: numbers, what happens to a group, and what a run has met.
+
+use std::collections::BTreeSet;
+
+/// Numbers that a seed determines (SplitMix64).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(mixed ^ mixed >> 31) * u128::from(bound)) >> 64) as u64
+    }
+
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
+        if from.is_empty() { None } else { Some(from[self.below(from.len() as u64) as usize]) }
+    }
+}
+
+/// A moment of a change at which its leader may crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    Proposed,
+    Committed,
+    Sealed,
+    Decided,
+    Installed,
+}
+
+pub const PHASES: [Phase; 5] =
+    [Phase::Proposed, Phase::Committed, Phase::Sealed, Phase::Decided, Phase::Installed];
+
+/// What a plan does to the group, apart from running it.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    Crash,
+    /// The leader crashes when it next gets to this phase.
+    CrashLeader(Phase),
+    /// One node, or several, stop for so long.
+    Pause(u64),
+    Leave,
+    Join,
+    /// A node asks to join, and dies before it is let in.
+    JoinerDies,
+    /// Two sides see nothing of each other for so long.
+    Part(u64),
+}
+
+/// What a run met.
+#[derive(Clone, Debug, Default)]
+pub struct Reached {
+    pub views: u64,
+    pub removed: u64,
+    pub left: u64,
+    pub joined: u64,
+    pub withdrawn: u64,
+    pub halted: u64,
+    pub takeovers: u64,
+    pub adopted_seals: u64,
+    pub crashed_at: BTreeSet<Phase>,
+    pub resent: u64,
+    pub delivered: u64,
+    pub stopped_groups: u64,
+}
+
+impl Reached {
+    pub fn add(&mut self, other: &Self) {
+        self.views += other.views;
+        self.removed += other.removed;
+        self.left += other.left;
+        self.joined += other.joined;
+        self.withdrawn += other.withdrawn;
+        self.halted += other.halted;
+        self.takeovers += other.takeovers;
+        self.adopted_seals += other.adopted_seals;
+        self.crashed_at.extend(&other.crashed_at);
+        self.resent += other.resent;
+        self.delivered += other.delivered;
+        self.stopped_groups += other.stopped_groups;
+    }
+}

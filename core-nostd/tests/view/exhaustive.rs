@@ -1,0 +1,253 @@
+//! Small views, every interleaving of steps and pulls, and a crash at every write.
+//!
+//! A transition is one step of one member, before which it pulls from any of the others all that they
+//! published. Where a crash may still happen, each such step is also taken with its member crashing in it:
+//! after each of its writes, with every combination of what the others still get to see of it. Reports of
+//! lost members come at any time after the crash, to each member by itself.
+
+use std::collections::HashSet;
+
+use tramontane_core::ids::{NodeId, Rank, Time};
+
+use crate::arena::{Arena, Setting, setting, timeless};
+use crate::oracle::{check, check_end};
+
+/// What is explored.
+#[derive(Clone)]
+pub struct Scope {
+    pub members: usize,
+    /// Who sends a message at its first step.
+    pub senders: Vec<usize>,
+    /// Who has asked to leave.
+    pub leavers: Vec<usize>,
+    /// How many may crash, and who.
+    pub crashes: usize,
+    pub victims: Vec<usize>,
+    /// Reports of a loss where there is none: from whom, about whom.
+    pub mistakes: Vec<(usize, usize)>,
+    /// Stop after so many states: then the search is not exhaustive.
+    pub states_max: usize,
+    #[cfg(feature = "planted-faults")]
+    pub fault: Option<tramontane_core::view::Fault>,
+}
+
+impl Scope {
+    pub fn of(members: usize) -> Self {
+        Self {
+            members,
+            senders: vec![0, 1],
+            leavers: Vec::new(),
+            crashes: 0,
+            victims: (0..members).collect(),
+            mistakes: Vec::new(),
+            states_max: usize::MAX,
+            #[cfg(feature = "planted-faults")]
+            fault: None,
+        }
+    }
+}
+
+/// What was seen on the way.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    pub states: usize,
+    pub transitions: usize,
+    pub crashes: usize,
+    /// States in which nothing moves any more; of these, how many with a decision.
+    pub ends: usize,
+    pub decided: usize,
+    /// Different decisions over all ends.
+    pub decisions: HashSet<String>,
+    pub complete: bool,
+}
+
+/// One state of the search: the view, and what may still go wrong.
+#[derive(Clone)]
+struct Node {
+    arena: Arena,
+    crashes: usize,
+    /// Which losses were reported, as bits of `reader * members + lost`.
+    reported: u64,
+    mistakes: u64,
+}
+
+impl Node {
+    fn key(&self) -> u64 {
+        let rest = [self.crashes as u64, self.reported, self.mistakes];
+        rest.iter().fold(self.arena.fingerprint(), |key, part| {
+            (key ^ part).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
+        })
+    }
+}
+
+/// Explores all of a scope; stops at the first state in which something is wrong.
+pub fn explore(scope: &Scope) -> Result<Found, String> {
+    let nodes: Vec<NodeId> = (0..scope.members as u32).map(|id| NodeId(id + 10)).collect();
+    let everyone: Vec<Rank> = (0..scope.members as u16).map(Rank).collect();
+    let setting: Setting = setting(1, &nodes, &[everyone], timeless());
+    #[cfg(feature = "planted-faults")]
+    let setting = Setting { fault: scope.fault, ..setting };
+    let mut arena = Arena::new(Box::leak(setting.into()));
+    for leaver in &scope.leavers {
+        arena.leave(*leaver);
+    }
+    let start = Node { arena, crashes: 0, reported: 0, mistakes: 0 };
+    let mut found = Found { complete: true, ..Found::default() };
+    let mut known = HashSet::from([start.key()]);
+    let mut stack = vec![start];
+    while let Some(node) = stack.pop() {
+        found.states += 1;
+        if found.states >= scope.states_max {
+            found.complete = false;
+            return Ok(found);
+        }
+        let mut moved = false;
+        let key = node.key();
+        let mut go_to = |next: Node, found: &mut Found, stack: &mut Vec<Node>| {
+            found.transitions += 1;
+            let next_key = next.key();
+            if known.insert(next_key) {
+                stack.push(next);
+            }
+            next_key != key
+        };
+        for rank in (0..scope.members).filter(|rank| node.arena.is_active(*rank)) {
+            let worth =
+                |writer: &usize| node.arena.reads(rank, *writer) && node.arena.unseen(rank, *writer) > 0;
+            let sources: Vec<usize> = (0..scope.members).filter(worth).collect();
+            for pulled in 0..1_u32 << sources.len() {
+                let mut next = node.clone();
+                for (bit, writer) in sources.iter().enumerate() {
+                    if pulled >> bit & 1 == 1 {
+                        next.arena.pull(rank, *writer, usize::MAX);
+                    }
+                }
+                let before = next.arena.members[rank].log.len();
+                step(&mut next.arena, rank, scope)?;
+                let after = next.arena.members[rank].log.len();
+                if node.crashes < scope.crashes && scope.victims.contains(&rank) {
+                    for crashed in crashes_of(&next, rank, before, after) {
+                        found.crashes += 1;
+                        go_to(crashed, &mut found, &mut stack);
+                        moved = true;
+                    }
+                }
+                moved |= go_to(next, &mut found, &mut stack);
+            }
+        }
+        for (reader, lost) in reports(&node, scope) {
+            let mut next = node.clone();
+            next.arena.lose(reader, lost);
+            next.reported |= 1 << (reader * scope.members + lost);
+            moved |= go_to(next, &mut found, &mut stack);
+        }
+        for (at, (reader, lost)) in scope.mistakes.iter().enumerate() {
+            if node.mistakes >> at & 1 == 0 && node.arena.is_active(*reader) {
+                let mut next = node.clone();
+                next.arena.lose(*reader, *lost);
+                next.mistakes |= 1 << at;
+                moved |= go_to(next, &mut found, &mut stack);
+            }
+        }
+        if !moved {
+            found.ends += 1;
+            if let Some(decision) = &node.arena.decision {
+                found.decided += 1;
+                found.decisions.insert(format!("{decision:?}"));
+            }
+            if node.mistakes == 0 {
+                check_end(&node.arena)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn step(arena: &mut Arena, rank: usize, scope: &Scope) -> Result<(), String> {
+    let unsent = arena.members[rank].around.parts[0].rounds.is_empty() && scope.senders.contains(&rank);
+    let message = if unsent { Some(rank as u64) } else { None };
+    arena.step(rank, Time(0), |_| message);
+    check(arena, rank)
+}
+
+/// Every way in which a member can crash in the step that it has just taken.
+fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node> {
+    let mut ways = Vec::new();
+    let readers: Vec<usize> = (0..node.arena.members.len()).filter(|reader| *reader != rank).collect();
+    // What each reader will have seen, from what it has seen to all there is: every combination. A crash
+    // before the step's first write is a crash after the last step.
+    let seen: Vec<usize> = readers.iter().map(|reader| node.arena.members[*reader].seen[rank]).collect();
+    let mut visible = seen.clone();
+    loop {
+        let furthest = visible.iter().max().copied().unwrap_or(0);
+        if furthest >= before {
+            let mut crashed = node.clone();
+            crashed.crashes += 1;
+            let mut caps = vec![after; node.arena.members.len()];
+            for (reader, cap) in readers.iter().zip(&visible) {
+                caps[*reader] = *cap;
+            }
+            crashed.arena.crash(rank, after, &caps);
+            ways.push(crashed);
+        }
+        let Some(at) = visible.iter().position(|cap| *cap < after) else { return ways };
+        visible[..at].copy_from_slice(&seen[..at]);
+        visible[at] += 1;
+    }
+}
+
+/// Reports of crashes that are still to come.
+fn reports(node: &Node, scope: &Scope) -> Vec<(usize, usize)> {
+    let mut reports = Vec::new();
+    for lost in (0..scope.members).filter(|lost| !node.arena.members[*lost].alive) {
+        for reader in (0..scope.members).filter(|reader| node.arena.is_active(*reader)) {
+            if node.reported >> (reader * scope.members + lost) & 1 == 0 {
+                reports.push((reader, lost));
+            }
+        }
+    }
+    reports
+}
+
+/// Explores a scope that must be right, and says what it met.
+fn must_hold(name: &str, scope: &Scope) -> Found {
+    let found = explore(scope).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
+    println!(
+        "{name}: {} states, {} transitions, {} crashes, {} ends, {} of them decided, {} different decisions",
+        found.states,
+        found.transitions,
+        found.crashes,
+        found.ends,
+        found.decided,
+        found.decisions.len()
+    );
+    assert!(found.complete, "{name}: not all of it was explored");
+    found
+}
+
+#[test]
+fn three_members_two_messages_every_single_crash_point() {
+    let found = must_hold("one crash", &Scope { crashes: 1, ..Scope::of(3) });
+    assert!(found.crashes > 1000 && found.decisions.len() > 3);
+}
+
+#[test]
+fn three_members_two_messages_every_pair_of_crash_points() {
+    let found = must_hold("two crashes", &Scope { crashes: 2, ..Scope::of(3) });
+    assert!(found.crashes > 10_000 && found.decisions.len() > 3);
+}
+
+#[test]
+fn three_members_one_leaves_and_one_crashes() {
+    must_hold("leave", &Scope { leavers: vec![1], senders: vec![0], ..Scope::of(3) });
+    must_hold("leave and crash", &Scope { leavers: vec![1], senders: vec![0], crashes: 1, ..Scope::of(3) });
+}
+
+#[test]
+fn three_members_and_reports_of_losses_that_are_none() {
+    let mistaken = must_hold("a mistaken report", &Scope { mistakes: vec![(1, 0)], ..Scope::of(3) });
+    let link = must_hold("a link that fails", &Scope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3) });
+    assert!(mistaken.decided > 0 && link.decided > 0);
+    let scope = Scope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..Scope::of(3) };
+    must_hold("a mistaken report and a crash", &scope);
+}

@@ -1,0 +1,34 @@
+//! The view protocol by itself: members that are nothing but a `ViewChange`, a row in plain memory, and a
+//! multicast that consists of counts. What they do is judged by an oracle that reads rows and counts its own
+//! way.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `arena` | the members of one view, and how one of them takes a step |
+//! | `oracle` | what must hold in every state |
+//! | `exhaustive` | small groups, every interleaving and every crash point |
+//! | `chain` | views that follow each other, under random faults |
+//! | `random_plans` | many seeds of that |
+//! | `named` | cases that broke other systems |
+//! | `bad_input` | rows that hold what no correct member publishes |
+//! | `planted` | faults in the protocol, and which search finds each (`--features planted-faults`) |
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::integer_division,
+    clippy::panic,
+    clippy::unreachable,
+    clippy::unwrap_used
+)]
+
+mod arena;
+mod bad_input;
+mod chain;
+mod exhaustive;
+mod named;
+mod oracle;
+#[cfg(feature = "planted-faults")]
+mod planted;
+mod random_plans;

@@ -1,0 +1,428 @@
+//! Cases that broke other systems, one test each, and the corners of the rules.
+
+use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::layout::ViewColumn;
+use tramontane_core::view::{Cause, Halt, Status, ViewOptions};
+
+use crate::arena::{Arena, setting, timeless};
+use crate::chain::{Chain, Reached};
+use crate::oracle::{check, is_sealed};
+
+/// A group in which everyone belongs to one subgroup and sends there.
+fn group(members: u16) -> Arena {
+    group_with(members, timeless())
+}
+
+fn group_with(members: u16, options: ViewOptions) -> Arena {
+    let nodes: Vec<NodeId> = (1..=u32::from(members)).map(NodeId).collect();
+    let everyone = (0..members).map(Rank).collect();
+    Arena::new(Box::leak(setting(1, &nodes, &[everyone], options).into()))
+}
+
+fn nodes(ids: &[u32]) -> Vec<NodeId> {
+    ids.iter().copied().map(NodeId).collect()
+}
+
+/// One step that the oracle looks at.
+fn step(arena: &mut Arena, rank: usize, now: u64, message: Option<u64>) -> Status {
+    let status = arena.step(rank, Time(now), |_| message);
+    check(arena, rank).unwrap_or_else(|wrong| panic!("{wrong}"));
+    status
+}
+
+/// These members pull everything from each other, and step, until nothing changes.
+fn settle(arena: &mut Arena, ranks: &[usize]) {
+    for _ in 0..60 {
+        let before = arena.fingerprint();
+        for rank in ranks.iter().copied().filter(|rank| arena.is_active(*rank)).collect::<Vec<_>>() {
+            for writer in ranks.iter().filter(|writer| **writer != rank) {
+                arena.pull(rank, *writer, usize::MAX);
+            }
+            step(arena, rank, 0, None);
+        }
+        if arena.fingerprint() == before {
+            return;
+        }
+    }
+    panic!("the group does not settle");
+}
+
+/// All of these are told that some are lost.
+fn tell(arena: &mut Arena, readers: &[usize], lost: usize) {
+    for reader in readers {
+        arena.lose(*reader, lost);
+    }
+}
+
+#[test]
+fn a_takeover_adopts_what_its_predecessor_had_sealed() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    // A message of each reaches all but 0, whose count stays behind: without 0 the trim would be larger.
+    for rank in 0..5 {
+        step(&mut arena, rank, 0, Some(rank as u64));
+    }
+    settle(&mut arena, &[1, 2, 3, 4]);
+    arena.pull(1, 0, usize::MAX);
+    arena.pull(2, 0, usize::MAX);
+    arena.pull(3, 0, usize::MAX);
+    settle(&mut arena, &[1, 2, 3, 4]);
+    assert!(arena.members[1].around.parts[0].received > arena.members[0].around.parts[0].received);
+    // 4 is lost; 0 leads, and everyone accepts, wedges and shows a final count. Of 0's seal only 3 hears.
+    arena.crash_now(4);
+    tell(&mut arena, &[0, 1, 2, 3], 4);
+    step(&mut arena, 0, 0, None);
+    for rank in 1..4 {
+        arena.pull(rank, 0, usize::MAX);
+        step(&mut arena, rank, 0, None);
+        step(&mut arena, rank, 0, None);
+        arena.pull(0, rank, usize::MAX);
+    }
+    step(&mut arena, 0, 0, None);
+    let count = arena.accepted(0).accepted.count;
+    assert!(is_sealed(arena.setting, &arena.members[0].row, count), "0 has sealed");
+    let trim = arena.members[0].row[arena.setting.cell(ViewColumn::Trim(Default::default())).unwrap()];
+    arena.pull(3, 0, usize::MAX);
+    step(&mut arena, 3, 0, None);
+    let length = arena.members[0].log.len();
+    let seen: Vec<usize> = (0..5).map(|reader| arena.members[reader].seen[0]).collect();
+    arena.crash(0, length, &seen);
+    tell(&mut arena, &[1, 2, 3], 0);
+    settle(&mut arena, &[1, 2, 3]);
+    let decision = arena.decision.clone().expect("1 has taken over");
+    // What was sealed is adopted as it is: 0 is in the next view, and its count bounds the trim.
+    assert_eq!(decision.members, nodes(&[1, 2, 3, 4]));
+    assert_eq!(decision.trims, [Some(trim - 1)]);
+    assert!([1, 2, 3].iter().all(|rank| arena.status(*rank) == Status::Installed));
+}
+
+#[test]
+fn a_takeover_adds_to_what_was_proposed_and_not_sealed() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    arena.crash_now(4);
+    arena.lose(0, 4);
+    step(&mut arena, 0, 0, None);
+    // Only 2 hears of the proposal before 0 is gone.
+    arena.pull(2, 0, usize::MAX);
+    step(&mut arena, 2, 0, None);
+    let length = arena.members[0].log.len();
+    let seen: Vec<usize> = (0..5).map(|reader| arena.members[reader].seen[0]).collect();
+    arena.crash(0, length, &seen);
+    tell(&mut arena, &[1, 2, 3], 0);
+    settle(&mut arena, &[1, 2, 3]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[2, 3, 4]), "both in one change");
+}
+
+#[test]
+fn messages_in_flight_across_a_view_are_sent_again_first_and_once() {
+    let mut reached = Reached::default();
+    for seed in 7_000..7_040 {
+        // The chain's own judgement: each survivor's messages once, in order, at everyone.
+        reached.add(&Chain::new(seed).run().unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}")));
+    }
+    assert!(reached.resent > 100 && reached.views > 60, "{reached:?}");
+}
+
+#[test]
+fn all_members_start_at_once_and_nobody_is_suspected() {
+    let options = ViewOptions { members_max: 16, ..ViewOptions::default() };
+    let mut arena = group_with(16, options);
+    for round in 0..200_u64 {
+        for rank in 0..16 {
+            // At first nobody sees anything of anyone.
+            if round > 5 {
+                arena.pull_all(rank);
+            }
+            assert_eq!(step(&mut arena, rank, round * 500_000, None), Status::Steady);
+        }
+    }
+    assert!(arena.members.iter().all(|member| member.around.cut.is_empty()));
+}
+
+#[test]
+fn a_member_that_starts_late_sees_what_came_before_it_was_ready() {
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1,
+        failure_timeout_ns: 10,
+        first_timeout_ns: 1_000,
+        ..ViewOptions::default()
+    };
+    let late = |comes_at: u64, until: u64| {
+        let mut arena = group_with(3, options);
+        for now in 1..until {
+            for rank in [0, 1, 2] {
+                if rank == 2 && now < comes_at || !arena.is_active(rank) {
+                    continue;
+                }
+                arena.pull_all(rank);
+                let message = if rank == 0 && now == 3 { Some(1) } else { None };
+                step(&mut arena, rank, now, message);
+            }
+        }
+        arena
+    };
+    // In time: it receives what was sent before it came, and nobody suspected it meanwhile.
+    let arena = late(500, 600);
+    assert!((0..3).all(|rank| arena.status(rank) == Status::Steady));
+    assert!((0..3).all(|rank| arena.members[rank].around.parts[0].delivered >= 1));
+    // Never: it is left out, later than one that was seen would have been.
+    let arena = late(u64::MAX, 900);
+    assert_eq!(arena.status(0), Status::Steady);
+    let arena = late(u64::MAX, 1_200);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2]));
+}
+
+#[test]
+fn a_stopped_process_that_wakes_after_its_removal_halts_and_delivers_nothing_more() {
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1,
+        failure_timeout_ns: 10,
+        first_timeout_ns: 10,
+        ..ViewOptions::default()
+    };
+    let mut arena = group_with(3, options);
+    let run = |arena: &mut Arena, ranks: &[usize], from: u64, until: u64| {
+        for now in from..until {
+            for rank in ranks.iter().copied() {
+                if arena.is_active(rank) {
+                    arena.pull_all(rank);
+                    step(arena, rank, now, Some(now << 8 | rank as u64));
+                }
+            }
+        }
+    };
+    run(&mut arena, &[0, 1, 2], 1, 20);
+    let delivered = arena.members[0].around.parts[0].delivered;
+    assert!(delivered > 0);
+    run(&mut arena, &[1, 2], 20, 60);
+    assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[2, 3]));
+    // It wakes, and first sees nothing new; then everything.
+    let stable = arena.members[0].around.parts[0].delivered;
+    step(&mut arena, 0, 60, Some(99));
+    arena.pull_all(0);
+    assert!(matches!(step(&mut arena, 0, 61, Some(100)), Status::Halted(Halt::SuspectedBy(_))));
+    step(&mut arena, 0, 62, Some(101));
+    let trim = arena.decision.as_ref().expect("decided").trims[0].expect("a trim");
+    let after = arena.members[0].around.parts[0].delivered;
+    assert!(after >= stable && after <= trim, "{stable} {after} {trim}");
+}
+
+#[test]
+fn a_joiner_that_dies_during_its_state_transfer_is_not_let_in() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.wish(2, NodeId(9));
+    arena.pull_all(0);
+    // The join is proposed; before anyone accepts it, the joiner dies.
+    step(&mut arena, 0, 0, None);
+    assert_eq!(arena.accepted(0).accepted.count, 1);
+    arena.take_back(2);
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
+}
+
+#[test]
+fn a_joiner_that_dies_once_it_is_let_in_is_removed_again() {
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1,
+        failure_timeout_ns: 10,
+        first_timeout_ns: 50,
+        ..ViewOptions::default()
+    };
+    let mut arena = group_with(3, options);
+    // Rank 2 is the joiner: in the view, and never there.
+    arena.members[2].alive = false;
+    for now in 1..200 {
+        for rank in [0, 1] {
+            if arena.is_active(rank) {
+                arena.pull_all(rank);
+                step(&mut arena, rank, now, None);
+            }
+        }
+    }
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2]));
+}
+
+#[test]
+fn two_joiners_at_once_come_in_with_one_change() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.wish(1, NodeId(8));
+    arena.wish(2, NodeId(7));
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[1, 2, 3, 8, 7]));
+    assert_eq!(arena.next_view(0), Some(nodes(&[1, 2, 3, 8, 7])));
+}
+
+#[test]
+fn more_joins_than_there_is_room_for_wait() {
+    let mut arena = group_with(4, ViewOptions { members_max: 6, ..timeless() });
+    settle(&mut arena, &[0, 1, 2, 3]);
+    for rank in 0..4 {
+        arena.wish(rank, NodeId(20 + rank as u32));
+    }
+    settle(&mut arena, &[0, 1, 2, 3]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 4, 20, 21]));
+}
+
+#[test]
+fn a_node_that_two_members_ask_for_joins_once() {
+    let mut arena = group(3);
+    arena.wish(0, NodeId(9));
+    arena.wish(1, NodeId(9));
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 9]));
+}
+
+#[test]
+fn the_last_majority_splits_evenly_and_both_halves_halt() {
+    let mut arena = group(4);
+    settle(&mut arena, &[0, 1, 2, 3]);
+    for (here, there) in [([0, 1], [2, 3]), ([2, 3], [0, 1])] {
+        for lost in there {
+            tell(&mut arena, &here, lost);
+        }
+    }
+    for half in [[0, 1], [2, 3]] {
+        settle(&mut arena, &half);
+        assert!(half.iter().all(|rank| arena.status(*rank) == Status::Halted(Halt::NoMajority)));
+    }
+    assert_eq!(arena.decision, None);
+}
+
+#[test]
+fn a_majority_goes_on_and_a_minority_halts() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    for lost in [2, 3, 4] {
+        tell(&mut arena, &[0, 1], lost);
+    }
+    for lost in [0, 1] {
+        tell(&mut arena, &[2, 3, 4], lost);
+    }
+    settle(&mut arena, &[2, 3, 4]);
+    settle(&mut arena, &[0, 1]);
+    assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[3, 4, 5]));
+    assert!([0, 1].iter().all(|rank| arena.status(*rank) == Status::Halted(Halt::NoMajority)));
+}
+
+#[test]
+fn two_become_one_by_a_leave_and_not_by_a_crash() {
+    for leaver in [0, 1] {
+        let stays = 1 - leaver;
+        let mut arena = group(2);
+        settle(&mut arena, &[0, 1]);
+        arena.leave(leaver);
+        settle(&mut arena, &[0, 1]);
+        assert_eq!(arena.status(leaver), Status::Left);
+        assert_eq!(arena.status(stays), Status::Installed);
+        assert_eq!(arena.next_view(stays), Some(nodes(&[stays as u32 + 1])));
+
+        let mut arena = group(2);
+        settle(&mut arena, &[0, 1]);
+        arena.crash_now(leaver);
+        arena.lose(stays, leaver);
+        settle(&mut arena, &[stays]);
+        assert_eq!(arena.status(stays), Status::Halted(Halt::NoMajority));
+    }
+}
+
+#[test]
+fn everyone_may_leave_at_once() {
+    let mut arena = group(3);
+    for rank in 0..3 {
+        arena.leave(rank);
+    }
+    settle(&mut arena, &[0, 1, 2]);
+    assert!((0..3).all(|rank| arena.status(rank) == Status::Left));
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[]));
+}
+
+#[test]
+fn a_crash_a_leave_and_a_join_go_in_one_change() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    arena.crash_now(1);
+    arena.leave(3);
+    arena.wish(4, NodeId(9));
+    tell(&mut arena, &[0, 2, 3, 4], 1);
+    for rank in [0, 2, 3, 4] {
+        arena.pull_all(rank);
+    }
+    settle(&mut arena, &[0, 2, 3, 4]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 3, 5, 9]));
+}
+
+#[test]
+fn a_failure_during_a_change_goes_into_the_same_change() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    arena.crash_now(4);
+    tell(&mut arena, &[0, 1, 2, 3], 4);
+    step(&mut arena, 0, 0, None);
+    arena.pull(1, 0, usize::MAX);
+    step(&mut arena, 1, 0, None);
+    arena.crash_now(3);
+    tell(&mut arena, &[0, 1, 2], 3);
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
+}
+
+/// Known limit (VIE-13): the link between two members fails, each suspects the other, a third decides.
+#[test]
+fn when_one_link_fails_one_of_the_two_must_leave() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.lose(0, 1);
+    arena.lose(1, 0);
+    step(&mut arena, 0, 0, None);
+    step(&mut arena, 1, 0, None);
+    // The third sees both; it takes suspicions in rank order, so 0's comes first.
+    settle(&mut arena, &[2, 0, 1]);
+    assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[1, 3]));
+    assert!(matches!(arena.status(1), Status::Halted(_)));
+}
+
+#[test]
+fn a_decision_is_learnt_from_members_that_have_gone_on() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.leave(2);
+    arena.pull(0, 2, usize::MAX);
+    // 1 and 2 echo, but 1 sees nothing of 2 until 0 has decided, installed, and is gone.
+    while step(&mut arena, 0, 0, None) != Status::Installed {
+        for rank in [1, 2] {
+            arena.pull(rank, 0, usize::MAX);
+            step(&mut arena, rank, 0, None);
+            arena.pull(0, rank, usize::MAX);
+        }
+    }
+    assert_eq!(arena.status(1), Status::Wedged);
+    arena.pull(1, 0, usize::MAX);
+    assert_eq!(step(&mut arena, 1, 0, None), Status::Installed);
+}
+
+#[test]
+fn a_subgroup_without_survivors_has_no_trim() {
+    let made = setting(1, &nodes(&[1, 2, 3]), &[vec![Rank(0), Rank(1), Rank(2)], vec![Rank(2)]], timeless());
+    let mut arena = Arena::new(Box::leak(made.into()));
+    settle(&mut arena, &[0, 1, 2]);
+    arena.crash_now(2);
+    tell(&mut arena, &[0, 1], 2);
+    settle(&mut arena, &[0, 1]);
+    assert_eq!((arena.trim(0, 0), arena.trim(0, 1)), (Some(0), None));
+    assert_eq!(arena.status(1), Status::Installed);
+}
+
+#[test]
+fn why_a_peer_was_cut_off_is_said() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.lose(1, 2);
+    step(&mut arena, 1, 0, None);
+    assert_eq!(arena.members[1].around.causes, [(Rank(2), Cause::Lost)]);
+    arena.pull(0, 1, usize::MAX);
+    step(&mut arena, 0, 0, None);
+    assert_eq!(arena.members[0].around.causes, [(Rank(2), Cause::Told(Rank(1)))]);
+}

@@ -1,0 +1,45 @@
+//! Many random plans. `TRAMONTANE_VIEW_PLANS` says how many, `TRAMONTANE_VIEW_SEED` which is the first.
+
+use crate::chain::{Chain, Reached};
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn random_plans_lose_nothing_and_end_in_one_view() {
+    let first = number("TRAMONTANE_VIEW_SEED", 1);
+    let plans = number("TRAMONTANE_VIEW_PLANS", 300);
+    let mut reached = Reached::default();
+    let mut wrong = Vec::new();
+    for seed in first..first + plans {
+        match Chain::new(seed).run() {
+            Ok(met) => reached.add(&met),
+            Err(error) => wrong.push(format!("seed {seed}: {error}")),
+        }
+    }
+    println!("seeds {first} to {}: {reached:?}", first + plans - 1);
+    assert!(
+        wrong.is_empty(),
+        "{} of {plans} plans:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(20)].join("\n")
+    );
+    // A run that met nothing shows nothing.
+    if plans >= 300 {
+        assert_eq!(reached.crashed_at.len(), 5, "a leader crashed in each phase");
+        for count in [
+            reached.removed,
+            reached.left,
+            reached.joined,
+            reached.withdrawn,
+            reached.takeovers,
+            reached.adopted_seals,
+            reached.resent,
+            reached.halted,
+            reached.stopped_groups,
+        ] {
+            assert!(count > 0, "{reached:?}");
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Nodes whose membership changes: real rings, real messages, two views' memory, and what the trim dropped sent
+//! again. Members share one memory, or have copies that posts bring up to date.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::integer_division,
+    clippy::panic
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
+use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{Loan, Node, Options, State, ViewLink, ViewLoan, Views};
+use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
+use tramontane_core::view::{Halt, NextView, PeerState, Status, ViewOptions, ViewState};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+const WINDOW: u32 = 4;
+
+/// Carries a member's writes to its peers' copies at once, unless the queue to a peer is full: then the post
+/// must come again.
+struct Carrier {
+    own: usize,
+    /// What each owner's row looks like at each reader; nothing where all share one memory.
+    copies: Option<Vec<Vec<RowWriter<'static>>>>,
+    random: u64,
+    cut: BTreeSet<u16>,
+}
+
+impl Carrier {
+    fn chance(&mut self, percent: u64) -> bool {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random >> 33 & 0xff < percent * 256 / 100
+    }
+}
+
+impl Fabric for Carrier {
+    type Error = ErrorKind;
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::WRITE_ORDER,
+            writes_max: WRITES_MAX,
+            write_bytes_max: 4096,
+            guard_bytes_max: 24,
+        }
+    }
+    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        Ok(())
+    }
+    fn ready(&self, _: ViewId, _: Rank) -> bool {
+        true
+    }
+    fn cut(&mut self, _: ViewId, peer: Rank) {
+        self.cut.insert(peer.0);
+    }
+    fn retire(&mut self, _: ViewId) -> bool {
+        true
+    }
+    fn post(&mut self, _: ViewId, to: Rank, writes: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
+        if self.cut.contains(&to.0) {
+            return Err(ErrorKind::PeerLost);
+        }
+        if self.chance(20) {
+            return Err(ErrorKind::QueueFull);
+        }
+        let Some(copies) = &self.copies else { return Ok(()) };
+        for write in writes {
+            let mut bytes = vec![0; write.length];
+            let row = copies[self.own][self.own].reader();
+            row.read(write.source.offset, &mut bytes).map_err(|_| ErrorKind::OutOfRange)?;
+            copies[self.own][to.index()]
+                .apply(write.target.offset, &bytes)
+                .map_err(|_| ErrorKind::OutOfRange)?;
+        }
+        Ok(())
+    }
+    fn poll(&mut self) -> Option<Event> {
+        None
+    }
+    fn wake(&mut self, _: ViewId, _: Rank) {}
+    fn arm(&mut self) -> bool {
+        true
+    }
+    fn disarm(&mut self) {}
+    fn observe_barrier(&self) {}
+}
+
+/// One member in one view.
+struct Member {
+    node: Node<'static>,
+    views: Views<'static>,
+    fabric: Carrier,
+    /// The next view's memory is ready after so many calls.
+    calls: u32,
+}
+
+fn leak<T>(items: Vec<T>) -> &'static mut [T] {
+    Box::leak(items.into())
+}
+
+fn lines(bytes: usize) -> &'static [Line] {
+    leak((0..bytes / 64).map(|_| Line::new()).collect())
+}
+
+/// All members of a view, with fresh memory.
+fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
+    let count = ids.len();
+    let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
+    let subgroups: &'static [Subgroup<'static>] = leak(vec![Subgroup {
+        members: ranks,
+        senders: ranks,
+        window: WINDOW,
+        message_max: 16,
+        delivery: Delivery::Ordered,
+    }]);
+    let members: &'static [NodeId] = leak(ids.to_vec());
+    let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
+    let copies: Vec<Vec<RowWriter<'static>>> = ranks
+        .iter()
+        .map(|owner| {
+            let one = lines(layout.row_bytes(*owner));
+            let copy = |_| RowWriter::from_lines(if shared { one } else { lines(layout.row_bytes(*owner)) });
+            ranks.iter().map(copy).collect()
+        })
+        .collect();
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1_000,
+        failure_timeout_ns: 20_000,
+        first_timeout_ns: 40_000,
+        members_max: 8,
+        majority: true,
+    };
+    let open_one = |rank: &Rank| {
+        let sizes = layout.state_sizes(*rank);
+        let rows: &'static [Row<'static>] =
+            leak(copies.iter().map(|readers| readers[rank.index()].reader()).collect());
+        let loan = Loan {
+            rows,
+            row: copies[rank.index()][rank.index()],
+            cells: leak((0..sizes.handoffs).map(|_| HandOffCells::new()).collect()),
+            ready: leak((0..sizes.ready).map(|_| ReadyFlag::new()).collect()),
+            state: State {
+                subgroups: leak(vec![SubgroupState::VACANT; sizes.subgroups]),
+                senders: leak(vec![SenderState::VACANT; sizes.senders]),
+                members: leak(vec![MemberState::VACANT; sizes.members]),
+                links: leak(vec![Link::VACANT; sizes.links]),
+            },
+        };
+        let fabric = Carrier {
+            own: rank.index(),
+            copies: if shared { None } else { Some(copies.clone()) },
+            random: seed ^ u64::from(rank.0) << 32 | id,
+            cut: BTreeSet::new(),
+        };
+        let view = ViewId(id);
+        let capabilities = fabric.capabilities();
+        let node =
+            Node::open(view, &layout, *rank, loan, Options::default(), capabilities).expect("it opens");
+        let loan = ViewLoan {
+            peers: leak(vec![PeerState::default(); count]),
+            next: leak(vec![NodeId(0); count.max(8) + JOINS_MAX]),
+            links: leak(vec![ViewLink::default(); count]),
+        };
+        let views = node.views(layout, ViewState::new(view, *rank, options), loan).expect("it takes part");
+        Member { node, views, fabric, calls: 0 }
+    };
+    ranks.iter().map(open_one).collect()
+}
+
+/// Nodes that go from view to view and write down what they deliver.
+struct Run {
+    ids: Vec<NodeId>,
+    members: Vec<Member>,
+    view: u64,
+    shared: bool,
+    seed: u64,
+    now: u64,
+    /// Node by node: what it delivered in all views, and how many messages it has sent.
+    delivered: BTreeMap<u32, Vec<Vec<u8>>>,
+    sent: BTreeMap<u32, u8>,
+    stopped: BTreeSet<u32>,
+    resent: u32,
+}
+
+impl Run {
+    fn new(count: u32, shared: bool, seed: u64) -> Self {
+        let ids: Vec<NodeId> = (1..=count).map(NodeId).collect();
+        let members = open(1, &ids, shared, seed);
+        Self {
+            ids,
+            members,
+            view: 1,
+            shared,
+            seed,
+            now: 0,
+            delivered: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            stopped: BTreeSet::new(),
+            resent: 0,
+        }
+    }
+
+    fn send(&mut self, rank: usize) {
+        let node = self.ids[rank].0;
+        let outbox: Outbox<'static> = self.members[rank].node.outbox(SUBGROUP).expect("a sender");
+        let count = self.sent.entry(node).or_default();
+        let message = [node as u8, *count];
+        if let Ok(mut reservation) = outbox.reserve(message.len()) {
+            reservation.payload().copy_from_slice(&message);
+            reservation.commit();
+            *count += 1;
+        }
+    }
+
+    fn step(&mut self, rank: usize) -> Status {
+        self.now += 100;
+        let node = self.ids[rank].0;
+        let delivered = self.delivered.entry(node).or_default();
+        let Member { node, views, fabric, calls } = &mut self.members[rank];
+        let mut application =
+            |batch: &mut Batch<'_>| delivered.extend(batch.map(|message| message.payload.to_vec()));
+        let prepare = |_: NextView<'_>| {
+            *calls += 1;
+            *calls > 3
+        };
+        let stepped = node.step_in_views(Time(self.now), fabric, &mut application, views, prepare);
+        stepped.expect("it steps").1
+    }
+
+    /// Whoever lives steps, and sends now and then, until all of them are through with their view.
+    fn run_to_the_end_of_the_view(&mut self, sending: bool) {
+        for turn in 0..4_000_u32 {
+            let mut going = false;
+            for rank in 0..self.members.len() {
+                if self.stopped.contains(&self.ids[rank].0) {
+                    continue;
+                }
+                if sending && self.members[rank].fabric.chance(30) && turn < 60 {
+                    self.send(rank);
+                }
+                // A final status still has its last columns to post.
+                let done = self.step(rank).is_final() && self.members[rank].views.is_told();
+                going |= !done;
+            }
+            if !going {
+                return;
+            }
+        }
+        let statuses: Vec<Status> = self.members.iter().map(|member| member.views.status()).collect();
+        panic!("the view does not end: {statuses:?}");
+    }
+
+    fn run(&mut self, turns: u32, sending: bool) {
+        for _ in 0..turns {
+            for rank in 0..self.members.len() {
+                if self.stopped.contains(&self.ids[rank].0) {
+                    continue;
+                }
+                if sending && self.members[rank].fabric.chance(30) {
+                    self.send(rank);
+                }
+                assert!(!self.step(rank).is_final(), "nothing has to change");
+            }
+        }
+    }
+
+    /// The survivors open the view that they agreed on, and send again what was dropped.
+    fn go_on(&mut self) {
+        let mut agreed: Option<Vec<NodeId>> = None;
+        for member in &mut self.members {
+            if member.views.status() == Status::Installed {
+                let (change, _) = member.views.change().expect("state that fits");
+                let next = change.next_view().expect("installed").members.to_vec();
+                assert!(agreed.is_none() || agreed.as_ref() == Some(&next), "one next view");
+                agreed = Some(next);
+            }
+        }
+        let next = agreed.expect("somebody goes on");
+        self.view += 1;
+        let members = open(self.view, &next, self.shared, self.seed);
+        for (id, member) in next.iter().zip(&members) {
+            let Some(rank) = self.ids.iter().position(|old| old == id) else { continue };
+            let into = member.node.outbox(SUBGROUP).expect("a sender");
+            self.resent += self.members[rank].node.resend(SUBGROUP, &into).expect("the ring is as large");
+        }
+        self.members = members;
+        self.ids = next;
+    }
+
+    /// Those who are still here delivered the same, and of each of themselves everything, once and in order.
+    fn judge(&self, since_the_start: &[u32]) {
+        let first = &self.delivered[&since_the_start[0]];
+        for node in since_the_start {
+            assert_eq!(&self.delivered[node], first, "one order at {node}");
+            let own: Vec<u8> = first.iter().filter(|m| u32::from(m[0]) == *node).map(|m| m[1]).collect();
+            let all: Vec<u8> = (0..self.sent[node]).collect();
+            assert_eq!(own, all, "of {node}: each once, in order, none lost");
+        }
+        for (node, delivered) in &self.delivered {
+            // Who is out stopped somewhere; who came later began somewhere, with the state of that place.
+            let part = first.starts_with(delivered) || first.ends_with(delivered);
+            assert!(part, "{node} delivered what the others did not");
+        }
+    }
+}
+
+#[test]
+fn a_member_dies_under_load_and_the_others_lose_nothing() {
+    let mut resent = 0;
+    for shared in [true, false] {
+        for seed in 0..60 {
+            let mut run = Run::new(4, shared, seed * 7919 + 1);
+            run.run(5 + seed as u32 % 17, true);
+            let victim = seed as usize % 4;
+            run.stopped.insert(run.ids[victim].0);
+            // Found out by a report, or by its silence.
+            if seed % 3 == 0 {
+                for member in &mut run.members {
+                    member.views.peer_lost(Rank(victim as u16));
+                }
+            }
+            run.run_to_the_end_of_the_view(true);
+            run.go_on();
+            assert_eq!(run.ids.len(), 3);
+            run.run(40, true);
+            run.run(60, false);
+            let ids: Vec<u32> = run.ids.iter().map(|id| id.0).collect();
+            run.judge(&ids);
+            resent += run.resent;
+        }
+    }
+    assert!(resent > 20, "only {resent} messages were in flight");
+}
+
+#[test]
+fn a_member_leaves_under_load_and_delivers_what_the_others_deliver() {
+    for shared in [true, false] {
+        for seed in 0..30 {
+            let mut run = Run::new(3, shared, seed * 104_729 + 5);
+            run.run(4 + seed as u32 % 9, true);
+            let leaver = seed as usize % 3;
+            let (mut change, table) = run.members[leaver].views.change().expect("state that fits");
+            change.leave(table);
+            run.run_to_the_end_of_the_view(true);
+            assert_eq!(run.members[leaver].views.status(), Status::Left);
+            let gone = run.ids[leaver].0;
+            let in_the_view = run.delivered.clone();
+            assert!(in_the_view.values().all(|delivered| *delivered == in_the_view[&gone]), "VIE-8");
+            run.go_on();
+            run.run(30, true);
+            run.run(60, false);
+            let ids: Vec<u32> = run.ids.iter().map(|id| id.0).collect();
+            assert!(!ids.contains(&gone));
+            run.judge(&ids);
+        }
+    }
+}
+
+#[test]
+fn two_nodes_join_under_load_while_a_member_dies() {
+    for shared in [true, false] {
+        for seed in 0..30 {
+            let mut run = Run::new(3, shared, seed * 15_485_863 + 3);
+            run.run(4 + seed as u32 % 9, true);
+            for (rank, node) in [(0, 8), (1, 9)] {
+                let (mut change, table) = run.members[rank].views.change().expect("state that fits");
+                change.wish(table, NodeId(node)).expect("a stranger");
+            }
+            // At times the group loses a member in the same change, or in the next one.
+            if seed % 2 == 0 {
+                run.stopped.insert(3);
+            }
+            run.run_to_the_end_of_the_view(true);
+            run.go_on();
+            assert!(run.ids.contains(&NodeId(8)) && run.ids.contains(&NodeId(9)), "{:?}", run.ids);
+            if run.ids.contains(&NodeId(3)) && run.stopped.contains(&3) {
+                run.run_to_the_end_of_the_view(true);
+                run.go_on();
+            }
+            run.run(30, true);
+            run.run(60, false);
+            assert!(run.delivered[&8].len() > 5 && run.delivered[&8] == run.delivered[&9]);
+            let stayed: Vec<u32> = run.ids.iter().map(|id| id.0).filter(|id| *id < 8).collect();
+            run.judge(&stayed);
+        }
+    }
+}
+
+#[test]
+fn a_stopped_member_wakes_after_its_removal_and_halts() {
+    for seed in 0..20 {
+        let mut run = Run::new(3, true, seed + 77);
+        run.run(10, true);
+        run.stopped.insert(1);
+        run.run_to_the_end_of_the_view(true);
+        run.stopped.remove(&1);
+        let status = (0..100).map(|_| run.step(0)).find(|status| status.is_final());
+        assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
+        let after: Vec<Vec<u8>> = run.delivered[&1].clone();
+        assert!(run.delivered[&2].starts_with(&after), "no more than the others delivered");
+    }
+}
+
+#[test]
+fn a_member_that_is_left_alone_halts_and_delivers_nothing_more() {
+    let mut run = Run::new(3, true, 9);
+    run.run(10, true);
+    run.stopped.extend([1, 2]);
+    run.run_to_the_end_of_the_view(true);
+    assert_eq!(run.members[2].views.status(), Status::Halted(Halt::NoMajority));
+    let before = run.delivered[&3].len();
+    run.step(2);
+    assert_eq!(run.delivered[&3].len(), before);
+}
