@@ -129,7 +129,8 @@ fn members_deliver_the_same_with_a_key() {
 
 #[test]
 fn members_deliver_the_same_through_full_sockets() {
-    assert_same(&run(50, 10_240, None, Some(16 << 10)));
+    // A window does not fit.
+    assert_same(&run(50, 10_240, None, Some(128 << 10)));
 }
 
 #[test]

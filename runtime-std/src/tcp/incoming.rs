@@ -217,27 +217,43 @@ impl Incoming {
                 return Ok(read);
             }
         }
-        let room = if self.is_long { READ_MIN } else { READ_MAX }.min(self.buffer.len() - self.end);
+        let room = self.room();
         let into = self.buffer.get_mut(self.end..self.end + room).unwrap_or_default();
         let Some(count) = received(rustix::io::read(stream, into))? else { return Ok((0, true)) };
         self.end += count;
         Ok((count, count < room))
     }
 
-    /// Reads the rest of a long write to where it goes, and a little of what follows it.
+    /// How much is read into the buffer.
+    fn room(&self) -> usize {
+        let held = self.end - self.start;
+        let room = match &self.body {
+            // A part of a cell waits: with the rest of it the buffer is empty again, and reads go to the row.
+            Some(body) if held > 0 && body.into.is_some() && body.left >= DIRECT_MIN => {
+                8 - (body.offset + held) % 8
+            }
+            _ if self.is_long => READ_MIN,
+            _ => READ_MAX,
+        };
+        room.min(self.buffer.len() - self.end)
+    }
+
+    /// Reads the rest of a long write to where it goes, and a little of what follows it: a part of a cell to the
+    /// buffer. Nothing is left in the kernel, which keeps a whole segment's memory for a byte of it, and in the end its
+    /// window closed.
     fn read_direct(&mut self, stream: &TcpStream) -> Result<Option<(usize, bool)>, End> {
         let Some(body) = &mut self.body else { return Ok(None) };
         let (Some((rows, rank)), true) = (&body.into, body.left >= DIRECT_MIN) else { return Ok(None) };
         // Asked for first, since a read must not end in the middle of a cell.
         let there = ioctl_fionread(stream).map_err(|errno| End::Broken(errno.into()))?;
         let there = usize::try_from(there).unwrap_or(usize::MAX);
-        let length = body.whole(there);
-        if length == 0 {
+        if there == 0 {
             return Ok(Some((0, true)));
         }
+        let length = body.whole(there);
         let outside = |_| End::Garbled("a write outside its row");
         let landing = rows.landing(*rank, body.offset, length).map_err(outside)?;
-        let follows = if length == body.left { READ_MIN } else { 0 };
+        let follows = if length == body.left { READ_MIN } else { there - length };
         let mut slices = [IoSliceMut::new(landing), IoSliceMut::new(&mut self.buffer[..follows])];
         let Some(count) = received(readv(stream, &mut slices))? else { return Ok(Some((0, true))) };
         let stored = count.min(length);
