@@ -5,19 +5,16 @@ mod shared;
 #[cfg(feature = "verbs")]
 mod verbs;
 
-use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tramontane_core::fabric::ErrorKind;
 use tramontane_core::layout::{Layout, LayoutError};
-use tramontane_core::memory::{Row, RowWriter};
 use tramontane_core::node::OpenError;
 
 use crate::configuration::GroupConfiguration;
 use crate::joined::JoinedFabric;
-use crate::member::{Member, Memory, Settings};
+use crate::member::{Member, Settings};
 use crate::shared_memory::{self, GroupName, Root};
 pub use network::NetworkMeeting;
 #[cfg(feature = "verbs")]
@@ -105,18 +102,4 @@ fn join_layout(
         Meeting::Verbs(meeting) => verbs::join(layout, own, meeting, options)?,
     };
     Ok(Member::open(layout, own, memory, fabric, &options.settings)?)
-}
-
-/// Rows that live on in the memory's keeper.
-///
-/// # Safety
-/// While `keeper` is alive, so is the memory of every row, at the same address.
-unsafe fn lend(rows: &[Row<'_>], row: RowWriter<'_>, keeper: Arc<dyn Any + Send + Sync>) -> Memory {
-    // SAFETY: alive while `keeper` is, as the caller says, and the memory below keeps that.
-    let rows = rows.iter().map(|row| unsafe { Row::from_raw(row.base(), row.bytes()) }).collect();
-    let row = row.reader();
-    // SAFETY: as above; it came from a row to be written.
-    let row = unsafe { RowWriter::from_raw(row.base(), row.bytes()) };
-    // SAFETY: both as above.
-    unsafe { Memory::new(rows, row, keeper) }
 }

@@ -7,7 +7,7 @@ use tramontane_core::fabric::{Fabric as _, ViewMemory};
 use tramontane_core::ids::Rank;
 use tramontane_core::layout::Layout;
 
-use super::{JoinError, JoinOptions, lend};
+use super::{JoinError, JoinOptions};
 use crate::host::{HostFabric, LocalBell};
 use crate::joined::JoinedFabric;
 use crate::member::{FIXED_VIEW, Memory};
@@ -27,7 +27,7 @@ pub(super) fn join(
     let (rows, row) = (mappings.rows(), mappings.row());
     fabric.open(FIXED_VIEW, &ViewMemory { own, members: mappings.members(), row, rows: &rows })?;
     // SAFETY: mapped while `mappings` lives.
-    let memory = unsafe { lend(&rows, row, mappings.clone()) };
+    let memory = unsafe { Memory::new(&rows, row, mappings.clone()) };
     Ok((JoinedFabric::SharedMemory(fabric), memory))
 }
 

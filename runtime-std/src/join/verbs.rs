@@ -10,7 +10,7 @@ use tramontane_mesh::MeshOptions;
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::{Bell, Joined, Limits, Report, Verbs};
 
-use super::{JoinError, JoinOptions, NetworkMeeting, lend};
+use super::{JoinError, JoinOptions, NetworkMeeting};
 use crate::host::{HostFabric, LocalBell};
 use crate::joined::JoinedFabric;
 use crate::member::{FIXED_VIEW, Memory};
@@ -49,7 +49,7 @@ pub(super) fn join(
     let (all, row) = (rows.rows(), rows.row());
     fabric.open(FIXED_VIEW, &ViewMemory { own, members, row, rows: &all })?;
     // SAFETY: the pages live as long as `rows`.
-    let memory = unsafe { lend(&all, row, rows.clone()) };
+    let memory = unsafe { Memory::new(&all, row, rows.clone()) };
     Ok((JoinedFabric::Verbs(fabric), memory))
 }
 

@@ -65,18 +65,9 @@ impl Rows {
     /// These rows as a member's memory, which keeps them.
     #[must_use]
     pub fn lend(self: &Arc<Self>) -> Memory {
-        let rows = self
-            .rows()
-            .iter()
-            // SAFETY: boxed, so at one address while the keeper below lives, which is these rows.
-            .map(|row| unsafe { Row::from_raw(row.base(), row.bytes()) })
-            .collect();
-        let row = self.row().reader();
-        // SAFETY: as above; it came from a row to be written.
-        let row = unsafe { RowWriter::from_raw(row.base(), row.bytes()) };
         let keeper = Arc::<Self>::clone(self);
-        // SAFETY: both as above.
-        unsafe { Memory::new(rows, row, keeper) }
+        // SAFETY: boxed, so at one address while the keeper lives, which is these rows.
+        unsafe { Memory::new(&self.rows(), self.row(), keeper) }
     }
 
     /// How many bytes a member's row has.
