@@ -302,8 +302,8 @@ fn a_peer_that_leaves_is_told_from_one_that_fails_and_both_ring() {
     fabric.disarm();
     assert!(fabric.check_peers());
     assert!(!fabric.check_peers(), "told once");
-    assert_eq!(fabric.poll(), Some(Event::PeerLost { peer: Rank(1), cause: LossCause::Left }));
-    assert_eq!(fabric.poll(), Some(Event::PeerLost { peer: Rank(2), cause: LossCause::Exited }));
+    assert_eq!(fabric.poll(), Some(Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Left }));
+    assert_eq!(fabric.poll(), Some(Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Exited }));
     assert_eq!(fabric.poll(), Some(Event::Woken));
     assert_eq!(fabric.poll(), None);
     let write = [Write::of_row(0, 8, Kind::Guard)];

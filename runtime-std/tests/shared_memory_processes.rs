@@ -90,7 +90,7 @@ fn a_killed_peer_is_reported_and_its_files_go_with_the_last_member() {
     assert!(!fabric.check_peers());
     peer.kill();
     assert!(fabric.check_peers());
-    assert_eq!(fabric.poll(), Some(Event::PeerLost { peer: Rank(1), cause: LossCause::Exited }));
+    assert_eq!(fabric.poll(), Some(Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited }));
     member.leave();
     place.assert_empty();
 }

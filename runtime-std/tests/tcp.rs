@@ -139,15 +139,15 @@ fn how_a_peer_went_is_told() {
         let mut middle = members.pop().expect("two");
         let mut first = members.pop().expect("one");
         last.fabric.leave();
-        assert_eq!(first.loss(), Event::PeerLost { peer: Rank(2), cause: LossCause::Left });
-        assert_eq!(middle.loss(), Event::PeerLost { peer: Rank(2), cause: LossCause::Left });
+        assert_eq!(first.loss(), Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left });
+        assert_eq!(middle.loss(), Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left });
         middle.fabric.cut(VIEW, Rank(0));
-        assert_eq!(first.loss(), Event::PeerLost { peer: Rank(1), cause: LossCause::Denied });
+        assert_eq!(first.loss(), Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Denied });
         assert_eq!(middle.events(), [], "who cuts is told nothing");
     }
     let mut members = members(None, Settings::default());
     members.remove(1);
-    assert_eq!(members[0].loss(), Event::PeerLost { peer: Rank(1), cause: LossCause::Exited });
+    assert_eq!(members[0].loss(), Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited });
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn who_leaves_is_heard_even_if_something_is_written_to_it() {
         let _ = members[0].fabric.post(VIEW, Rank(2), &[guard(0)], None);
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(members[0].loss(), Event::PeerLost { peer: Rank(2), cause: LossCause::Left });
+    assert_eq!(members[0].loss(), Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left });
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn assert_lost(what: &str, keyed: bool, bytes: &[u8]) {
     let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
     hand.send(bytes);
     let loss = members[0].loss();
-    assert_eq!(loss, Event::PeerLost { peer: BAD, cause: LossCause::Misbehaved }, "{what}");
+    assert_eq!(loss, Event::PeerLost { view: VIEW, peer: BAD, cause: LossCause::Misbehaved }, "{what}");
     assert!(members[0].copy(BAD).iter().all(|byte| *byte == 0), "{what}: something landed");
     let refused = members[0].fabric.post(VIEW, BAD, &[guard(0)], None);
     assert_eq!(refused, Err(ErrorKind::PeerLost), "{what}");
@@ -185,7 +185,7 @@ fn a_peer_that_dies_in_the_middle_of_a_frame_leaves_whole_cells_and_nothing_else
             settle(&mut members);
             drop(hand);
             let loss = members[0].loss();
-            assert_eq!(loss, Event::PeerLost { peer: BAD, cause: LossCause::Exited });
+            assert_eq!(loss, Event::PeerLost { view: VIEW, peer: BAD, cause: LossCause::Exited });
             let landed = length.saturating_sub(24) / 8 * 8;
             let copy = members[0].copy(BAD);
             assert!(copy[..landed].iter().all(|byte| *byte == 9), "{length}");

@@ -174,9 +174,9 @@ impl<F: Fabric<Error = ErrorKind>> Spoilt<F> {
             | (Fault::NeverTellsLoss, Event::PeerLost { .. }) => {
                 return None;
             }
-            (Fault::LosesTheWrongPeer, Event::PeerLost { peer, cause }) => {
+            (Fault::LosesTheWrongPeer, Event::PeerLost { view, peer, cause }) => {
                 let other = self.others(peer).next()?;
-                return Some(Event::PeerLost { peer: other, cause });
+                return Some(Event::PeerLost { view, peer: other, cause });
             }
             (Fault::LosesCompletions, Event::Completed(_)) if self.polls.is_multiple_of(3) => return None,
             (Fault::ForgetsCompletions, Event::Completed(_)) => {
@@ -303,7 +303,7 @@ impl<F: Fabric<Error = ErrorKind>> Fabric for Spoilt<F> {
         }
         self.polls += 1;
         if self.fault == Fault::InventsLosses && self.polls.is_multiple_of(10) {
-            return Some(Event::PeerLost { peer: Rank(2), cause: LossCause::Unreachable });
+            return Some(Event::PeerLost { view: ViewId(1), peer: Rank(2), cause: LossCause::Unreachable });
         }
         event
     }

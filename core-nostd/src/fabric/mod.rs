@@ -31,8 +31,11 @@ use crate::memory::{Row, RowWriter};
 pub enum Event {
     /// The list that was posted with this token is done; its content may change again.
     Completed(Token),
-    /// A peer cannot be reached any more. A suspicion, not a verdict (HAL-5).
+    /// A peer cannot be reached any more. A suspicion, not a verdict (HAL-5). Where two views are open, each that
+    /// has the peer is told: its ranks are its own.
     PeerLost {
+        /// The view.
+        view: ViewId,
         /// Who.
         peer: Rank,
         /// Why the fabric thinks so.

@@ -166,7 +166,9 @@ impl<'m> Node<'m> {
                         link.in_flight = false;
                     }
                 }
-                Event::PeerLost { peer, cause } => {
+                // In another view its rank is another member's here.
+                Event::PeerLost { view, .. } if view != self.view => {}
+                Event::PeerLost { peer, cause, .. } => {
                     fabric.cut(self.view, peer);
                     self.lose(peer, cause, progress);
                 }

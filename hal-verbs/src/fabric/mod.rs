@@ -243,7 +243,7 @@ impl Verbs {
             if std::mem::take(&mut peer.loss_untold) {
                 self.untold -= 1;
                 let cause = peer.loss.as_ref().map_or(LossCause::Unreachable, |loss| loss.cause);
-                return Some(Event::PeerLost { peer: rank, cause });
+                return Some(Event::PeerLost { view, peer: rank, cause });
             }
         }
         None

@@ -18,7 +18,7 @@ use super::{A, B, Member, content, drain, guard, members, pair, seen, settle, st
 
 fn lost(events: &[Event], peer: Rank) -> Option<LossCause> {
     events.iter().find_map(|event| match event {
-        Event::PeerLost { peer: told, cause } if *told == peer => Some(*cause),
+        Event::PeerLost { peer: told, cause, .. } if *told == peer => Some(*cause),
         _ => None,
     })
 }
@@ -60,7 +60,7 @@ fn who_leaves_is_told_from_who_is_gone() {
     wait_for("both losses", Duration::from_secs(10), || {
         a.fabric.check_peers();
         for event in drain(&mut a.fabric) {
-            if let Event::PeerLost { peer, cause } = event {
+            if let Event::PeerLost { peer, cause, .. } = event {
                 assert!(causes[peer.index() - 1].replace(cause).is_none(), "told once");
             }
         }

@@ -152,7 +152,7 @@ impl SharedMemory {
                 self.untold -= 1;
                 // `check_peers` sets both at once.
                 let cause = peer.loss.unwrap_or(LossCause::Exited);
-                return Some(Event::PeerLost { peer: rank, cause });
+                return Some(Event::PeerLost { view, peer: rank, cause });
             }
         }
         None

@@ -175,14 +175,14 @@ impl Tcp {
         is_room
     }
 
-    /// Tells of each loss once, in the newest view that has the peer.
+    /// Tells of each loss once, in each view that has the peer.
     #[cold]
     fn tell_losses(&mut self) {
         for (index, connection) in self.connections.get_mut().iter_mut().enumerate() {
-            let rank = self.views.iter().rev().find_map(|view| view.rank_of(index));
-            if let (Some(cause), Some(peer), true) = (connection.loss(), rank, connection.is_untold) {
+            let (Some(cause), true) = (connection.loss(), connection.is_untold) else { continue };
+            for (view, peer) in self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?))) {
                 connection.is_untold = false;
-                self.events.push_back(Event::PeerLost { peer, cause });
+                self.events.push_back(Event::PeerLost { view, peer, cause });
             }
         }
     }

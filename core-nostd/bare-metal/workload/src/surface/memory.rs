@@ -114,7 +114,7 @@ fn fabric() {
     debug(capabilities);
     let write = black_box(Write::of_row(black_box(8), black_box(9), black_box(Kind::Guard)));
     debug((write, black_box(Token(1))));
-    debug(black_box(Event::PeerLost { peer: Rank(1), cause: LossCause::Left }));
+    debug(black_box(Event::PeerLost { view: ViewId(1), peer: Rank(1), cause: LossCause::Left }));
     black_box(FabricError::kind(&black_box(ErrorKind::Other)));
     display(black_box(ErrorKind::Other));
     display(black_box(LossCause::Left));
