@@ -338,3 +338,31 @@ fn a_limit_that_comes_early_is_found() {
 fn a_position_that_is_taken_twice_is_found() {
     explore(one_each(2), |window| Copied::new(window, Bug::LoadThenStore));
 }
+
+/// A reservation races with the end of its view: it is below what the close returned, or refused (VIE-7).
+#[test]
+fn a_close_counts_every_reservation_or_refuses_it() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&runs);
+    loom::model(move || {
+        counter.fetch_add(1, StdOrdering::Relaxed);
+        let real = Arc::new(Real::new(4));
+        real.set_limit(4);
+        let threads = [(); 2].map(|()| {
+            let real = Arc::clone(&real);
+            thread::spawn(move || [real.reserve(1), real.reserve(1)])
+        });
+        let end = real.handoff().close().0;
+        let mut taken: Vec<u64> = Vec::new();
+        for thread in threads {
+            let [first, second] = thread.join().expect("it ends");
+            assert!(first.is_some() || second.is_none(), "refused, and then not");
+            taken.extend([first, second].into_iter().flatten().map(|(position, _)| position));
+        }
+        taken.sort_unstable();
+        assert_eq!(taken, (0..end).collect::<Vec<_>>(), "each counted once, none lost");
+        assert!(real.reserve(1).is_none(), "closed for good");
+        assert_eq!(real.handoff().reserved().0, end);
+    });
+    assert!(runs.load(StdOrdering::Relaxed) > 100);
+}

@@ -291,7 +291,12 @@ impl Run {
         for (id, member) in next.iter().zip(&members) {
             let Some(rank) = self.ids.iter().position(|old| old == id) else { continue };
             let into = member.node.outbox(SUBGROUP).expect("a sender");
-            self.resent += self.members[rank].node.resend(SUBGROUP, &into).expect("the ring is as large");
+            let node = &self.members[rank].node;
+            let from = node.outbox(SUBGROUP).expect("a sender");
+            let mut remains = node.remains(SUBGROUP).expect("a sender");
+            let first = remains.position();
+            assert!(remains.carry(&from, &into).expect("the ring is as large"), "nothing is being built");
+            self.resent += u32::try_from(remains.position().0 - first.0).expect("a window");
         }
         self.members = members;
         self.ids = next;

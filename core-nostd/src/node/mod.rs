@@ -14,12 +14,13 @@
 
 mod open;
 mod progress;
-mod resend;
+mod remains;
 mod tell;
 mod views;
 
 pub use open::{Loan, OpenError, Options, State};
 pub use progress::{Progress, StepError};
+pub use remains::{Remaining, Remains};
 pub use views::{ViewError, ViewLink, ViewLoan, Views};
 
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};

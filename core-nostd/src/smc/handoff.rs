@@ -20,6 +20,9 @@ use crate::sync::{AtomicU64, Ordering};
 /// so it takes that many other senders at the same instant to be refused.
 const ATTEMPTS: u32 = 64;
 
+/// Set in `reserved` once nothing more may be reserved: no position is so high, so no limit is above it.
+const CLOSED: u64 = 1 << 63;
+
 /// Keeps what different threads write on lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -202,7 +205,13 @@ impl<'m> HandOff<'m> {
     #[inline]
     #[must_use]
     pub fn reserved(&self) -> Position {
-        Position(self.cells.reserved.0.load(Ordering::Relaxed))
+        Position(self.cells.reserved.0.load(Ordering::Relaxed) & !CLOSED)
+    }
+
+    /// Refuses every reservation from now on, as if all slots were in use. Positions below the one that this
+    /// returns were reserved, and none after it: a reservation comes before the close or is refused (VIE-7).
+    pub fn close(&self) -> Position {
+        Position(self.cells.reserved.0.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED)
     }
 
     /// Lets positions below `limit` be reserved. For the step alone.

@@ -205,6 +205,11 @@ fn node() {
         }
     }
     if let Some(outbox) = node.outbox(black_box(SubgroupId(0))) {
-        let _ = black_box(node.resend(black_box(SubgroupId(0)), &outbox));
+        if let Some(mut remains) = node.remains(black_box(SubgroupId(0))) {
+            black_box((remains.position(), remains.was_sent(), remains.get(&outbox)));
+            let _ = black_box(remains.carry(&outbox, &outbox));
+            remains.pass();
+        }
+        black_box(node.own_delivered(black_box(SubgroupId(0))));
     }
 }

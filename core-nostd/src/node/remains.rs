@@ -1,0 +1,123 @@
+//! From a view to the next: the own messages that the old one ended without (VIE-7).
+//!
+//! They are what the trim dropped, then what was never sent, in their order; then what is still being built, whenever
+//! that ends. Until all of it is carried over, nothing else may enter the next view's ring: so the next view's outbox
+//! is handed out only then, and each thread's messages keep their order.
+//!
+//! A reservation that was dropped is carried over too, as one that is dropped: so the message that was the `n`-th
+//! after the first remaining one is the `n`-th of the next view's ring.
+
+use super::Node;
+use crate::ids::{Position, SubgroupId};
+use crate::smc::{LENGTH_OF_NULL, Outbox, Outcome, ReserveError, RingCursor};
+
+/// One of the messages that remain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remaining<'m> {
+    /// It is whole.
+    Message(&'m [u8]),
+    /// Its reservation was dropped: nothing is to be sent.
+    Dropped,
+    /// Its reservation has not ended: ask again later.
+    Building,
+}
+
+/// Where the own messages of one subgroup that a view ended without stand in its ring. Made by [`Node::remains`]. Plain
+/// numbers: every call is given the outbox of the ended view, whose memory may outlive its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remains {
+    at: RingCursor,
+    end: Position,
+    /// Positions below this were sent: their reservations have ended, and their flags may speak for later ones.
+    sent: Position,
+    window: u32,
+}
+
+impl Node<'_> {
+    /// Closes the own outbox of a subgroup, and gives what this view ended without there; nothing if this node does not
+    /// send in it. Call it once, when the status is final.
+    #[must_use]
+    pub fn remains(&self, subgroup: SubgroupId) -> Option<Remains> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let own = state.own.as_ref()?;
+        let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
+        let end = self.outbox(subgroup)?.handoff().close();
+        Some(Remains { at: sender.hand, end, sent: sender.take.position, window: state.window })
+    }
+
+    /// How many of the own messages in a subgroup were delivered here, those that were dropped counted too; and so are
+    /// stable. Nothing if this node does not send in it.
+    #[must_use]
+    pub fn own_delivered(&self, subgroup: SubgroupId) -> Option<Position> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let own = state.own.as_ref()?;
+        Some(state.senders.of(self.senders)?.get(own.rank.index())?.hand.position)
+    }
+}
+
+impl Remains {
+    /// The position, in the old view, of the next message that remains.
+    #[must_use]
+    pub const fn position(&self) -> Position {
+        self.at.position
+    }
+
+    /// Whether that message was sent in the old view: members that did not go on may have delivered it.
+    #[must_use]
+    pub fn was_sent(&self) -> bool {
+        self.at.position < self.sent
+    }
+
+    /// The next message; nothing once there is none.
+    #[must_use]
+    pub fn get<'m>(&self, from: &Outbox<'m>) -> Option<Remaining<'m>> {
+        if self.at.position >= self.end {
+            return None;
+        }
+        let ring = from.ring().reader();
+        let length = ring.length(self.at.slot);
+        let outcome = if self.was_sent() {
+            Some(if length == LENGTH_OF_NULL { Outcome::Dropped } else { Outcome::Message })
+        } else {
+            from.handoff().outcome(self.at.position, self.at.slot)
+        };
+        Some(match outcome {
+            Some(Outcome::Message) => Remaining::Message(ring.payload(self.at.slot, length)),
+            Some(Outcome::Dropped) => Remaining::Dropped,
+            None => Remaining::Building,
+        })
+    }
+
+    /// Passes over the next message.
+    pub fn pass(&mut self) {
+        if self.at.position < self.end {
+            self.at = self.at.next(self.window);
+        }
+    }
+
+    /// Carries over as much as can be now: at most one window. `from` is the outbox of the view that ended, `into` that of
+    /// the next view, which nobody else uses yet. True once nothing remains; false while a reservation is still being built.
+    ///
+    /// # Errors
+    /// The next view's ring has fewer slots, or smaller ones.
+    pub fn carry(&mut self, from: &Outbox<'_>, into: &Outbox<'_>) -> Result<bool, ReserveError> {
+        let mut carried = 0_u32;
+        while carried < self.window {
+            match self.get(from) {
+                None => return Ok(true),
+                Some(Remaining::Building) => return Ok(false),
+                Some(Remaining::Dropped) => drop(into.reserve(0)?),
+                Some(Remaining::Message(payload)) => {
+                    let mut copy = into.reserve(payload.len())?;
+                    for (to, from) in copy.payload().iter_mut().zip(payload) {
+                        *to = *from;
+                    }
+                    copy.commit();
+                }
+            }
+            self.pass();
+            carried = carried.saturating_add(1);
+        }
+        Ok(self.get(from).is_none())
+    }
+}
