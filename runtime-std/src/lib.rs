@@ -47,6 +47,7 @@ pub mod join;
 pub mod joined;
 pub mod local;
 pub mod member;
+mod poll;
 pub mod process;
 pub mod rdma;
 pub mod shared_memory;

@@ -19,6 +19,8 @@ pub struct Progress {
     pub lists: u32,
     /// Writes in those lists.
     pub writes: u32,
+    /// Lists that only told peers that this node lives. They count as no work, and their writes are not in `writes`.
+    pub heartbeats: u32,
     /// A reservation of this subgroup has been held for longer than the options allow (SMC-3).
     pub overdue: Option<SubgroupId>,
     /// A peer was lost in this step, and why. If several were, the first.
@@ -45,6 +47,7 @@ impl Progress {
         self.delivered = self.delivered.saturating_add(other.delivered);
         self.lists = self.lists.saturating_add(other.lists);
         self.writes = self.writes.saturating_add(other.writes);
+        self.heartbeats = self.heartbeats.saturating_add(other.heartbeats);
         self.overdue = self.overdue.or(other.overdue);
         self.lost = self.lost.or(other.lost);
     }

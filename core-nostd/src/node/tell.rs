@@ -49,7 +49,12 @@ impl<'m> Node<'m> {
                 Ok(()) if fits => {
                     *link = current;
                     progress.lists = progress.lists.saturating_add(1);
-                    progress.writes = progress.writes.saturating_add(u32::try_from(list.len()).unwrap_or(0));
+                    let writes = u32::try_from(list.len()).unwrap_or(0);
+                    if list.len() > 1 {
+                        progress.writes = progress.writes.saturating_add(writes);
+                    } else {
+                        progress.heartbeats = progress.heartbeats.saturating_add(1);
+                    }
                 }
                 Ok(()) => all = false,
                 // Only a full queue is worth another try; the peer is suspected for anything else.

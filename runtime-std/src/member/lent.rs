@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use self_cell::{MutBorrow, self_cell};
@@ -17,7 +17,7 @@ use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, Node, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
 
-use super::stop::Stopped;
+use crate::poll::Ending;
 
 /// The one view of a fixed membership. Ids start at 1, so that fresh memory, all zero, names none.
 pub const FIXED_VIEW: ViewId = ViewId(1);
@@ -69,20 +69,25 @@ struct OutboxPlace {
 }
 
 /// What a node and its senders share: the hand-off, and why it ended.
-pub(super) struct Shared {
+pub(crate) struct Shared {
     rows: Vec<Row<'static>>,
     row: RowWriter<'static>,
     cells: Vec<HandOffCells>,
     ready: Vec<ReadyFlag>,
     outboxes: Vec<OutboxPlace>,
     members: Vec<NodeId>,
-    stopped: OnceLock<Stopped>,
+    ending: Arc<Ending>,
     // Dropped last: the rows above point into it.
     _keeper: Arc<dyn Any + Send + Sync>,
 }
 
 impl Shared {
-    pub(super) fn new(layout: &Layout<'_>, own: Rank, memory: Memory) -> Result<Self, OpenError> {
+    pub(crate) fn new(
+        layout: &Layout<'_>,
+        own: Rank,
+        memory: Memory,
+        ending: Arc<Ending>,
+    ) -> Result<Self, OpenError> {
         let sizes = layout.state_sizes(own);
         let mut outboxes = Vec::with_capacity(sizes.handoffs);
         let mut next = 0;
@@ -102,25 +107,32 @@ impl Shared {
             ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
             outboxes,
             members: layout.group().members.to_vec(),
-            stopped: OnceLock::new(),
+            ending,
             _keeper: memory.keeper,
         })
     }
 
-    pub(super) fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'_>> {
+    /// All that a node is opened with.
+    pub(crate) fn loan<'l>(&'l self, state: &'l mut PrivateState) -> Loan<'l> {
+        Loan {
+            rows: &self.rows,
+            row: self.row,
+            cells: &self.cells,
+            ready: &self.ready,
+            state: state.lend(),
+        }
+    }
+
+    pub(crate) fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'_>> {
         let index = self.outboxes.iter().position(|place| place.subgroup == subgroup)?;
         let place = self.outboxes.get(index)?;
         let ready = self.ready.get(place.ready.clone())?;
         Outbox::new(self.row, &place.shape, self.cells.get(index)?, ready).ok()
     }
 
-    /// Ends the member for the first of the reasons given, and returns that one.
-    pub(super) fn stop(&self, why: Stopped) -> Stopped {
-        self.stopped.get_or_init(|| why).clone()
-    }
-
-    pub(super) fn stopped(&self) -> Option<Stopped> {
-        self.stopped.get().cloned()
+    /// Why the member ended, once it has.
+    pub(crate) fn ending(&self) -> &Arc<Ending> {
+        &self.ending
     }
 
     pub(super) fn node_at(&self, rank: Rank) -> Option<NodeId> {
@@ -129,12 +141,35 @@ impl Shared {
 }
 
 /// What only the node uses.
-pub(super) struct Lent {
-    shared: Arc<Shared>,
+pub(crate) struct PrivateState {
     subgroups: Vec<SubgroupState>,
     senders: Vec<SenderState>,
     members: Vec<MemberState>,
     links: Vec<Link>,
+}
+
+impl PrivateState {
+    /// As much as the layout asks for.
+    pub(crate) fn new(layout: &Layout<'_>, own: Rank) -> Self {
+        let sizes = layout.state_sizes(own);
+        Self {
+            subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
+            senders: vec![SenderState::VACANT; sizes.senders],
+            members: vec![MemberState::VACANT; sizes.members],
+            links: vec![Link::VACANT; sizes.links],
+        }
+    }
+
+    fn lend(&mut self) -> State<'_> {
+        let Self { subgroups, senders, members, links } = self;
+        State { subgroups, senders, members, links }
+    }
+}
+
+/// What a node borrows.
+pub(super) struct Lent {
+    shared: Arc<Shared>,
+    state: PrivateState,
 }
 
 self_cell!(
@@ -148,7 +183,7 @@ self_cell!(
 
 self_cell!(
     /// An outbox with what it borrows.
-    pub(super) struct OutboxCell {
+    pub(crate) struct OutboxCell {
         owner: Arc<Shared>,
         #[covariant]
         dependent: Outbox,
@@ -163,23 +198,9 @@ pub(super) fn open(
     options: Options,
     capabilities: Capabilities,
 ) -> Result<NodeCell, OpenError> {
-    let sizes = layout.state_sizes(own);
-    let lent = Lent {
-        shared: Arc::clone(shared),
-        subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
-        senders: vec![SenderState::VACANT; sizes.senders],
-        members: vec![MemberState::VACANT; sizes.members],
-        links: vec![Link::VACANT; sizes.links],
-    };
+    let lent = Lent { shared: Arc::clone(shared), state: PrivateState::new(layout, own) };
     NodeCell::try_new(MutBorrow::new(lent), |lent| {
-        let Lent { shared, subgroups, senders, members, links } = lent.borrow_mut();
-        let loan = Loan {
-            rows: &shared.rows,
-            row: shared.row,
-            cells: &shared.cells,
-            ready: &shared.ready,
-            state: State { subgroups, senders, members, links },
-        };
-        Node::open(FIXED_VIEW, layout, own, loan, options, capabilities)
+        let Lent { shared, state } = lent.borrow_mut();
+        Node::open(FIXED_VIEW, layout, own, shared.loan(state), options, capabilities)
     })
 }

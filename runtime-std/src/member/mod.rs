@@ -33,7 +33,8 @@ use tramontane_core::multicast::Application;
 use tramontane_core::node::{Frontiers, OpenError, Progress};
 
 use crate::host::HostFabric;
-use lent::{NodeCell, Shared};
+use lent::NodeCell;
+pub(crate) use lent::{OutboxCell, PrivateState, Shared};
 
 /// Steps between two looks at the clock: reading it costs as much as an idle step.
 const STEPS_PER_CLOCK: u32 = 64;
@@ -69,7 +70,7 @@ impl<F: HostFabric> Member<F> {
         settings: &Settings,
     ) -> Result<Self, OpenError> {
         let idle_time = fabric.idle_time();
-        let shared = Arc::new(Shared::new(layout, own, memory)?);
+        let shared = Arc::new(Shared::new(layout, own, memory, Arc::default())?);
         let node = lent::open(layout, own, &shared, settings.options, fabric.capabilities())?;
         Ok(Self {
             node,
@@ -108,8 +109,8 @@ impl<F: HostFabric> Member<F> {
                 Ok(progress)
             }
             Ok(Ok(progress)) => Err(self.lost(&progress)),
-            Ok(Err(error)) => Err(self.shared.stop(Stopped::Broken(error))),
-            Err(payload) => Err(self.shared.stop(Stopped::panicked(payload.as_ref()))),
+            Ok(Err(error)) => Err(self.shared.ending().stop(Stopped::Broken(error))),
+            Err(payload) => Err(self.shared.ending().stop(Stopped::panicked(payload.as_ref()))),
         }
     }
 
@@ -131,7 +132,7 @@ impl<F: HostFabric> Member<F> {
             Some((rank, cause)) => {
                 let node = self.shared.node_at(rank);
                 tracing::warn!(%rank, ?node, %cause, "a peer is lost");
-                self.shared.stop(Stopped::PeerLost { rank, node, cause })
+                self.shared.ending().stop(Stopped::PeerLost { rank, node, cause })
             }
             None => Stopped::Closed,
         }
@@ -139,7 +140,7 @@ impl<F: HostFabric> Member<F> {
 
     #[cold]
     fn look_at_clock(&mut self) -> Result<(), Stopped> {
-        if let Some(stopped) = self.shared.stopped() {
+        if let Some(stopped) = self.shared.ending().stopped() {
             return Err(stopped);
         }
         self.until_clock = STEPS_PER_CLOCK;
@@ -224,7 +225,7 @@ impl<F: HostFabric> Member<F> {
     /// Leaves the group on purpose. What is under way is not waited for.
     pub fn leave(mut self) {
         self.fabric.leave();
-        self.shared.stop(Stopped::Closed);
+        self.shared.ending().stop(Stopped::Closed);
     }
 
     pub(crate) fn idle(&self) -> Idle {

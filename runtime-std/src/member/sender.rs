@@ -1,26 +1,14 @@
 //! The sending end: reserve, build in place, commit; or a blocking send with a timeout.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
-use super::idle::Idle;
 use super::lent::{OutboxCell, Shared};
 use super::stop::Stopped;
-
-/// Tries between two looks at the clock.
-const TRIES_PER_CLOCK: u32 = 64;
-
-/// Steps a node, or rings for it, on behalf of a sender.
-pub(super) trait Drive: Send + Sync {
-    /// Steps once, if it is nobody's turn. True if this call did something.
-    fn drive(&self) -> bool;
-
-    /// Wakes the polling thread if it sleeps.
-    fn ring(&self);
-}
+use crate::poll::{Drive, wait_driving};
 
 /// Why a message was not sent. A message that was refused leaves no trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -173,33 +161,13 @@ impl Sender {
         self.outbox.borrow_dependent().declare_silence(rounds);
     }
 
-    /// Tries until it works, driving the node meanwhile where that is possible.
     fn wait<R>(
         &self,
         timeout: Duration,
         mut attempt: impl FnMut() -> Result<R, ReserveError>,
     ) -> Result<R, SendError> {
-        let start = Instant::now();
-        let mut idle = Idle::new(timeout);
-        let mut tries = 0_u32;
-        loop {
-            tries = tries.wrapping_add(1);
-            let drove = self.driver.as_ref().is_some_and(|driver| driver.drive());
-            if let Ok(reserved) = attempt() {
-                return Ok(reserved);
-            }
-            if let Some(stopped) = self.outbox.borrow_owner().stopped() {
-                return Err(stopped.into());
-            }
-            if drove {
-                idle.reset();
-            } else if idle.pause() {
-                return Err(SendError::TimedOut(timeout));
-            }
-            if tries.is_multiple_of(TRIES_PER_CLOCK) && start.elapsed() >= timeout {
-                return Err(SendError::TimedOut(timeout));
-            }
-        }
+        let ending = self.outbox.borrow_owner().ending();
+        wait_driving(self.driver.as_deref(), ending, timeout, || attempt().ok())
     }
 }
 

@@ -1,0 +1,340 @@
+//! What a group is, as its file says: nodes that may be members, and subgroups of them.
+//!
+//! Everybody who may ever be a member stands in the file. Which of them are members at a moment is a view; what a view's
+//! subgroups and memory look like follows from file and view alone, so that all members compute the same.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::layout::LayoutError;
+
+use super::layout::ViewLayout;
+use super::view::View;
+use crate::configuration::{GroupConfiguration, SubgroupConfiguration};
+
+/// A group file.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Description {
+    /// What the group is called. Part of what all members must have alike.
+    pub name: String,
+    /// What carries its writes.
+    #[serde(default)]
+    pub fabric: GroupCarrier,
+    /// The file of the key that all members share, beside the group file if it is relative.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+    /// Whether, without a key, other addresses than loopback may be used.
+    #[serde(default)]
+    pub allow_clear: bool,
+    /// From one heartbeat to the next, in ms. Members may differ.
+    #[serde(default = "heartbeat_default")]
+    pub heartbeat_ms: u64,
+    /// A member without a heartbeat for so long is removed, in ms: longer than the longest upcall (VIE-2). Members may
+    /// differ.
+    #[serde(default = "failure_timeout_default")]
+    pub failure_timeout_ms: u64,
+    /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that splits makes two groups
+    /// of one.
+    #[serde(default = "majority_default")]
+    pub majority: bool,
+    /// The nodes of the first view, all of which must come before anything starts; all nodes if left out.
+    #[serde(default)]
+    pub initial: Vec<u32>,
+    /// All nodes that may ever be members.
+    pub nodes: Vec<NodeDescription>,
+    /// The subgroups; one of all nodes if left out.
+    #[serde(default)]
+    pub subgroups: Vec<SubgroupDescription>,
+}
+
+/// What carries the writes of a group whose membership may change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GroupCarrier {
+    /// Shared memory: all nodes on this machine.
+    #[default]
+    #[serde(rename = "shm")]
+    SharedMemory,
+    /// TCP: each node has an address.
+    #[serde(rename = "tcp")]
+    Tcp,
+}
+
+/// A node of the group file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeDescription {
+    /// Its id, by which it is known for ever.
+    pub id: u32,
+    /// Where it listens, over TCP.
+    #[serde(default)]
+    pub address: Option<std::net::SocketAddr>,
+}
+
+/// A subgroup of the group file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubgroupDescription {
+    /// What it is called.
+    pub name: String,
+    /// Which nodes belong to it, while they are members of the group; all if left out.
+    #[serde(default)]
+    pub members: Option<Vec<u32>>,
+    /// Which of them send, in sender order; all its members if left out.
+    #[serde(default)]
+    pub senders: Option<Vec<u32>>,
+    /// Slots a sender has.
+    #[serde(default = "window_default")]
+    pub window: u32,
+    /// The largest message, in bytes.
+    #[serde(default = "message_max_default")]
+    pub message_max: u32,
+    /// Hand over on receipt, without one order and without waiting for stability.
+    #[serde(default)]
+    pub unordered: bool,
+    /// Whether it starts anew, empty, after all its members were lost at once, and its state with them (VIE-10).
+    /// Otherwise it stays without members.
+    #[serde(default)]
+    pub restart_empty: bool,
+}
+
+const fn heartbeat_default() -> u64 {
+    50
+}
+const fn failure_timeout_default() -> u64 {
+    1_000
+}
+const fn majority_default() -> bool {
+    true
+}
+const fn window_default() -> u32 {
+    crate::configuration::WINDOW_DEFAULT
+}
+const fn message_max_default() -> u32 {
+    crate::configuration::MESSAGE_MAX_DEFAULT
+}
+
+/// What is wrong with a group file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DescriptionError {
+    /// It cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// It is not TOML, or has a field that does not belong there.
+    #[error("{}: {text}", path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        text: String,
+    },
+    /// A node stands twice.
+    #[error("node {0} stands twice among the nodes")]
+    DuplicateNode(u32),
+    /// Something names a node that is none.
+    #[error("{what} names node {node}, which is not among the nodes")]
+    UnknownNode {
+        /// What names it.
+        what: String,
+        /// The node.
+        node: u32,
+    },
+    /// A node has no address, over TCP.
+    #[error("node {0} needs an address: the group is on TCP")]
+    NoAddress(u32),
+    /// A heartbeat that is not well below the failure timeout.
+    #[error("failure_timeout_ms must be at least 3 times heartbeat_ms, and neither may be 0")]
+    Times,
+    /// A subgroup's name stands twice.
+    #[error("subgroup \"{0}\" stands twice")]
+    DuplicateSubgroup(String),
+    /// What the layout finds.
+    #[error("the group is wrong: {0}")]
+    Layout(#[from] LayoutError),
+}
+
+impl Description {
+    /// Reads a group file, and checks all of it. A relative `key_file` is taken from beside it.
+    ///
+    /// # Errors
+    /// [`DescriptionError`].
+    pub fn read(path: &Path) -> Result<Self, DescriptionError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| DescriptionError::Read { path: path.to_path_buf(), source })?;
+        let mut description: Self = toml::from_str(&text).map_err(|error| {
+            let text = error.to_string().trim_end().replace('\n', " ");
+            DescriptionError::Parse { path: path.to_path_buf(), text }
+        })?;
+        if let (Some(key), Some(folder)) = (&mut description.key_file, path.parent()) {
+            *key = folder.join(&*key);
+        }
+        description.complete()?;
+        Ok(description)
+    }
+
+    /// Nodes `0` to `nodes - 1` on this machine, in one subgroup in which all send: for programs that need no file.
+    #[must_use]
+    pub fn local(name: &str, nodes: u32, window: u32, message_max: u32) -> Self {
+        let all: Vec<u32> = (0..nodes).collect();
+        let subgroup = SubgroupDescription {
+            name: name.to_owned(),
+            members: Some(all.clone()),
+            senders: Some(all.clone()),
+            window,
+            message_max,
+            unordered: false,
+            restart_empty: false,
+        };
+        Self {
+            name: name.to_owned(),
+            fabric: GroupCarrier::SharedMemory,
+            key_file: None,
+            allow_clear: false,
+            heartbeat_ms: heartbeat_default(),
+            failure_timeout_ms: failure_timeout_default(),
+            majority: true,
+            initial: all.clone(),
+            nodes: all.into_iter().map(|id| NodeDescription { id, address: None }).collect(),
+            subgroups: vec![subgroup],
+        }
+    }
+
+    /// Fills in what was left out, and checks everything.
+    ///
+    /// # Errors
+    /// [`DescriptionError`].
+    pub fn complete(&mut self) -> Result<(), DescriptionError> {
+        let all: Vec<u32> = self.nodes.iter().map(|node| node.id).collect();
+        let mut known = BTreeSet::new();
+        if let Some(twice) = all.iter().find(|id| !known.insert(**id)) {
+            return Err(DescriptionError::DuplicateNode(*twice));
+        }
+        if self.fabric == GroupCarrier::Tcp
+            && let Some(node) = self.nodes.iter().find(|node| node.address.is_none())
+        {
+            return Err(DescriptionError::NoAddress(node.id));
+        }
+        if self.heartbeat_ms == 0 || self.failure_timeout_ms < self.heartbeat_ms.saturating_mul(3) {
+            return Err(DescriptionError::Times);
+        }
+        if self.initial.is_empty() {
+            self.initial.clone_from(&all);
+        }
+        if self.subgroups.is_empty() {
+            self.subgroups.push(SubgroupDescription {
+                name: self.name.clone(),
+                members: None,
+                senders: None,
+                window: window_default(),
+                message_max: message_max_default(),
+                unordered: false,
+                restart_empty: false,
+            });
+        }
+        let mut names = BTreeSet::new();
+        for subgroup in &mut self.subgroups {
+            if !names.insert(subgroup.name.clone()) {
+                return Err(DescriptionError::DuplicateSubgroup(subgroup.name.clone()));
+            }
+            let members = subgroup.members.get_or_insert_with(|| all.clone());
+            subgroup.senders.get_or_insert_with(|| members.clone());
+        }
+        check_nodes("initial", &self.initial, &known)?;
+        for subgroup in &self.subgroups {
+            let what = format!("subgroup \"{}\"", subgroup.name);
+            check_nodes(&what, subgroup.members(), &known)?;
+            check_nodes(&what, subgroup.senders(), &known)?;
+        }
+        // The largest view there can be: whatever fits it fits all.
+        self.view_layout(&View::of_all(self))?;
+        self.view_layout(&View::first(self))?;
+        Ok(())
+    }
+
+    /// A number for what all members must have alike; times and keys are each member's own affair.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let parts = (&self.name, self.fabric, self.majority, &self.initial, &self.nodes, &self.subgroups);
+        let text = serde_json::to_string(&parts).unwrap_or_default();
+        xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+    }
+
+    /// The layout of a view: its memory, at every member the same.
+    ///
+    /// # Errors
+    /// What is wrong with the description.
+    pub fn view_layout(&self, view: &View) -> Result<ViewLayout, LayoutError> {
+        let members = view.members.iter().map(|node| node.get()).collect();
+        let subgroups = (0..).map(SubgroupId).zip(&self.subgroups);
+        let subgroups = subgroups.map(|(id, subgroup)| subgroup.in_view(view, view.is_closed(id))).collect();
+        ViewLayout::new(&GroupConfiguration { members, subgroups })
+    }
+
+    /// Whether a node may be a member.
+    #[must_use]
+    pub fn has_node(&self, node: NodeId) -> bool {
+        self.nodes.iter().any(|known| known.id == node.get())
+    }
+
+    /// The subgroup of that name.
+    #[must_use]
+    pub fn subgroup(&self, name: &str) -> Option<SubgroupId> {
+        let index = self.subgroups.iter().position(|subgroup| subgroup.name == name)?;
+        u16::try_from(index).ok().map(SubgroupId)
+    }
+}
+
+fn check_nodes(what: &str, named: &[u32], known: &BTreeSet<u32>) -> Result<(), DescriptionError> {
+    match named.iter().find(|node| !known.contains(node)) {
+        Some(node) => Err(DescriptionError::UnknownNode { what: what.to_owned(), node: *node }),
+        None => Ok(()),
+    }
+}
+
+impl SubgroupDescription {
+    /// The nodes that belong to it.
+    #[must_use]
+    pub fn members(&self) -> &[u32] {
+        self.members.as_deref().unwrap_or_default()
+    }
+
+    /// The nodes that send in it.
+    #[must_use]
+    pub fn senders(&self) -> &[u32] {
+        self.senders.as_deref().unwrap_or_default()
+    }
+
+    /// What is there of it in a view. A layout has no empty subgroups, so one without members is the view's first
+    /// member's alone, who does not send in it: it takes no more than its columns.
+    fn in_view(&self, view: &View, is_closed: bool) -> SubgroupConfiguration {
+        let ranks = |nodes: &[u32]| -> Vec<u16> {
+            let rank = |node: &u32| view.members.iter().position(|member| member.get() == *node);
+            nodes.iter().filter_map(rank).filter_map(|rank| u16::try_from(rank).ok()).collect()
+        };
+        let members = ranks(self.members());
+        if members.is_empty() || is_closed {
+            return SubgroupConfiguration {
+                members: vec![0],
+                senders: Vec::new(),
+                window: 1,
+                message_max: 0,
+                unordered: false,
+            };
+        }
+        SubgroupConfiguration {
+            members,
+            senders: ranks(self.senders()),
+            window: self.window,
+            message_max: self.message_max,
+            unordered: self.unordered,
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! What is stepped: a member in its present view, and its way from one view to the next.
+//!
+//! # The way into the next view
+//! 1. The core asks for the next view's memory; it is made after that step, and the core is told so with a later one.
+//! 2. The core installs: joiners are told, the node of the new view is opened, what remained is carried over, the
+//!    application is told. From now on that node is stepped.
+//! 3. The old view is stepped for its last posts, until every peer was told; then its memory goes (VIE-11).
+//!
+//! # Invariants
+//! - At most two views are open: the next one's memory is not made before the last one's is gone.
+//! - Nothing is allocated on the path of a message, unless a joiner is supplied.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::Fabric as _;
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::Progress;
+use tramontane_core::view::{Halt, NextView, Status};
+
+use super::account::Account;
+use super::fabric::GroupFabric;
+use super::joiners::Joiners;
+use super::layout::ViewLayout;
+use super::membership::{Membership, nanoseconds};
+use super::open_view::OpenView;
+use super::outgoing::{Outgoing, Unsent};
+use super::outside::Outside;
+use super::replica::{Message, Messages, Replica, ViewChanged};
+use super::request::Request;
+use super::supply::{Sink, Supplied};
+use super::view::View;
+use crate::host::HostFabric as _;
+use crate::joined::JoinedBell;
+use crate::member::{Idle, Memory, Stopped};
+use crate::poll::{Driven, Look};
+
+/// Steps between two looks at the clock: reading it costs as much as an idle step.
+const STEPS_PER_CLOCK: u32 = 64;
+
+/// The longest sleep while something is awaited that rings no bell.
+const CARE_PAUSE: Duration = Duration::from_micros(200);
+
+/// What a member brings along when it starts.
+pub(super) struct Parts<R> {
+    pub(super) membership: Arc<Membership>,
+    pub(super) fabric: GroupFabric,
+    pub(super) outgoing: Vec<Outgoing>,
+    pub(super) requests: Receiver<Request>,
+    pub(super) outside: Arc<Outside>,
+    pub(super) replica: R,
+    pub(super) account: Account,
+    /// Where messages go that this member ends without.
+    pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
+    pub(super) idle_time: Option<Duration>,
+}
+
+/// The next view, as far as it is there.
+struct Prepared {
+    view: View,
+    layout: Arc<ViewLayout>,
+    memory: Memory,
+}
+
+/// A member of a group whose membership changes.
+pub(super) struct Engine<R> {
+    // Dropped first: they read the memory that the fabric keeps.
+    present: OpenView,
+    ended: Option<OpenView>,
+    prepared: Option<Prepared>,
+    view: Arc<View>,
+    /// What the core asked to be prepared, and is not there.
+    wanted: Option<Vec<NodeId>>,
+    joiners: Joiners,
+    is_leaving: bool,
+    /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier view.
+    has_cares: bool,
+    parts: Parts<R>,
+    idle_time: Duration,
+    origin: Instant,
+    now: Time,
+    until_clock: u32,
+    next_check: Time,
+}
+
+impl<R: Replica> Engine<R> {
+    /// Opens the first view of this member.
+    pub(super) fn open(view: View, mut parts: Parts<R>) -> Result<Self, Stopped> {
+        let prepared = prepare(&mut parts, view)?;
+        let (present, view) = open(&parts, prepared)?;
+        let idle_time = parts.idle_time.unwrap_or_else(|| parts.fabric.fabric.idle_time());
+        let mut engine = Self {
+            present,
+            ended: None,
+            prepared: None,
+            view,
+            wanted: None,
+            joiners: Joiners::default(),
+            is_leaving: false,
+            has_cares: true,
+            parts,
+            idle_time,
+            origin: Instant::now(),
+            now: Time::ZERO,
+            until_clock: 0,
+            next_check: Time::ZERO,
+        };
+        let members = engine.view.members.clone();
+        engine.begin(&members, &[])?;
+        Ok(engine)
+    }
+
+    /// Steps once. What was done is told as far as it is work: heartbeats are none.
+    fn step_once(&mut self) -> Result<Progress, Stopped> {
+        if self.until_clock == 0 {
+            self.look_at_clock()?;
+        }
+        self.until_clock -= 1;
+        let Self { present, view, prepared, wanted, joiners, parts, now, .. } = self;
+        let Parts { fabric, replica, membership, .. } = parts;
+        let mut deliver = |batch: &mut Batch<'_>| deliver(batch, view, joiners, replica);
+        let prepare = |next: NextView<'_>| {
+            let is_there = prepared.as_ref().is_some_and(|prepared| prepared.view.members == next.members);
+            if !is_there {
+                *wanted = Some(next.members.to_vec());
+            }
+            is_there
+        };
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            present.step(*now, &mut fabric.fabric, &mut deliver, prepare)
+        }));
+        let (progress, status) = match stepped {
+            Ok(Ok(done)) => done,
+            Ok(Err(error)) => return Err(membership.ending.stop(Stopped::Broken(error))),
+            Err(payload) => return Err(membership.ending.stop(Stopped::panicked(payload.as_ref()))),
+        };
+        if progress.delivered > 0 {
+            self.note_delivered();
+        }
+        self.parts.account.add(&progress);
+        if self.has_cares || status != Status::Steady || progress.lost.is_some() {
+            self.care(status, &progress)?;
+        }
+        Ok(progress)
+    }
+
+    /// Senders are told how much was delivered.
+    fn note_delivered(&self) {
+        for outgoing in &self.parts.outgoing {
+            if let Some(position) = self.present.own_delivered(outgoing.subgroup()) {
+                outgoing.delivered(position.0);
+            }
+        }
+    }
+
+    /// Everything beside messages.
+    #[cold]
+    fn care(&mut self, status: Status, progress: &Progress) -> Result<(), Stopped> {
+        if let Some((rank, cause)) = progress.lost {
+            let node = self.view.members.get(rank.index()).copied();
+            tracing::info!(view = %self.view.id, ?node, %cause, "a member is lost");
+            if let (Some(node), Some(ended)) = (node, &mut self.ended)
+                && let Some(rank) = ended.view().rank_of(node)
+            {
+                ended.peer_lost(rank);
+            }
+        }
+        self.let_go()?;
+        if let Some(members) = self.wanted.take()
+            && self.ended.is_none()
+        {
+            self.prepare_next(&members)?;
+        }
+        match status {
+            Status::Installed => self.install()?,
+            Status::Left if self.present.is_told() => return Err(self.end(Stopped::Left)),
+            Status::Halted(why) => return Err(self.end(self.halted(why))),
+            Status::Steady | Status::Wedged | Status::Decided | Status::Left => {}
+        }
+        for outgoing in &mut self.parts.outgoing {
+            outgoing.carry();
+        }
+        self.has_cares = self.ended.is_some()
+            || self.present.status() != Status::Steady
+            || self.parts.outgoing.iter().any(Outgoing::is_carrying)
+            || !self.is_connected();
+        Ok(())
+    }
+
+    /// Whether all peers' memory can be written to.
+    fn is_connected(&self) -> bool {
+        let own = self.present.own();
+        let mut peers = (0..).map(Rank).take(self.view.members.len()).filter(|rank| *rank != own);
+        peers.all(|rank| self.parts.fabric.fabric.ready(self.view.id, rank))
+    }
+
+    /// Lets the last view's memory go, once all peers were told of its end.
+    fn let_go(&mut self) -> Result<(), Stopped> {
+        let Some(ended) = &mut self.ended else { return Ok(()) };
+        let fabric = &mut self.parts.fabric.fabric;
+        let mut nothing = |_: &mut Batch<'_>| {};
+        if let Err(error) = ended.step(self.now, fabric, &mut nothing, |_| false) {
+            return Err(self.parts.membership.ending.stop(Stopped::Broken(error)));
+        }
+        if ended.is_told() && fabric.retire(ended.view().id) {
+            self.ended = None;
+        }
+        Ok(())
+    }
+
+    fn prepare_next(&mut self, members: &[NodeId]) -> Result<(), Stopped> {
+        let next = self.view.next(&self.parts.membership.description, members);
+        if let Some(other) = self.prepared.take() {
+            // A successor's list took the place of the one that was asked for before.
+            self.parts.fabric.fabric.retire(other.view.id);
+        }
+        self.prepared = Some(prepare(&mut self.parts, next)?);
+        Ok(())
+    }
+
+    /// Goes on in the next view.
+    fn install(&mut self) -> Result<(), Stopped> {
+        let Some(members) = self.present.next_members() else { return Ok(()) };
+        let is_prepared =
+            self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
+        if !is_prepared {
+            if self.ended.is_some() {
+                return Ok(());
+            }
+            self.prepare_next(&members)?;
+        }
+        let Some(prepared) = self.prepared.take() else { return Ok(()) };
+        self.note_delivered();
+        for outgoing in &mut self.parts.outgoing {
+            outgoing.end(self.present.remains(outgoing.subgroup()));
+        }
+        let (next, view) = open(&self.parts, prepared)?;
+        self.joiners.view_ends(&view);
+        self.ended = Some(std::mem::replace(&mut self.present, next));
+        let before = std::mem::replace(&mut self.view, view);
+        let joined: Vec<NodeId> =
+            self.view.members.iter().copied().filter(|node| !before.members.contains(node)).collect();
+        let gone: Vec<NodeId> =
+            before.members.iter().copied().filter(|node| !self.view.members.contains(node)).collect();
+        self.begin(&joined, &gone)
+    }
+
+    /// A view begins: its rings are handed out, connections are made, the application is told.
+    fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
+        self.has_cares = true;
+        self.parts.account.installed();
+        for outgoing in &mut self.parts.outgoing {
+            outgoing.begin(self.present.shared());
+        }
+        let below = self.view.members.iter().take(self.present.own().index());
+        for node in below.filter(|node| !self.parts.fabric.is_connected(**node)) {
+            self.parts.outside.connect(*node);
+        }
+        self.joiners.view_begins(&mut self.present);
+        if self.is_leaving {
+            self.present.leave();
+        }
+        tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
+        let Self { parts, view, .. } = self;
+        let change = ViewChanged { view, own: parts.membership.own, joined, gone };
+        let told = catch_unwind(AssertUnwindSafe(|| parts.replica.view_changed(&change)));
+        told.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))?;
+        self.hang_status();
+        Ok(())
+    }
+
+    fn halted(&self, why: Halt) -> Stopped {
+        let by = match why {
+            Halt::SuspectedBy(rank) => self.view.members.get(rank.index()).copied(),
+            Halt::NoMajority => None,
+        };
+        Stopped::Halted { why, by }
+    }
+
+    /// This member's part is over: what it could not send goes back (VIE-7).
+    fn end(&mut self, why: Stopped) -> Stopped {
+        tracing::info!(view = %self.view.id, %why, "this member ends");
+        self.note_delivered();
+        let mut unsent = self.parts.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        for outgoing in &mut self.parts.outgoing {
+            outgoing.end(self.present.remains(outgoing.subgroup()));
+            outgoing.give_back(&mut unsent);
+        }
+        drop(unsent);
+        self.parts.outside.is_over.store(true, Ordering::Relaxed);
+        let why = self.parts.membership.ending.stop(why);
+        self.hang_status();
+        why
+    }
+
+    #[cold]
+    fn look_at_clock(&mut self) -> Result<(), Stopped> {
+        if let Some(stopped) = self.parts.membership.ending.stopped() {
+            return Err(self.end(stopped));
+        }
+        self.until_clock = STEPS_PER_CLOCK;
+        self.now = Time(nanoseconds(self.origin.elapsed()));
+        if self.now >= self.next_check {
+            self.parts.fabric.fabric.check_peers();
+            self.next_check = self.now.after(nanoseconds(self.parts.membership.heartbeat()));
+            self.hang_status();
+        }
+        while let Ok(request) = self.parts.requests.try_recv() {
+            self.has_cares = true;
+            self.carry_out(request)?;
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
+        match request {
+            Request::Connected { node, talk } => self.parts.fabric.connect(node, talk),
+            Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
+            Request::Wish { node } => self.joiners.wish(node, &mut self.present),
+            Request::Gone { node } => {
+                self.joiners.gone(node, &mut self.present);
+                if let Some(rank) = self.view.rank_of(node).filter(|rank| *rank != self.present.own()) {
+                    self.present.peer_lost(rank);
+                }
+            }
+            Request::Leave => {
+                self.is_leaving = true;
+                if self.view.members.len() == 1 {
+                    return Err(self.end(Stopped::Left));
+                }
+                self.present.leave();
+            }
+        }
+        Ok(())
+    }
+
+    fn supply(&mut self, node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink) -> Result<(), Stopped> {
+        let description = &self.parts.membership.description;
+        let own = self.parts.membership.own;
+        let is_ours = |subgroup: &SubgroupId| {
+            self.view.subgroup_members(description, *subgroup).contains(&own)
+        };
+        let refusal = if self.view.members.contains(&node) {
+            Some("it is a member still, or another process has its id")
+        } else if self.present.status() != Status::Steady || self.is_leaving {
+            Some("the view is changing")
+        } else if !subgroups.iter().all(is_ours) {
+            Some("this member does not belong to all of the subgroups")
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            sink.put(Supplied::NotNow(why.to_owned()));
+            return Ok(());
+        }
+        let Self { joiners, parts, .. } = self;
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            joiners.begin(node, subgroups, sink, &mut parts.replica);
+        }));
+        begun.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))
+    }
+
+    fn hang_status(&mut self) {
+        let Self { present, view, joiners, parts, is_leaving, .. } = self;
+        let joining = joiners.nodes().map(NodeId::get).collect();
+        parts.account.hang(&parts.membership, present, view, joining, *is_leaving);
+    }
+}
+
+/// Hands stable messages to the application, and to those who are supplied.
+#[inline]
+fn deliver<R: Replica>(batch: &mut Batch<'_>, view: &View, joiners: &mut Joiners, replica: &mut R) {
+    if joiners.is_empty() {
+        return replica.deliver(&mut Messages::live(batch, view, None));
+    }
+    let mut tap = |message: &Message<'_>| joiners.tap(message);
+    let mut messages = Messages::live(batch, view, Some(&mut tap));
+    replica.deliver(&mut messages);
+    messages.finish();
+}
+
+/// Makes a view's memory.
+fn prepare<R>(parts: &mut Parts<R>, view: View) -> Result<Prepared, Stopped> {
+    let membership = &parts.membership;
+    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
+    let layout = membership.description.view_layout(&view).map_err(|error| failed(error.to_string()))?;
+    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
+    let memory = parts.fabric.open_view(layout.get(), own, view.id);
+    let memory = memory.map_err(|error| failed(error.to_string()))?;
+    Ok(Prepared { view, layout: Arc::new(layout), memory })
+}
+
+/// Opens the node of a view on its memory.
+fn open<R>(parts: &Parts<R>, prepared: Prepared) -> Result<(OpenView, Arc<View>), Stopped> {
+    let Prepared { view, layout, memory } = prepared;
+    let membership = &parts.membership;
+    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
+    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
+    let capabilities = parts.fabric.fabric.capabilities();
+    let present = OpenView::open(view.clone(), layout, own, memory, membership, capabilities);
+    Ok((present.map_err(|error| failed(error.to_string()))?, Arc::new(view)))
+}
+
+impl<R: Replica + 'static> Driven for Engine<R> {
+    type Bell = JoinedBell;
+
+    fn bell(&self) -> JoinedBell {
+        self.parts.fabric.fabric.local_bell()
+    }
+
+    fn idle(&self) -> Idle {
+        Idle::new(self.idle_time)
+    }
+
+    fn step(&mut self) -> Result<bool, Stopped> {
+        Ok(!self.step_once()?.is_idle())
+    }
+
+    /// Never longer than a third of a heartbeat: that is how often the core looks at a view.
+    fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
+        let most = if self.has_cares { CARE_PAUSE } else { self.parts.membership.heartbeat() / 3 };
+        let mut rung = true;
+        if self.parts.fabric.fabric.arm() {
+            // What came before this look is found by it; what comes after it rings (IDL-1).
+            self.until_clock = 0;
+            let progress = self.step_once()?;
+            if !progress.is_idle() {
+                self.parts.fabric.fabric.disarm();
+                return Ok(true);
+            }
+            rung = self.parts.fabric.fabric.sleep(timeout.min(most));
+        }
+        self.parts.fabric.fabric.disarm();
+        self.until_clock = 0;
+        let progress = self.step_once()?;
+        Ok(rung || !progress.is_idle())
+    }
+
+    fn look(&self) -> Look {
+        let is_carried = !self.parts.outgoing.iter().any(Outgoing::is_carrying);
+        let is_settled = is_carried && self.ended.is_none() && self.present.is_settled();
+        Look { is_settled, writes: self.parts.account.writes() }
+    }
+
+    fn leave(&mut self) {
+        self.parts.outside.is_over.store(true, Ordering::Relaxed);
+        self.parts.fabric.fabric.leave();
+    }
+}

@@ -1,0 +1,117 @@
+//! The nodes that this member helps to join: what they are sent, and whom the group is asked to let in.
+//!
+//! # Invariant
+//! One wish at a time: the core's cell for it holds one, and a later one would replace it.
+
+use std::collections::VecDeque;
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::open_view::OpenView;
+use super::replica::{Message, Replica};
+use super::supply::{Sink, Supplied};
+use super::view::View;
+
+/// A node that is being supplied.
+struct Joiner {
+    node: NodeId,
+    subgroups: Vec<SubgroupId>,
+    sink: Sink,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(super) struct Joiners {
+    supplied: Vec<Joiner>,
+    /// Who has caught up and waits for its turn.
+    waiting: VecDeque<NodeId>,
+    /// For whom the group was asked.
+    wished: Option<NodeId>,
+}
+
+impl Joiners {
+    /// Whether anybody has to be handed what is delivered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.supplied.is_empty()
+    }
+
+    /// Who is being supplied.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.supplied.iter().map(|joiner| joiner.node)
+    }
+
+    /// Begins to supply a node with the state of this moment and everything from here on. The caller looked whether
+    /// it can be.
+    pub(super) fn begin<R: Replica>(
+        &mut self,
+        node: NodeId,
+        subgroups: Vec<SubgroupId>,
+        sink: Sink,
+        replica: &mut R,
+    ) {
+        self.forget(node);
+        let states = subgroups.iter().map(|subgroup| (*subgroup, replica.snapshot(*subgroup))).collect();
+        if sink.put(Supplied::States(states)) {
+            self.supplied.push(Joiner { node, subgroups, sink });
+        }
+    }
+
+    /// Hands a delivered message to whoever is being supplied with its subgroup.
+    pub(super) fn tap(&mut self, message: &Message<'_>) {
+        self.supplied.retain(|joiner| {
+            !joiner.subgroups.contains(&message.subgroup) || joiner.sink.put_message(message)
+        });
+    }
+
+    /// A node has caught up.
+    pub(super) fn wish(&mut self, node: NodeId, view: &mut OpenView) {
+        self.waiting.push_back(node);
+        self.ask_next(view);
+    }
+
+    fn ask_next(&mut self, view: &mut OpenView) {
+        while self.wished.is_none() {
+            let Some(node) = self.waiting.pop_front() else { return };
+            match view.wish(node) {
+                Ok(()) => self.wished = Some(node),
+                Err(error) => tracing::warn!(%node, %error, "a node cannot be let in"),
+            }
+        }
+    }
+
+    /// A node is gone, or is given up.
+    pub(super) fn gone(&mut self, node: NodeId, view: &mut OpenView) {
+        self.forget(node);
+        self.waiting.retain(|waiting| *waiting != node);
+        if self.wished == Some(node) {
+            self.wished = None;
+            view.take_back();
+            self.ask_next(view);
+        }
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        self.supplied.retain(|joiner| joiner.node != node);
+    }
+
+    /// A view ends here: nothing more is delivered in it. Tells its new members so.
+    pub(super) fn view_ends(&mut self, next: &View) {
+        self.supplied.retain(|joiner| {
+            let is_in = next.members.contains(&joiner.node);
+            if is_in {
+                joiner.sink.put(Supplied::Member(next.clone()));
+            }
+            !is_in
+        });
+        // Whoever was not let in is asked for again: a wish is of one view.
+        if let Some(node) = self.wished.take() {
+            self.waiting.push_front(node);
+        }
+        self.waiting.retain(|node| !next.members.contains(node));
+    }
+
+    /// The next view has begun.
+    pub(super) fn view_begins(&mut self, view: &mut OpenView) {
+        self.ask_next(view);
+    }
+}

@@ -1,0 +1,86 @@
+//! The layout of a view, with the configuration that it borrows.
+
+use self_cell::self_cell;
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::{Delivery, Group, Layout, LayoutError, Subgroup};
+
+use crate::configuration::GroupConfiguration;
+
+/// The lists that subgroups are made of.
+struct Lists {
+    ids: Vec<NodeId>,
+    subgroups: Vec<Ranks>,
+}
+
+struct Ranks {
+    members: Vec<Rank>,
+    senders: Vec<Rank>,
+    window: u32,
+    message_max: u32,
+    delivery: Delivery,
+}
+
+type Subgroups<'l> = Vec<Subgroup<'l>>;
+
+self_cell!(
+    struct SubgroupsCell {
+        owner: Lists,
+        #[covariant]
+        dependent: Subgroups,
+    }
+);
+
+self_cell!(
+    struct LayoutCell {
+        owner: SubgroupsCell,
+        #[covariant]
+        dependent: Layout,
+    }
+);
+
+/// A layout with columns for views, and everything that it is computed from.
+pub struct ViewLayout(LayoutCell);
+
+impl ViewLayout {
+    pub(super) fn new(group: &GroupConfiguration) -> Result<Self, LayoutError> {
+        let ranks = |ranks: &[u16]| ranks.iter().copied().map(Rank).collect();
+        let subgroups = group.subgroups.iter().map(|subgroup| Ranks {
+            members: ranks(&subgroup.members),
+            senders: ranks(&subgroup.senders),
+            window: subgroup.window,
+            message_max: subgroup.message_max,
+            delivery: if subgroup.unordered { Delivery::Unordered } else { Delivery::Ordered },
+        });
+        let lists = Lists {
+            ids: group.members.iter().copied().map(NodeId).collect(),
+            subgroups: subgroups.collect(),
+        };
+        let subgroups = SubgroupsCell::new(lists, |lists| {
+            let lend = |ranks: &'_ Ranks| Subgroup {
+                members: &ranks.members,
+                senders: &ranks.senders,
+                window: ranks.window,
+                message_max: ranks.message_max,
+                delivery: ranks.delivery,
+            };
+            lists.subgroups.iter().map(lend).collect()
+        });
+        let layout = LayoutCell::try_new(subgroups, |subgroups| {
+            let members = &subgroups.borrow_owner().ids;
+            Layout::with_views(Group { members, subgroups: subgroups.borrow_dependent() })
+        })?;
+        Ok(Self(layout))
+    }
+
+    /// The layout itself.
+    #[must_use]
+    pub fn get(&self) -> &Layout<'_> {
+        self.0.borrow_dependent()
+    }
+}
+
+impl std::fmt::Debug for ViewLayout {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("ViewLayout").field("digest", &self.get().digest()).finish_non_exhaustive()
+    }
+}

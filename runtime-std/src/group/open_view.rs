@@ -1,0 +1,201 @@
+//! A node in one view, with all that it borrows.
+
+use std::sync::Arc;
+
+use self_cell::{MutBorrow, self_cell};
+use tramontane_core::fabric::{Capabilities, Fabric};
+use tramontane_core::ids::{NodeId, Position, Rank, SubgroupId, Time};
+use tramontane_core::multicast::Application;
+use tramontane_core::node::{
+    Frontiers, Node, OpenError, Options, Progress, Remains, StepError, ViewError, ViewLink, ViewLoan, Views,
+};
+use tramontane_core::view::{NextView, PeerState, RequestError, Status, ViewOptions, ViewState};
+
+use super::layout::ViewLayout;
+use super::view::View;
+use crate::member::{Memory, PrivateState, Shared};
+use crate::poll::Ending;
+
+/// Why a view cannot be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenViewError {
+    /// Memory and layout do not belong together.
+    #[error("the view's memory does not fit: {0}")]
+    Node(#[from] OpenError),
+    /// The fabric or the layout cannot have views.
+    #[error(transparent)]
+    Views(#[from] ViewError),
+}
+
+/// What a node and its view protocol borrow.
+struct Lent {
+    shared: Arc<Shared>,
+    layout: Arc<ViewLayout>,
+    state: PrivateState,
+    peers: Vec<PeerState>,
+    next: Vec<NodeId>,
+    links: Vec<ViewLink>,
+}
+
+/// A node, and its part in the views of its group.
+struct NodeInView<'l> {
+    node: Node<'l>,
+    views: Views<'l>,
+}
+
+self_cell!(
+    struct NodeCell {
+        owner: MutBorrow<Lent>,
+        #[not_covariant]
+        dependent: NodeInView,
+    }
+);
+
+/// One view at this member.
+pub(super) struct OpenView {
+    // Dropped first: it reads the memory that `shared` keeps.
+    cell: NodeCell,
+    shared: Arc<Shared>,
+    view: View,
+    own: Rank,
+}
+
+impl OpenView {
+    /// Opens a node on a view's fresh memory. `members_max` is what any view may have.
+    pub(super) fn open(
+        view: View,
+        layout: Arc<ViewLayout>,
+        own: Rank,
+        memory: Memory,
+        ending: &Arc<Ending>,
+        options: Options,
+        view_options: ViewOptions,
+        capabilities: Capabilities,
+    ) -> Result<Self, OpenViewError> {
+        let shared = Arc::new(Shared::new(layout.get(), own, memory, Arc::clone(ending))?);
+        let members = layout.get().members();
+        let lent = Lent {
+            shared: Arc::clone(&shared),
+            state: PrivateState::new(layout.get(), own),
+            peers: vec![PeerState::default(); members],
+            next: vec![NodeId::default(); members.max(view_options.members_max)],
+            links: vec![ViewLink::default(); members],
+            layout,
+        };
+        let id = view.id;
+        let cell = NodeCell::try_new(MutBorrow::new(lent), |lent| {
+            let Lent { shared, layout, state, peers, next, links } = lent.borrow_mut();
+            let loan = shared.loan(state);
+            let node = Node::open(id, layout.get(), own, loan, options, capabilities)?;
+            let view_loan = ViewLoan { peers, next, links };
+            let views = node.views(*layout.get(), ViewState::new(id, own, view_options), view_loan)?;
+            Ok::<_, OpenViewError>(NodeInView { node, views })
+        })?;
+        Ok(Self { cell, shared, view, own })
+    }
+
+    pub(super) const fn view(&self) -> &View {
+        &self.view
+    }
+
+    pub(super) const fn own(&self) -> Rank {
+        self.own
+    }
+
+    /// What senders share with the node.
+    pub(super) const fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// One step: see [`Node::step_in_views`].
+    pub(super) fn step<F: Fabric, A: Application>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        prepare: impl FnMut(NextView<'_>) -> bool,
+    ) -> Result<(Progress, Status), StepError> {
+        self.cell.with_dependent_mut(|_, both| {
+            let NodeInView { node, views } = both;
+            node.step_in_views(now, fabric, application, views, prepare)
+        })
+    }
+
+    pub(super) fn status(&self) -> Status {
+        self.cell.with_dependent(|_, both| both.views.status())
+    }
+
+    /// Whether all peers were sent all that there is to know of the view.
+    pub(super) fn is_told(&self) -> bool {
+        self.cell.with_dependent(|_, both| both.views.is_told())
+    }
+
+    /// The members of the view to come, once it is decided.
+    pub(super) fn next_members(&mut self) -> Option<Vec<NodeId>> {
+        self.cell.with_dependent_mut(|_, both| {
+            let (change, _) = both.views.change()?;
+            Some(change.next_view()?.members.to_vec())
+        })
+    }
+
+    /// Says that a peer cannot be reached any more.
+    pub(super) fn peer_lost(&mut self, peer: Rank) {
+        self.cell.with_dependent_mut(|_, both| both.views.peer_lost(peer));
+    }
+
+    /// Asks the group to go on without this member.
+    pub(super) fn leave(&mut self) {
+        self.cell.with_dependent_mut(|_, both| {
+            if let Some((mut change, table)) = both.views.change() {
+                change.leave(table);
+            }
+        });
+    }
+
+    /// Asks the group to let a node in.
+    pub(super) fn wish(&mut self, node: NodeId) -> Result<(), RequestError> {
+        self.cell.with_dependent_mut(|_, both| match both.views.change() {
+            Some((mut change, table)) => change.wish(table, node),
+            None => Err(RequestError::NoWish),
+        })
+    }
+
+    /// Takes back the last wish.
+    pub(super) fn take_back(&mut self) {
+        self.cell.with_dependent_mut(|_, both| {
+            if let Some((mut change, table)) = both.views.change() {
+                // There may be none any more: then there is nothing to take back.
+                let _ = change.take_back(table);
+            }
+        });
+    }
+
+    /// The members that this one suspects.
+    pub(super) fn suspected(&mut self) -> Vec<NodeId> {
+        let members = self.view.members.clone();
+        self.cell.with_dependent_mut(|_, both| {
+            let Some((change, table)) = both.views.change() else { return Vec::new() };
+            let ranks = (0..).map(Rank).zip(members);
+            ranks.filter(|(rank, _)| change.suspects(table, *rank)).map(|(_, node)| node).collect()
+        })
+    }
+
+    pub(super) fn frontiers(&self, subgroup: SubgroupId) -> Option<Frontiers> {
+        self.cell.with_dependent(|_, both| both.node.frontiers(subgroup))
+    }
+
+    pub(super) fn is_settled(&self) -> bool {
+        self.cell.with_dependent(|_, both| both.node.is_settled())
+    }
+
+    /// How many of the own messages in a subgroup were delivered here.
+    pub(super) fn own_delivered(&self, subgroup: SubgroupId) -> Option<Position> {
+        self.cell.with_dependent(|_, both| both.node.own_delivered(subgroup))
+    }
+
+    /// Closes the own outbox of a subgroup, and says what the view ended without there.
+    pub(super) fn remains(&self, subgroup: SubgroupId) -> Option<Remains> {
+        self.cell.with_dependent(|_, both| both.node.remains(subgroup))
+    }
+}

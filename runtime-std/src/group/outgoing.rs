@@ -1,0 +1,346 @@
+//! From application threads into whichever view is present: senders that outlive views (VIE-7).
+//!
+//! # Invariants
+//! - A message is numbered once: its *ordinal* counts all that this node has reserved in the subgroup. A view's ring begins
+//!   with the first message that the view before ended without, so ordinals go on through views.
+//! - The next view's ring is handed out only once everything that remained of the views before is in it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::node::{Remaining, Remains};
+use tramontane_core::smc::{Reservation, ReserveError};
+
+use crate::member::{OutboxCell, SendError, Shared};
+use crate::poll::{Drive, Ending, wait_driving};
+
+/// The sending end of one view, with the number of its first message.
+struct ViewOutbox {
+    cell: OutboxCell,
+    first: u64,
+}
+
+impl ViewOutbox {
+    fn new(shared: &Arc<Shared>, subgroup: SubgroupId, first: u64) -> Option<Self> {
+        let cell =
+            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(())).ok()?;
+        Some(Self { cell, first })
+    }
+}
+
+/// What senders of a subgroup share with the engine.
+pub(super) struct Gate {
+    subgroup: SubgroupId,
+    message_max: u32,
+    ending: Arc<Ending>,
+    /// Rises with each change of `present`.
+    turns: AtomicU64,
+    /// Nothing between two views.
+    present: Mutex<Option<Arc<ViewOutbox>>>,
+    /// Messages with ordinals below this were delivered here.
+    delivered: AtomicU64,
+    /// Messages with ordinals below this were sent when the member ended; `u64::MAX` before.
+    sent: AtomicU64,
+}
+
+impl Gate {
+    pub(super) fn new(subgroup: SubgroupId, message_max: u32, ending: &Arc<Ending>) -> Arc<Self> {
+        Arc::new(Self {
+            subgroup,
+            message_max,
+            ending: Arc::clone(ending),
+            turns: AtomicU64::new(0),
+            present: Mutex::new(None),
+            delivered: AtomicU64::new(0),
+            sent: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    fn set(&self, present: Option<Arc<ViewOutbox>>) {
+        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
+        self.turns.fetch_add(1, Ordering::Release);
+    }
+
+    fn present(&self) -> Option<Arc<ViewOutbox>> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was delivered here; so every member that goes on has it, and delivers it too.
+    Delivered,
+    /// It is under way. If the view changes first it is sent again in the next one, in its order (VIE-7).
+    UnderWay,
+    /// This member ended before it was sent: nobody has it, and nobody will.
+    NotSent,
+    /// It was sent, and this member ended before it knew more: the others may have delivered it, or may not.
+    Unknown,
+}
+
+/// Stands for a message that was committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Receipt(u64);
+
+/// Sends in one subgroup, through all views of this member. Clone one for each thread; each thread's messages keep their
+/// order.
+pub struct Sender {
+    gate: Arc<Gate>,
+    driver: Arc<dyn Drive>,
+    present: Option<Arc<ViewOutbox>>,
+    turns: u64,
+}
+
+/// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a later view than it was
+/// taken in.
+pub struct Slot<'s> {
+    reservation: Reservation<'s>,
+    first: u64,
+    driver: &'s dyn Drive,
+}
+
+impl Slot<'_> {
+    /// The message, to be built; it holds whatever lay there before.
+    #[inline]
+    #[must_use]
+    pub fn payload(&mut self) -> &mut [u8] {
+        self.reservation.payload()
+    }
+
+    /// Makes the message shorter.
+    pub fn truncate(&mut self, length: usize) {
+        self.reservation.truncate(length);
+    }
+
+    /// Hands the message over. It goes out with the next step.
+    #[inline]
+    pub fn commit(self) -> Receipt {
+        let receipt = Receipt(self.first.saturating_add(self.reservation.position().0));
+        self.reservation.commit();
+        self.driver.ring();
+        receipt
+    }
+}
+
+impl Sender {
+    pub(super) fn new(gate: &Arc<Gate>, driver: &Arc<dyn Drive>) -> Self {
+        let turns = gate.turns.load(Ordering::Acquire);
+        Self { gate: Arc::clone(gate), driver: Arc::clone(driver), present: gate.present(), turns }
+    }
+
+    /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the first call in a view.
+    ///
+    /// # Errors
+    /// [`ReserveError`]: full, contended, or too large. Between two views it is full.
+    #[inline]
+    pub fn try_reserve(&mut self, length: usize) -> Result<Slot<'_>, ReserveError> {
+        if length > usize::try_from(self.gate.message_max).unwrap_or(usize::MAX) {
+            return Err(ReserveError::TooLarge { length, limit: self.gate.message_max });
+        }
+        let turns = self.gate.turns.load(Ordering::Acquire);
+        if turns != self.turns {
+            (self.present, self.turns) = (self.gate.present(), turns);
+        }
+        let present = self.present.as_ref().ok_or(ReserveError::Full)?;
+        let reservation = present.cell.borrow_dependent().reserve(length)?;
+        Ok(Slot { reservation, first: present.first, driver: &*self.driver })
+    }
+
+    /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot at most `timeout`: through
+    /// changes of the view too. `build` is handed whatever the slot held before.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send_with(
+        &mut self,
+        length: usize,
+        timeout: Duration,
+        build: impl FnOnce(&mut [u8]),
+    ) -> Result<Receipt, SendError> {
+        let mut build = Some(build);
+        let mut attempt = |sender: &mut Self| match sender.try_reserve(length) {
+            Ok(mut slot) => {
+                if let Some(build) = build.take() {
+                    build(slot.payload());
+                }
+                Some(Ok(slot.commit()))
+            }
+            Err(ReserveError::TooLarge { length, limit }) => Some(Err(SendError::TooLarge { length, limit })),
+            Err(ReserveError::Full | ReserveError::Contended) => None,
+        };
+        if let Some(sent) = attempt(self) {
+            return sent;
+        }
+        let (driver, gate) = (Arc::clone(&self.driver), Arc::clone(&self.gate));
+        wait_driving(Some(&*driver), &gate.ending, timeout, || attempt(self))?
+    }
+
+    /// Sends a copy of `message`, waiting for a slot at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt, SendError> {
+        self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
+    }
+
+    /// What became of a message that was sent here.
+    #[must_use]
+    pub fn fate(&self, receipt: Receipt) -> Fate {
+        // In this order: what was delivered before the member ended counts as delivered.
+        let sent = self.gate.sent.load(Ordering::Acquire);
+        if receipt.0 < self.gate.delivered.load(Ordering::Acquire) {
+            Fate::Delivered
+        } else if sent == u64::MAX {
+            Fate::UnderWay
+        } else if receipt.0 < sent {
+            Fate::Unknown
+        } else {
+            Fate::NotSent
+        }
+    }
+
+    /// The subgroup.
+    #[must_use]
+    pub fn subgroup(&self) -> SubgroupId {
+        self.gate.subgroup
+    }
+}
+
+impl Clone for Sender {
+    fn clone(&self) -> Self {
+        Self::new(&self.gate, &self.driver)
+    }
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sender").field("subgroup", &self.gate.subgroup).finish_non_exhaustive()
+    }
+}
+
+/// A message that its sender committed, and that this member ended without delivering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The subgroup.
+    pub subgroup: SubgroupId,
+    /// The bytes.
+    pub payload: Vec<u8>,
+    /// Whether it was sent, so that other members may have delivered it.
+    pub was_sent: bool,
+}
+
+/// Part of what a view ended without.
+struct Rest {
+    ring: Arc<ViewOutbox>,
+    remains: Remains,
+}
+
+/// The engine's side of one subgroup in which this node sends.
+pub(super) struct Outgoing {
+    gate: Arc<Gate>,
+    /// The present view's ring, if this node sends in it.
+    ring: Option<Arc<ViewOutbox>>,
+    /// Whether senders have it: not while something remains of earlier views.
+    is_handed_out: bool,
+    /// What remains of earlier views, in the order in which it is to be sent.
+    rests: VecDeque<Rest>,
+    is_unordered: bool,
+}
+
+impl Outgoing {
+    pub(super) fn new(gate: Arc<Gate>, is_unordered: bool) -> Self {
+        Self { gate, ring: None, is_handed_out: false, rests: VecDeque::new(), is_unordered }
+    }
+
+    pub(super) fn subgroup(&self) -> SubgroupId {
+        self.gate.subgroup
+    }
+
+    pub(super) fn gate(&self) -> &Arc<Gate> {
+        &self.gate
+    }
+
+    /// Takes note of how many messages of the present view were delivered here.
+    pub(super) fn delivered(&self, in_view: u64) {
+        if let Some(ring) = &self.ring {
+            self.gate.delivered.store(ring.first.saturating_add(in_view), Ordering::Release);
+        }
+    }
+
+    /// The present view has ended without these; whatever remains of views before it comes after them.
+    pub(super) fn end(&mut self, remains: Option<Remains>) {
+        self.gate.set(None);
+        self.is_handed_out = false;
+        let (Some(ring), Some(mut remains)) = (self.ring.take(), remains) else { return };
+        if self.is_unordered {
+            // Without an order nobody can say who has it; sent again it might come twice (DEL-3).
+            while remains.was_sent() && remains.get(ring.cell.borrow_dependent()).is_some() {
+                remains.pass();
+            }
+        }
+        self.rests.push_front(Rest { ring, remains });
+    }
+
+    /// A view has begun in which this node sends here, or does not.
+    pub(super) fn begin(&mut self, shared: &Arc<Shared>) {
+        let delivered = self.gate.delivered.load(Ordering::Relaxed);
+        let first = self.rests.front().map_or(delivered, Rest::first);
+        self.ring = ViewOutbox::new(shared, self.gate.subgroup, first).map(Arc::new);
+        self.carry();
+    }
+
+    /// Brings what remains into the present view's ring, as far as it is built, and then hands the ring out.
+    pub(super) fn carry(&mut self) {
+        let Some(ring) = self.ring.as_ref().filter(|_| !self.is_handed_out) else { return };
+        while let Some(Rest { ring: from, remains }) = self.rests.front_mut() {
+            match remains.carry(from.cell.borrow_dependent(), ring.cell.borrow_dependent()) {
+                Ok(true) => drop(self.rests.pop_front()),
+                Ok(false) => return,
+                Err(error) => {
+                    // The next view has the same window and slots, so this cannot be; and nothing is lost silently.
+                    tracing::error!(subgroup = %self.gate.subgroup, %error, "a message cannot be carried over");
+                    return;
+                }
+            }
+        }
+        self.is_handed_out = true;
+        self.gate.set(Some(Arc::clone(ring)));
+    }
+
+    /// Whether senders wait for something of earlier views.
+    pub(super) fn is_carrying(&self) -> bool {
+        self.ring.is_some() && !self.is_handed_out
+    }
+
+    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7).
+    pub(super) fn give_back(&mut self, unsent: &mut Vec<Unsent>) {
+        let mut sent = self.gate.delivered.load(Ordering::Relaxed);
+        for Rest { ring, remains } in &mut self.rests {
+            let from = ring.cell.borrow_dependent();
+            while let Some(remaining) = remains.get(from) {
+                let was_sent = remains.was_sent();
+                if was_sent {
+                    sent = ring.first.saturating_add(remains.position().0).saturating_add(1);
+                }
+                if let Remaining::Message(payload) = remaining {
+                    let (subgroup, payload) = (self.gate.subgroup, payload.to_vec());
+                    unsent.push(Unsent { subgroup, payload, was_sent });
+                }
+                remains.pass();
+            }
+        }
+        self.rests.clear();
+        self.gate.sent.store(sent, Ordering::Release);
+    }
+}
+
+impl Rest {
+    /// The ordinal of the first message.
+    fn first(&self) -> u64 {
+        self.ring.first.saturating_add(self.remains.position().0)
+    }
+}

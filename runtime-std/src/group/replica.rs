@@ -1,0 +1,157 @@
+//! What an application is to its group: it is handed messages, told of views, and asked for its state.
+
+use std::io::{self, Read};
+
+use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+use tramontane_core::multicast::Batch;
+
+use super::view::View;
+
+/// An application whose state all members of its subgroups have alike, since all are handed the same messages in the
+/// same order.
+///
+/// A closure over [`Messages`] is one too: it has no state that a joiner would need.
+///
+/// # What is guaranteed
+/// - Calls come one at a time, from the thread that drives the member. A panic stops the member (DEL-2).
+/// - Between two calls of [`Replica::view_changed`], members that are told of both views are handed the same messages
+///   (VIE-8), each once, in one order for each subgroup (ORD-2).
+/// - [`Replica::snapshot`] is called between two messages, and everything handed over after it is not part of it.
+///
+/// No call may take longer than the group's failure timeout: the others would take this member for dead (VIE-2).
+pub trait Replica: Send {
+    /// Messages of one subgroup that became stable. They count as handed over when this returns, taken or not.
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>);
+
+    /// A view was installed. Messages that come from now on belong to it.
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        let _ = change;
+    }
+
+    /// The state of a subgroup as it is now, for a node that joins (VIE-10). It is read in another thread while the group
+    /// goes on: whatever must be copied is copied before this returns.
+    fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
+        let _ = subgroup;
+        Box::new(io::empty())
+    }
+
+    /// Takes over the state of a subgroup, instead of whatever it holds: a join that was broken off begins again.
+    ///
+    /// # Errors
+    /// If the state makes no sense: this member does not start then.
+    fn restore(&mut self, subgroup: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
+        let _ = subgroup;
+        io::copy(state, &mut io::sink()).map(|_| ())
+    }
+}
+
+impl<F: FnMut(&mut Messages<'_, '_>) + Send> Replica for F {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        self(messages);
+    }
+}
+
+/// A view that was installed.
+#[derive(Clone, Copy, Debug)]
+pub struct ViewChanged<'a> {
+    /// The view.
+    pub view: &'a View,
+    /// The own node.
+    pub own: NodeId,
+    /// Who came.
+    pub joined: &'a [NodeId],
+    /// Who left, or was lost.
+    pub gone: &'a [NodeId],
+}
+
+/// A message, lent until the call returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// The subgroup.
+    pub subgroup: SubgroupId,
+    /// The view that it was delivered in.
+    pub view: ViewId,
+    /// Its place in the view's delivery order of the subgroup: rises, and is the same at all members.
+    pub place: Place,
+    /// Who sent it.
+    pub sender: NodeId,
+    /// The bytes. They may be none.
+    pub payload: &'a [u8],
+    /// It was delivered before this member joined, and after the state that it took over.
+    pub is_replayed: bool,
+}
+
+/// Where messages come from.
+enum Source<'b, 'a> {
+    Live { batch: &'b mut Batch<'a>, view: &'b View },
+    Replayed(Option<Message<'a>>),
+}
+
+/// Messages of one subgroup, in their order.
+pub struct Messages<'b, 'a> {
+    subgroup: SubgroupId,
+    source: Source<'b, 'a>,
+    tap: Option<&'b mut dyn FnMut(&Message<'_>)>,
+}
+
+impl<'b, 'a> Messages<'b, 'a> {
+    /// What a step delivers. `tap` sees every message once, taken or not, if [`Messages::finish`] is called.
+    pub(super) fn live(
+        batch: &'b mut Batch<'a>,
+        view: &'b View,
+        tap: Option<&'b mut dyn FnMut(&Message<'_>)>,
+    ) -> Self {
+        Self { subgroup: batch.subgroup(), source: Source::Live { batch, view }, tap }
+    }
+
+    /// One message that was delivered before this member was there.
+    pub(super) fn replayed(message: Message<'a>) -> Self {
+        Self { subgroup: message.subgroup, source: Source::Replayed(Some(message)), tap: None }
+    }
+
+    /// The subgroup that all of them belong to.
+    #[must_use]
+    pub const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    /// Passes over what is left.
+    pub(super) fn finish(mut self) {
+        if self.tap.is_some() {
+            while self.next().is_some() {}
+        }
+    }
+}
+
+impl<'a> Iterator for Messages<'_, 'a> {
+    type Item = Message<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Message<'a>> {
+        let message = match &mut self.source {
+            Source::Replayed(message) => message.take()?,
+            Source::Live { batch, view } => {
+                let message = batch.next()?;
+                Message {
+                    subgroup: self.subgroup,
+                    view: view.id,
+                    place: message.place,
+                    // A rank of the view has a node.
+                    sender: view.members.get(message.rank.index()).copied().unwrap_or_default(),
+                    payload: message.payload,
+                    is_replayed: false,
+                }
+            }
+        };
+        if let Some(tap) = &mut self.tap {
+            tap(&message);
+        }
+        Some(message)
+    }
+}
+
+impl std::fmt::Debug for Messages<'_, '_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Messages").field("subgroup", &self.subgroup).finish_non_exhaustive()
+    }
+}

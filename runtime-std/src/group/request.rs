@@ -1,0 +1,45 @@
+//! What other threads ask of the one that drives a member.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_mesh::Talk;
+
+use super::supply::Sink;
+use crate::host::LocalBell;
+
+/// One request.
+pub(super) enum Request {
+    /// A node that is to be a member, or is one, is connected.
+    Connected { node: NodeId, talk: Talk },
+    /// A node wants the state of these subgroups, and all that is delivered after it.
+    Supply { node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink },
+    /// A node that takes over state has caught up: it is to be let in.
+    Wish { node: NodeId },
+    /// A node that takes over state, or has just done so, is gone.
+    Gone { node: NodeId },
+    /// Leave the group.
+    Leave,
+}
+
+/// Where requests go in. Each one wakes the thread that takes them.
+#[derive(Clone)]
+pub(super) struct Requests {
+    sender: Sender<Request>,
+    bell: crate::joined::JoinedBell,
+}
+
+impl Requests {
+    /// Both ends.
+    pub(super) fn new(bell: crate::joined::JoinedBell) -> (Self, Receiver<Request>) {
+        let (sender, receiver) = channel();
+        (Self { sender, bell }, receiver)
+    }
+
+    /// Asks. False if nobody takes requests any more.
+    pub(super) fn ask(&self, request: Request) -> bool {
+        let is_asked = self.sender.send(request).is_ok();
+        self.bell.ring_if_asleep();
+        is_asked
+    }
+}

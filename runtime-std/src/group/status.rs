@@ -1,0 +1,71 @@
+//! What can be seen of a member from outside: for people, for scripts, for metrics.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+/// A member as it was a moment ago.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// The group's name.
+    pub group: String,
+    /// This node.
+    pub node: u32,
+    /// The view that it has installed.
+    pub view: u64,
+    /// The view's members, in rank order.
+    pub members: Vec<u32>,
+    /// The nodes that it suspects.
+    pub suspected: Vec<u32>,
+    /// What it is doing: `steady`, `changing`, `leaving`, `left` or `halted`.
+    pub state: String,
+    /// Nodes that are taking over state from it.
+    pub joining: Vec<u32>,
+    /// The subgroups that it belongs to.
+    pub subgroups: Vec<SubgroupStatus>,
+    /// Since its start, in ms.
+    pub uptime_ms: u64,
+    /// Views that it has installed since.
+    pub views_installed: u64,
+    /// Messages that it delivered since.
+    pub delivered: u64,
+    /// Messages that it sent since.
+    pub sent: u64,
+    /// Its rounds that went by without a message.
+    pub nulls: u64,
+    /// Writes that it posted, heartbeats left out.
+    pub writes: u64,
+    /// Heartbeats that it posted.
+    pub heartbeats: u64,
+    /// Messages that were delivered in the last second or so, a second.
+    pub delivered_per_second: u64,
+}
+
+/// One subgroup in the present view.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubgroupStatus {
+    /// Its name.
+    pub name: String,
+    /// Its members.
+    pub members: Vec<u32>,
+    /// Places received in this view.
+    pub received: u64,
+    /// Places delivered in this view.
+    pub delivered: u64,
+    /// It lost its state, and takes no more messages.
+    pub closed: bool,
+}
+
+/// Where the last status hangs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Board(Arc<Mutex<GroupStatus>>);
+
+impl Board {
+    pub(super) fn put(&self, status: GroupStatus) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    }
+
+    pub(super) fn get(&self) -> GroupStatus {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,249 @@
+//! How a member supplies a node that joins: the state of a moment, and everything that was delivered since (VIE-10).
+//!
+//! The thread that drives the member puts what is delivered into a queue; a thread of its own takes it out and sends it.
+//! So the group goes on meanwhile, but for the call of [`Replica::snapshot`](super::Replica::snapshot).
+//!
+//! # Invariants
+//! - What a joiner gets of a subgroup is its state at a place, then all messages from that place on, each once and in
+//!   order, then word of the view that has the joiner as a member; nothing is missing in between.
+//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages. A joiner that is slower than the group is given up.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_mesh::{Talk, TalkError};
+
+use super::replica::Message;
+use super::request::{Request, Requests};
+use super::view::{View, WireView};
+
+/// Messages that may wait for one joiner, in bytes.
+const BACKLOG_MAX: usize = 256 << 20;
+
+/// What one message costs beside its bytes.
+const MESSAGE_COST: usize = 64;
+
+/// How long a joiner may take nothing.
+const STALL: Duration = Duration::from_secs(30);
+
+/// How long the member may leave a request without an answer: an upcall may be under way.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// Between two looks whether a joiner is still there.
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
+/// What a joiner asks first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum JoinerAsks {
+    /// Which view is it?
+    Welcome,
+    /// The state of these subgroups. Who leads the join is the one that is to let the joiner in.
+    Supply { subgroups: Vec<u16>, leads: bool },
+    /// Every state is taken over: let me in. To the one that leads.
+    Ready,
+    /// The view is open: this talk is not needed any more.
+    Up,
+}
+
+/// What a joiner is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum JoinerHears {
+    /// The present view.
+    View(WireView),
+    /// It cannot be now, and why; ask again.
+    NotNow(String),
+    /// The state of a subgroup follows, as a stream.
+    State { subgroup: u16 },
+    /// A message that was delivered since.
+    Message { subgroup: u16, view: u64, place: u64, sender: u32, payload: Vec<u8> },
+    /// Nothing waits at this moment.
+    CaughtUp,
+    /// The joiner is a member of this view, and has got everything that came before it.
+    Member(WireView),
+}
+
+/// What the member puts into a joiner's queue.
+pub(super) enum Supplied {
+    NotNow(String),
+    /// States as they were when the queue began.
+    States(Vec<(SubgroupId, Box<dyn Read + Send>)>),
+    Message(JoinerHears, usize),
+    Member(View),
+    /// The joiner was too slow.
+    GivenUp,
+}
+
+/// The end of a joiner's queue that the member has.
+#[derive(Clone)]
+pub(super) struct Sink {
+    sender: Sender<Supplied>,
+    backlog: Arc<AtomicUsize>,
+}
+
+impl Sink {
+    /// Puts something in. False if nobody takes it any more.
+    pub(super) fn put(&self, supplied: Supplied) -> bool {
+        self.sender.send(supplied).is_ok()
+    }
+
+    /// Puts a copy of a message in. False if the joiner is gone, or too slow.
+    pub(super) fn put_message(&self, message: &Message<'_>) -> bool {
+        let cost = message.payload.len() + MESSAGE_COST;
+        if self.backlog.fetch_add(cost, Ordering::Relaxed) > BACKLOG_MAX {
+            self.put(Supplied::GivenUp);
+            return false;
+        }
+        let heard = JoinerHears::Message {
+            subgroup: message.subgroup.0,
+            view: message.view.0,
+            place: message.place.0,
+            sender: message.sender.get(),
+            payload: message.payload.to_vec(),
+        };
+        self.put(Supplied::Message(heard, cost))
+    }
+}
+
+/// Why a joiner is not supplied any more.
+#[derive(Debug, thiserror::Error)]
+enum SupplyError {
+    #[error(transparent)]
+    Talk(#[from] TalkError),
+    #[error("it said what no joiner says")]
+    Garbled,
+    #[error("this member has ended")]
+    Ended,
+    #[error("it is too slow")]
+    TooSlow,
+}
+
+/// Says something to a joiner, or to a member.
+pub(super) fn say<T: Serialize>(talk: &mut Talk, what: &T) -> Result<(), TalkError> {
+    let bytes = postcard::to_stdvec(what).map_err(|_| TalkError::Garbled)?;
+    talk.send_stream(&mut bytes.as_slice(), STALL)
+}
+
+/// Hears something; at most `limit` bytes.
+pub(super) fn hear<T: for<'d> Deserialize<'d>>(
+    talk: &mut Talk,
+    limit: usize,
+    patience: Duration,
+) -> Result<T, TalkError> {
+    let mut bytes = Vec::new();
+    talk.receive_stream(&mut bytes, limit, patience)?;
+    postcard::from_bytes(&bytes).map_err(|_| TalkError::Garbled)
+}
+
+/// The longest thing that a joiner says.
+const ASK_MAX: usize = 1 << 16;
+
+/// Serves one joiner, to its end. Runs in a thread of its own.
+pub(super) fn serve(node: NodeId, mut talk: Talk, view: impl Fn() -> View, requests: &Requests) {
+    if let Err(error) = converse(node, &mut talk, view, requests) {
+        tracing::info!(%node, %error, "a node that was joining is not supplied any more");
+        requests.ask(Request::Gone { node });
+    }
+}
+
+fn converse(
+    node: NodeId,
+    talk: &mut Talk,
+    view: impl Fn() -> View,
+    requests: &Requests,
+) -> Result<(), SupplyError> {
+    loop {
+        match hear(talk, ASK_MAX, STALL)? {
+            JoinerAsks::Welcome => say(talk, &JoinerHears::View(WireView::from(&view())))?,
+            JoinerAsks::Supply { subgroups, leads } => {
+                let subgroups = subgroups.into_iter().map(SubgroupId).collect();
+                let (sender, receiver) = channel();
+                let sink = Sink { sender, backlog: Arc::default() };
+                let queue = Queue { receiver, backlog: Arc::clone(&sink.backlog) };
+                if !requests.ask(Request::Supply { node, subgroups, sink }) {
+                    return Err(SupplyError::Ended);
+                }
+                return supply(node, talk, &queue, leads, requests);
+            }
+            JoinerAsks::Ready | JoinerAsks::Up => return Err(SupplyError::Garbled),
+        }
+    }
+}
+
+/// The end of a queue that is taken from.
+struct Queue {
+    receiver: Receiver<Supplied>,
+    backlog: Arc<AtomicUsize>,
+}
+
+impl Queue {
+    /// The next thing, or nothing if none comes at once.
+    fn take(&self, talk: &Talk, patience: Duration) -> Result<Option<Supplied>, SupplyError> {
+        let until = Instant::now() + patience;
+        loop {
+            match self.receiver.recv_timeout(LOOK_PAUSE.min(patience)) {
+                Ok(supplied) => return Ok(Some(supplied)),
+                Err(RecvTimeoutError::Disconnected) => return Err(SupplyError::Ended),
+                Err(RecvTimeoutError::Timeout) if !talk.is_open() => return Err(TalkError::Closed.into()),
+                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => return Ok(None),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+/// Sends states and messages, until the joiner is a member and says so.
+fn supply(
+    node: NodeId,
+    talk: &mut Talk,
+    queue: &Queue,
+    leads: bool,
+    requests: &Requests,
+) -> Result<(), SupplyError> {
+    let states = match queue.take(talk, ANSWER)?.ok_or(SupplyError::Ended)? {
+        Supplied::States(states) => states,
+        Supplied::NotNow(why) => return Ok(say(talk, &JoinerHears::NotNow(why))?),
+        _ => return Err(SupplyError::Ended),
+    };
+    for (subgroup, mut state) in states {
+        say(talk, &JoinerHears::State { subgroup: subgroup.0 })?;
+        talk.send_stream(&mut state, STALL)?;
+    }
+    let mut is_caught_up = false;
+    loop {
+        let patience = if is_caught_up { STALL } else { Duration::ZERO };
+        match queue.take(talk, patience)? {
+            Some(Supplied::Message(heard, cost)) => {
+                queue.backlog.fetch_sub(cost, Ordering::Relaxed);
+                say(talk, &heard)?;
+            }
+            Some(Supplied::Member(view)) => {
+                say(talk, &JoinerHears::Member(WireView::from(&view)))?;
+                break;
+            }
+            Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),
+            Some(Supplied::NotNow(_) | Supplied::States(_)) => return Err(SupplyError::Ended),
+            None if !is_caught_up => {
+                is_caught_up = true;
+                say(talk, &JoinerHears::CaughtUp)?;
+                if leads {
+                    match hear(talk, ASK_MAX, STALL)? {
+                        JoinerAsks::Ready => requests.ask(Request::Wish { node }),
+                        _ => return Err(SupplyError::Garbled),
+                    };
+                }
+            }
+            // A group in which nothing happens.
+            None => {}
+        }
+    }
+    // Until it is up its end is known by this talk alone.
+    match hear(talk, ASK_MAX, STALL)? {
+        JoinerAsks::Up => Ok(()),
+        _ => Err(SupplyError::Garbled),
+    }
+}
