@@ -67,11 +67,13 @@ fn meet(how: &Connected) -> Vec<Option<Member>> {
 fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpListener) -> Member {
     static NEVER: AtomicBool = AtomicBool::new(false);
     let members = ids();
+    let addresses: Vec<_> = addresses.iter().copied().map(Into::into).collect();
     let mesh = Mesh::join(MeshOptions {
         own,
         members: &members,
-        addresses,
-        listener: Some(listener),
+        addresses: &addresses,
+        listener: Some(listener.try_into().expect("it listens")),
+        incarnation: None,
         view: ViewId(1),
         digest: 42,
         key: how.key.clone(),

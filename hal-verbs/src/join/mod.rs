@@ -26,7 +26,7 @@ use crate::fabric::{Descriptors, Parts, Verbs};
 use crate::settings::Limits;
 use crate::timing::LossTimes;
 use build::{Builder, promises};
-use tramontane_mesh::{Mesh, MeshOptions};
+use tramontane_mesh::{Address, Mesh, MeshOptions};
 
 /// Memory beside the rows, of the same size at every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,7 @@ pub fn join(options: JoinOptions<'_>) -> Result<Joined, JoinError> {
 /// device has it.
 fn choose(devices: &Devices, options: &JoinOptions<'_>) -> Result<Choice, JoinError> {
     let meeting = options.mesh.addresses.get(options.mesh.own.index());
-    if let (GidChoice::Auto, Some(address)) = (options.device.gid, meeting) {
+    if let (GidChoice::Auto, Some(Address::Tcp(address))) = (options.device.gid, meeting) {
         let there = Wanted { gid: GidChoice::Address(address.ip()), ..options.device.clone() };
         if let Ok(choice) = devices.choose(&there) {
             return Ok(choice);

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Mesh, MeshOptions, SharedKey};
+use tramontane_mesh::{Address, Mesh, MeshOptions, SharedKey};
 use tramontane_verbs::devices::{Devices, Wanted};
 use tramontane_verbs::timing::LossTimes;
 use tramontane_verbs::{JoinError, JoinOptions, Limits, join};
@@ -49,15 +49,17 @@ impl Tale {
 /// What a member makes of an impostor with this card.
 fn judged(card: Vec<u8>) -> JoinError {
     let listeners = [A, B].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let addresses = [0, 1].map(|index: usize| listeners[index].local_addr().expect("an address"));
+    let addresses =
+        [0, 1].map(|index: usize| -> Address { listeners[index].local_addr().expect("an address").into() });
     let [own, other] = listeners;
     let never = AtomicBool::new(false);
     let members = [NodeId(10), NodeId(11)];
-    let meeting = |own, listener| MeshOptions {
+    let meeting = |own, listener: TcpListener| MeshOptions {
         own,
         members: &members,
         addresses: &addresses,
-        listener: Some(listener),
+        listener: Some(listener.try_into().expect("it listens")),
+        incarnation: None,
         view: VIEW,
         digest: 99,
         key: Some(SharedKey::from_bytes([7; 32])),

@@ -116,8 +116,9 @@ fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpList
         mesh: MeshOptions {
             own,
             members: &[NodeId(1), NodeId(2)],
-            addresses,
-            listener,
+            addresses: &addresses.map(Into::into),
+            listener: listener.map(|listener| listener.try_into().expect("it listens")),
+            incarnation: None,
             view: VIEW,
             digest: 7,
             key: Some(SharedKey::from_bytes([9; 32])),

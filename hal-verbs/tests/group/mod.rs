@@ -1,13 +1,13 @@
 //! A small group on one device: each member with its own context, memory and connections, as processes have
 //! them, and met over loopback.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tramontane_core::fabric::{ErrorKind, Fabric, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_mesh::{MeshOptions, SharedKey};
+use tramontane_mesh::{Address, MeshOptions, SharedKey};
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::{JoinError, JoinOptions, Joined, Limits, RegionMemory, join};
 
@@ -57,8 +57,8 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let ranks: Vec<Rank> = (0..shape.members).map(Rank).collect();
     let listeners: Vec<TcpListener> =
         ranks.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    let addresses: Vec<SocketAddr> =
-        listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+    let addresses: Vec<Address> =
+        listeners.iter().map(|listener| listener.local_addr().expect("an address").into()).collect();
     let members: Vec<NodeId> = ranks.iter().map(|rank| NodeId(u32::from(rank.0) + 10)).collect();
     let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
     let never = AtomicBool::new(false);
@@ -69,7 +69,8 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
                 own,
                 members: &members,
                 addresses: &addresses,
-                listener: Some(listener),
+                listener: Some(listener.try_into().expect("it listens")),
+                incarnation: None,
                 view: VIEW,
                 digest: shape.digest,
                 key: shape.key.clone(),

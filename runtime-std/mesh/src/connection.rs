@@ -9,6 +9,7 @@ use std::net::TcpStream;
 use snow::TransportState;
 
 use super::channel::{Channel, FRAME_MAX, SEAL};
+use super::stream::Stream;
 
 /// What precedes a record's sealed bytes: how many they are, 16 bits, least byte first.
 pub const RECORD_HEADER: usize = 2;
@@ -29,9 +30,15 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(channel: Channel) -> Self {
-        let (stream, cipher) = channel.into_parts();
-        Self { stream, cipher: cipher.map(|state| Cipher { state }) }
+    /// None if it is not one over TCP, or a part of a message was read from it.
+    pub(super) fn new(channel: Channel) -> Option<Self> {
+        let is_whole = channel.is_between_messages();
+        match channel.into_parts() {
+            (Stream::Tcp(stream), cipher) if is_whole => {
+                Some(Self { stream, cipher: cipher.map(|state| Cipher { state }) })
+            }
+            _ => None,
+        }
     }
 }
 

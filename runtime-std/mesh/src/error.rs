@@ -1,60 +1,12 @@
 //! Everything that can keep members from meeting, as one line that says what to do.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use tramontane_core::ids::{NodeId, Rank};
 
-/// Why somebody who connected was sent away, as both ends are told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// Another layout: other members, subgroups, windows or sizes.
-    Digest = 1,
-    /// Another view.
-    View = 2,
-    /// Another member has this id and is there.
-    DuplicateId = 3,
-    /// The id is not a member's, or not one that connects here.
-    NotAMember = 4,
-    /// Another version of the protocol.
-    Version = 5,
-    /// One end has a key and the other has none.
-    KeyMode = 6,
-    /// Another key.
-    Key = 7,
-}
-
-impl Refusal {
-    pub(super) const fn from_raw(raw: u8) -> Option<Self> {
-        Some(match raw {
-            1 => Self::Digest,
-            2 => Self::View,
-            3 => Self::DuplicateId,
-            4 => Self::NotAMember,
-            5 => Self::Version,
-            6 => Self::KeyMode,
-            7 => Self::Key,
-            _ => return None,
-        })
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Self::Digest => "with another configuration",
-            Self::View => "for another view",
-            Self::DuplicateId => "with an id that is taken",
-            Self::NotAMember => "with an id that is not expected here",
-            Self::Version => "with another version of the program",
-            Self::KeyMode => "and only one side had a key",
-            Self::Key => "with another key",
-        })
-    }
-}
+use super::address::Address;
+use super::refusal::Refusal;
 
 /// Why members did not come together.
 #[derive(Debug, thiserror::Error)]
@@ -77,26 +29,26 @@ pub enum MeshError {
     )]
     KeyNeeded {
         /// The first such address.
-        address: SocketAddr,
+        address: Address,
     },
     /// Somebody listens at the own address already.
     #[error("{address} is in use; is this member running already? Stop it, or take another port")]
     AddressInUse {
         /// The own address.
-        address: SocketAddr,
+        address: Address,
     },
     /// The own address cannot be listened at.
-    #[error("cannot listen at {address}: {source}; is it an address of this machine?")]
+    #[error("cannot listen at {address}: {source}; is it an address, or a folder, of this machine?")]
     Listen {
         /// The own address.
-        address: SocketAddr,
+        address: Address,
         /// What the system said.
         source: std::io::Error,
     },
     /// Members that did not come before the time was up.
     #[error(
         "{} not reached within {:.1} s{}; start them, allow more time, or look at the network",
-        Members(missing), waited.as_secs_f64(), Hint(*refused)
+        Members(missing), waited.as_secs_f64(), Hint(refused.as_ref())
     )]
     Missing {
         /// Who.
@@ -104,7 +56,7 @@ pub enum MeshError {
         /// How long this member waited.
         waited: Duration,
         /// Somebody who was sent away meanwhile: where it came from and why.
-        refused: Option<(SocketAddr, Refusal)>,
+        refused: Option<(Address, Refusal)>,
     },
     /// A peer has another key.
     #[error("member {peer} at {address} has another key; give all members the same key file")]
@@ -112,7 +64,7 @@ pub enum MeshError {
         /// The peer.
         peer: NodeId,
         /// Where it listens.
-        address: SocketAddr,
+        address: Address,
     },
     /// Either the peer or this member has a key, and the other has none.
     #[error(
@@ -122,7 +74,7 @@ pub enum MeshError {
         /// The peer.
         peer: NodeId,
         /// Where it listens.
-        address: SocketAddr,
+        address: Address,
     },
     /// A peer was started with another configuration.
     #[error("member {peer} was started with another configuration; give all members the same options")]
@@ -142,7 +94,7 @@ pub enum MeshError {
     )]
     WrongVersion {
         /// Where it listens.
-        address: SocketAddr,
+        address: Address,
     },
     /// Two processes have one id.
     #[error("another process is member {id} already (told by {address}); stop it, or take another id")]
@@ -150,7 +102,7 @@ pub enum MeshError {
         /// The id that is taken.
         id: NodeId,
         /// Who said so, or which entry repeats it.
-        address: SocketAddr,
+        address: Address,
     },
     /// An address leads to another member, or to one that does not know this one.
     #[error("{address} is not member {expected} of this group; look at the list of addresses")]
@@ -158,7 +110,15 @@ pub enum MeshError {
         /// Who should be there.
         expected: NodeId,
         /// The address.
-        address: SocketAddr,
+        address: Address,
+    },
+    /// The group runs already at a peer: nobody meets there any more.
+    #[error(
+        "the group runs already, as member {peer} says; join the running group, or stop all its members first"
+    )]
+    Running {
+        /// The peer.
+        peer: NodeId,
     },
     /// A message that does not fit.
     #[error("{bytes} bytes are to be exchanged with a peer, more than a message holds; use fewer regions")]
@@ -213,9 +173,9 @@ impl fmt::Display for Members<'_> {
     }
 }
 
-struct Hint(Option<(SocketAddr, Refusal)>);
+struct Hint<'e>(Option<&'e (Address, Refusal)>);
 
-impl fmt::Display for Hint {
+impl fmt::Display for Hint<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Some((address, refusal)) => write!(out, " (somebody came from {address} {refusal})"),
@@ -226,30 +186,33 @@ impl fmt::Display for Hint {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]
     fn every_text_is_one_line_and_says_what_to_do() {
-        let address = SocketAddr::from(([10, 9, 0, 1], 4000));
+        let address = || Address::from(SocketAddr::from(([10, 9, 0, 1], 4000)));
         let (peer, id) = (NodeId(3), NodeId(3));
         let io = || std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
         let errors = [
             MeshError::Addresses { own: Rank(2), members: 2, addresses: 1 },
-            MeshError::KeyNeeded { address },
-            MeshError::AddressInUse { address },
-            MeshError::Listen { address, source: io() },
+            MeshError::KeyNeeded { address: address() },
+            MeshError::AddressInUse { address: address() },
+            MeshError::Listen { address: address(), source: io() },
             MeshError::Missing {
                 missing: vec![NodeId(1), NodeId(4)],
                 waited: Duration::from_millis(1500),
-                refused: Some((address, Refusal::Key)),
+                refused: Some((address(), Refusal::Key)),
             },
-            MeshError::WrongKey { peer, address },
-            MeshError::KeyMode { peer, address },
+            MeshError::WrongKey { peer, address: address() },
+            MeshError::KeyMode { peer, address: address() },
             MeshError::WrongDigest { peer },
             MeshError::WrongView { peer },
-            MeshError::WrongVersion { address },
-            MeshError::DuplicateId { id, address },
-            MeshError::WrongPeer { expected: id, address },
+            MeshError::WrongVersion { address: address() },
+            MeshError::DuplicateId { id, address: address() },
+            MeshError::WrongPeer { expected: id, address: address() },
+            MeshError::Running { peer },
             MeshError::TooLong { bytes: 70_000 },
             MeshError::PeerGone { peer },
             MeshError::Silent { peer },
@@ -260,15 +223,6 @@ mod tests {
         for error in errors {
             let text = error.to_string();
             assert!(!text.contains('\n') && text.len() > 20, "{text}");
-        }
-    }
-
-    #[test]
-    fn refusals_survive_the_wire() {
-        for raw in 0..=u8::MAX {
-            if let Some(refusal) = Refusal::from_raw(raw) {
-                assert_eq!(refusal as u8, raw);
-            }
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What two members say to each other first.
+//! What the two ends of a connection say to each other first.
 
 use tramontane_core::ids::{NodeId, ViewId};
 
-use super::error::Refusal;
+use super::refusal::Refusal;
 
 /// The version of everything in this module, and of what fabrics exchange over it.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
 
 /// The preamble's first bytes.
 const MAGIC: &[u8; 8] = b"tramontn";
@@ -54,9 +54,37 @@ impl Preamble {
     }
 }
 
-/// Who speaks, and what it believes.
+/// What somebody connects for. The numbers are part of the protocol, and stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Purpose {
+    /// To start the group together with all other members: [`Mesh::join`](super::Mesh::join) says it, and nobody else.
+    Meet = 0,
+    /// A member wants a connection to another one.
+    Peer = 1,
+    /// A node wants to become a member of the running group.
+    Join = 2,
+    /// An operator asks or orders something. It is no member, and may have any node id.
+    Ask = 3,
+}
+
+impl Purpose {
+    const fn from_raw(raw: u8) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Meet,
+            1 => Self::Peer,
+            2 => Self::Join,
+            3 => Self::Ask,
+            _ => return None,
+        })
+    }
+}
+
+/// Who speaks, what for, and what it believes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
+    pub(super) purpose: Purpose,
+    /// Of those who meet; others leave it at zero, since views change while they talk.
     pub(super) view: ViewId,
     pub(super) digest: u64,
     pub(super) node: NodeId,
@@ -64,11 +92,13 @@ pub(super) struct Hello {
     pub(super) incarnation: u64,
 }
 
-const HELLO_BYTES: usize = 28;
+const HELLO_BYTES: usize = 29;
 
 impl Hello {
     pub(super) fn encode(self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HELLO_BYTES);
+        #[allow(clippy::as_conversions, reason = "the number that the enum declares")]
+        bytes.push(self.purpose as u8);
         bytes.extend_from_slice(&self.view.0.to_le_bytes());
         bytes.extend_from_slice(&self.digest.to_le_bytes());
         bytes.extend_from_slice(&self.node.0.to_le_bytes());
@@ -78,11 +108,14 @@ impl Hello {
 
     /// None if it is not one.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (view, rest) = bytes.split_first_chunk()?;
+        let (purpose, rest) = bytes.split_first()?;
+        let (view, rest) = rest.split_first_chunk()?;
         let (digest, rest) = rest.split_first_chunk()?;
         let (node, rest) = rest.split_first_chunk()?;
         let (incarnation, rest) = rest.split_first_chunk()?;
+        let purpose = Purpose::from_raw(*purpose)?;
         rest.is_empty().then_some(Self {
+            purpose,
             view: ViewId(u64::from_le_bytes(*view)),
             digest: u64::from_le_bytes(*digest),
             node: NodeId(u32::from_le_bytes(*node)),
@@ -90,30 +123,15 @@ impl Hello {
         })
     }
 
-    /// Whether both believe the same.
+    /// Whether both believe the same, as far as it matters to what the other one came for.
     pub(super) fn check(&self, other: &Self) -> Result<(), Refusal> {
         if other.digest != self.digest {
             Err(Refusal::Digest)
-        } else if other.view != self.view {
+        } else if other.purpose == Purpose::Meet && other.view != self.view {
             Err(Refusal::View)
         } else {
             Ok(())
         }
-    }
-}
-
-/// A verdict as a byte: zero is consent.
-pub(super) fn encode_verdict(verdict: Result<(), Refusal>) -> u8 {
-    #[allow(clippy::as_conversions, reason = "the number that the enum declares")]
-    verdict.err().map_or(0, |refusal| refusal as u8)
-}
-
-/// None if it is not one.
-pub(super) fn decode_verdict(bytes: &[u8]) -> Option<Result<(), Refusal>> {
-    match bytes {
-        [0] => Some(Ok(())),
-        [raw] => Refusal::from_raw(*raw).map(Err),
-        _ => None,
     }
 }
 
@@ -123,12 +141,18 @@ mod tests {
 
     #[test]
     fn hellos_survive_the_wire_and_nothing_else_does() {
-        let hello = Hello { view: ViewId(1), digest: u64::MAX, node: NodeId(7), incarnation: 99 };
-        let bytes = hello.encode();
-        assert_eq!(Hello::decode(&bytes), Some(hello));
+        let (view, digest) = (ViewId(1), u64::MAX);
+        let hello = Hello { purpose: Purpose::Ask, view, digest, node: NodeId(7), incarnation: 99 };
+        for purpose in [Purpose::Meet, Purpose::Peer, Purpose::Join, Purpose::Ask] {
+            let hello = Hello { purpose, ..hello };
+            assert_eq!(Hello::decode(&hello.encode()), Some(hello));
+        }
+        let mut bytes = hello.encode();
         for length in 0..bytes.len() {
             assert_eq!(Hello::decode(&bytes[..length]), None);
         }
+        bytes[0] = 4;
+        assert_eq!(Hello::decode(&bytes), None);
         assert_eq!(Hello::decode(&[0; HELLO_BYTES + 1]), None);
     }
 
@@ -139,14 +163,5 @@ mod tests {
         assert_eq!(own.check(Some(Preamble::own(false))), Err(Refusal::KeyMode));
         assert_eq!(own.check(Some(Preamble { version: VERSION + 1, keyed: true })), Err(Refusal::Version));
         assert_eq!(own.check(Preamble::decode(b"GET / HTTP/1.1\r\n")), Err(Refusal::Version));
-    }
-
-    #[test]
-    fn verdicts_survive_the_wire() {
-        for verdict in [Ok(()), Err(Refusal::Digest), Err(Refusal::Key)] {
-            assert_eq!(decode_verdict(&[encode_verdict(verdict)]), Some(verdict));
-        }
-        assert_eq!(decode_verdict(&[200]), None);
-        assert_eq!(decode_verdict(&[]), None);
     }
 }

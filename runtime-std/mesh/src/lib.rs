@@ -32,27 +32,48 @@
 //! Hold a few connections (twice the members and eight) for five seconds each; send one message of 64 KiB, of which
 //! nothing is believed that the handshake does not prove. Nothing that it sends is allocated for beyond that.
 
+mod address;
 mod channel;
 mod connection;
+mod door;
 mod error;
+mod gate;
+mod greeting;
+mod handshake;
 mod hello;
+mod identity;
 mod key;
 mod lifeline;
+mod listener;
+mod long;
 mod meet;
+mod patience;
+mod refusal;
+mod stream;
+mod talk;
+mod visit;
 
-use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
+pub use address::Address;
 pub use channel::MESSAGE_MAX;
 pub use connection::{Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
-pub use error::{MeshError, Refusal};
+pub use door::{Door, GREETINGS_MAX, VISITORS_MAX, Visitor};
+pub use error::MeshError;
+pub use hello::Purpose;
+pub use identity::{Identity, incarnation};
 pub use key::{KeyError, SharedKey};
 pub use lifeline::{Lifeline, Sign};
+pub use listener::Listener;
+pub use refusal::Refusal;
+pub use talk::{Talk, TalkError};
+pub use visit::{VisitError, Visited, visit};
 
-use channel::{Channel, ChannelError, Patience};
+use channel::Channel;
+use patience::{ChannelError, Patience};
 
 /// Who takes part, and how.
 #[derive(Debug)]
@@ -62,9 +83,12 @@ pub struct MeshOptions<'m> {
     /// The members' node ids, in rank order.
     pub members: &'m [NodeId],
     /// Where each listens, in rank order.
-    pub addresses: &'m [SocketAddr],
-    /// A socket that listens at the own address already, if there is one.
-    pub listener: Option<TcpListener>,
+    pub addresses: &'m [Address],
+    /// A socket that listens at the own address already, if there is one. It is closed when all have met; to go on
+    /// listening with a [`Door`], keep another handle of it ([`Listener::try_clone`]).
+    pub listener: Option<Listener>,
+    /// The life of this process, to be the same at its [`Door`] (see [`incarnation`]); none takes a new one.
+    pub incarnation: Option<u64>,
     /// The view that is to start: members of another one are refused.
     pub view: ViewId,
     /// The layout's digest: members with another one are refused, both ends knowing why.
@@ -83,6 +107,7 @@ pub struct MeshOptions<'m> {
 #[derive(Debug)]
 pub struct Mesh<'m> {
     channels: Vec<Option<Channel>>,
+    incarnations: Vec<u64>,
     members: Vec<NodeId>,
     until: Instant,
     cancel: &'m AtomicBool,
@@ -95,11 +120,18 @@ impl<'m> Mesh<'m> {
     /// [`MeshError`]; each says who is meant and what to do.
     pub fn join(options: MeshOptions<'m>) -> Result<Self, MeshError> {
         check(&options)?;
-        let until = Instant::now() + options.time_limit;
-        let members = options.members.to_vec();
-        let cancel = options.cancel;
-        let channels = meet::all(options, until)?;
-        Ok(Self { channels, members, until, cancel })
+        let (members, cancel) = (options.members.to_vec(), options.cancel);
+        let until = Patience::new(options.time_limit, cancel).until;
+        let (met, own) = meet::all(options, until)?;
+        let incarnations = met.iter().map(|met| met.as_ref().map_or(own, |met| met.incarnation)).collect();
+        let channels = met.into_iter().map(|met| met.map(|met| met.channel)).collect();
+        Ok(Self { channels, incarnations, members, until, cancel })
+    }
+
+    /// The life of each member's process, by rank, the own one's too (see [`incarnation`]).
+    #[must_use]
+    pub fn incarnations(&self) -> &[u64] {
+        &self.incarnations
     }
 
     /// Gives each peer its message, and takes one from each; both by rank, and empty for the own.
@@ -144,11 +176,17 @@ impl<'m> Mesh<'m> {
         Ok(())
     }
 
-    /// The connections themselves, by rank, to be used as streams; none for the own rank. Nothing of what was said on
-    /// them so far is left to be read.
+    /// The connections themselves, by rank, to be used as streams; none for the own rank, and over a Unix socket.
+    /// Nothing of what was said on them so far is left to be read.
     #[must_use]
     pub fn into_connections(self) -> Vec<Option<Connection>> {
-        self.channels.into_iter().map(|channel| channel.map(Connection::new)).collect()
+        self.channels.into_iter().map(|channel| channel.and_then(Connection::new)).collect()
+    }
+
+    /// The connections, by rank, to talk on further, two by two; none for the own rank.
+    #[must_use]
+    pub fn into_talks(self) -> Vec<Option<Talk>> {
+        self.channels.into_iter().map(|channel| channel.map(|channel| Talk::new(channel, None))).collect()
     }
 
     /// What is left of the connections: signs of life, by rank. A host that is gone without a word is noticed
@@ -182,12 +220,14 @@ fn check(options: &MeshOptions<'_>) -> Result<(), MeshError> {
     }
     for (index, id) in members.iter().enumerate() {
         if members[..index].contains(id) {
-            return Err(MeshError::DuplicateId { id: *id, address: addresses[index] });
+            return Err(MeshError::DuplicateId { id: *id, address: addresses[index].clone() });
         }
     }
-    let exposed = addresses.iter().find(|address| !address.ip().is_loopback());
+    let exposed = addresses.iter().find(|address| !address.is_local());
     match exposed {
-        Some(address) if key.is_none() && !allow_clear => Err(MeshError::KeyNeeded { address: *address }),
+        Some(address) if key.is_none() && !allow_clear => {
+            Err(MeshError::KeyNeeded { address: address.clone() })
+        }
         _ => Ok(()),
     }
 }

@@ -1,14 +1,15 @@
 //! What a connection is good for once the group runs: it closes when the process at its other end ends.
 
-use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::sockopt;
 use snow::TransportState;
 
 use super::channel::{Channel, open, seal};
+use super::stream::Stream;
 
 /// The one message that is sent: the sender leaves on purpose.
 const LEFT: &[u8] = b"left";
@@ -40,7 +41,7 @@ pub enum Sign {
 /// The connection to one peer.
 #[derive(Debug)]
 pub struct Lifeline {
-    stream: TcpStream,
+    stream: Stream,
     cipher: Option<TransportState>,
     frame: [u8; FRAME_MAX],
     length: usize,
@@ -50,7 +51,9 @@ pub struct Lifeline {
 impl Lifeline {
     pub(super) fn new(channel: Channel, silence: Duration) -> Self {
         let (stream, cipher) = channel.into_parts();
-        if let Err(error) = watch(&stream, silence) {
+        if let Stream::Tcp(stream) = &stream
+            && let Err(error) = watch(stream, silence)
+        {
             // Without it a dead host is noticed by whoever writes to it.
             tracing::debug!(%error, "the kernel does not watch a connection");
         }
@@ -67,17 +70,15 @@ impl Lifeline {
             if free.is_empty() {
                 return self.ended(Sign::Garbled);
             }
-            match self.stream.read(free) {
+            match self.stream.read_now(free) {
                 Ok(0) => return self.ended(Sign::Gone),
                 Ok(count) => self.length += count,
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Sign::Alive,
-                    ErrorKind::Interrupted => continue,
-                    ErrorKind::TimedOut | ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable => {
-                        return self.ended(Sign::Silent);
-                    }
-                    _ => return self.ended(Sign::Gone),
-                },
+                Err(Errno::AGAIN) => return Sign::Alive,
+                Err(Errno::INTR) => continue,
+                Err(Errno::TIMEDOUT | Errno::HOSTUNREACH | Errno::NETUNREACH) => {
+                    return self.ended(Sign::Silent);
+                }
+                Err(_) => return self.ended(Sign::Gone),
             }
             if let Some(sign) = self.message() {
                 return self.ended(sign);
@@ -106,9 +107,9 @@ impl Lifeline {
     pub fn leave(&mut self) {
         if let Ok(frame) = seal(self.cipher.as_mut(), LEFT) {
             // A frame this short goes whole or not at all; a peer that is gone need not hear it.
-            let _ = self.stream.write(&frame);
+            let _ = self.stream.write_now(&frame);
         }
-        let _ = self.stream.shutdown(Shutdown::Write);
+        self.stream.shutdown(Shutdown::Write);
     }
 }
 
@@ -118,10 +119,8 @@ impl AsFd for Lifeline {
     }
 }
 
-/// The kernel probes an idle connection, and never delays the one message.
+/// The kernel probes an idle connection.
 fn watch(stream: &TcpStream, silence: Duration) -> std::io::Result<()> {
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)?;
     let pause = (silence / PROBES).max(PROBE_MIN);
     sockopt::set_socket_keepalive(stream, true)?;
     sockopt::set_tcp_keepidle(stream, pause)?;

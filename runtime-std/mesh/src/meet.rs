@@ -4,44 +4,65 @@
 //! of them end when everybody is there, when one finds what cannot be mended, or when the time is up.
 
 use std::io::ErrorKind;
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::rand::{GetRandomFlags, getrandom};
 use tramontane_core::ids::{NodeId, Rank};
 
 use super::MeshOptions;
-use super::channel::{Channel, ChannelError, End, Patience, read_all, write_all};
-use super::error::{MeshError, Refusal};
-use super::hello::{Hello, PREAMBLE_BYTES, Preamble, decode_verdict, encode_verdict};
+use super::address::Address;
+use super::channel::Channel;
+use super::error::MeshError;
+use super::gate::{GREETING_MAX, Gate, Taken, welcome};
+use super::greeting::{Terms, hear, introduce, receive_verdict};
+use super::handshake::End;
+use super::hello::{Hello, Purpose};
+use super::identity::incarnation;
 use super::key::SharedKey;
-
-/// How long one attempt may take, from the first byte to the last verdict.
-const ATTEMPT_MAX: Duration = Duration::from_secs(5);
+use super::listener::Listener;
+use super::patience::{ChannelError, Patience, SLICE};
+use super::refusal::{Refusal, encode_verdict};
+use super::stream::Stream;
 
 /// Between two attempts at one address.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// How often threads and caller look whether they should stop.
-const LOOK_PAUSE: Duration = Duration::from_millis(50);
+/// How long a host may take to say that somebody connects. The kernel asks again after a second.
+const CONNECT_MAX: Duration = Duration::from_millis(2500);
 
 /// Connections beyond twice the members that may be in their first words at once.
 const STRANGERS_MAX: usize = 8;
+
+/// Who was met.
+#[derive(Debug)]
+pub(super) struct Met {
+    pub(super) channel: Channel,
+    pub(super) incarnation: u64,
+}
 
 /// What the threads share.
 struct Common<'m> {
     own: Rank,
     members: &'m [NodeId],
-    addresses: &'m [SocketAddr],
+    addresses: &'m [Address],
     hello: Hello,
     key: Option<SharedKey>,
     until: Instant,
     stop: AtomicBool,
-    accepting: AtomicUsize,
+    gate: Gate,
+}
+
+impl Common<'_> {
+    fn terms(&self) -> Terms<'_> {
+        Terms { hello: self.hello, key: self.key.as_ref() }
+    }
+
+    fn patience(&self) -> Patience<'_> {
+        Patience { until: self.until, stop: &self.stop }
+    }
 }
 
 /// What a thread found.
@@ -49,51 +70,55 @@ enum Found {
     /// A member is there. Whoever accepts may still send it away.
     Arrived { rank: Rank, hello: Hello, channel: Channel, end: End },
     /// Somebody was sent away.
-    Refused { address: SocketAddr, refusal: Refusal },
+    Refused { address: Address, refusal: Refusal },
     /// Nobody need wait any longer.
     Failed(MeshError),
 }
 
-/// Meets everybody; gives the connections by rank.
-pub(super) fn all(options: MeshOptions<'_>, until: Instant) -> Result<Vec<Option<Channel>>, MeshError> {
+/// Meets everybody, by rank; the own incarnation comes with them.
+pub(super) fn all(options: MeshOptions<'_>, until: Instant) -> Result<(Vec<Option<Met>>, u64), MeshError> {
     let MeshOptions { own, members, addresses, listener, view, digest, key, cancel, .. } = options;
+    let io = |action| move |source| MeshError::Io { action, source };
     let listener = match listener {
         Some(listener) => listener,
-        None => listen(addresses[own.index()])?,
+        None => listen(&addresses[own.index()])?,
     };
-    let hello = Hello { view, digest, node: members[own.index()], incarnation: incarnation()? };
-    let (stop, accepting) = (AtomicBool::new(false), AtomicUsize::new(0));
-    let common = Common { own, members, addresses, hello, key, until, stop, accepting };
+    listener.set_nonblocking().map_err(io("watch a socket"))?;
+    let incarnation = options.incarnation.map_or_else(incarnation, Ok).map_err(io("get random numbers"))?;
+    let hello = Hello { purpose: Purpose::Meet, view, digest, node: members[own.index()], incarnation };
+    let places = 2 * members.len() + STRANGERS_MAX;
+    let (stop, gate) = (AtomicBool::new(false), Gate::new(places, places));
+    let common = Common { own, members, addresses, hello, key, until, stop, gate };
     let started = Instant::now();
-    std::thread::scope(|scope| {
-        let (sender, receiver) = channel();
-        let met = start(scope, &common, &listener, &sender)
+    let (sender, receiver) = channel();
+    let greet = |stream, address, taken: &Taken<'_>| greet(&common, stream, address, taken, &sender);
+    let met = std::thread::scope(|scope| {
+        let met = start(scope, &common, &listener, &sender, &greet)
             .and_then(|()| collect(&common, &receiver, cancel, started));
         common.stop.store(true, Ordering::Relaxed);
+        common.gate.close();
         met
+    })?;
+    Ok((met, incarnation))
+}
+
+fn listen(address: &Address) -> Result<Listener, MeshError> {
+    Listener::bind(address).map_err(|source| match source.kind() {
+        ErrorKind::AddrInUse => MeshError::AddressInUse { address: address.clone() },
+        _ => MeshError::Listen { address: address.clone(), source },
     })
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener, MeshError> {
-    TcpListener::bind(address).map_err(|source| match source.kind() {
-        ErrorKind::AddrInUse => MeshError::AddressInUse { address },
-        _ => MeshError::Listen { address, source },
-    })
-}
-
-fn incarnation() -> Result<u64, MeshError> {
-    let mut bytes = [0; 8];
-    getrandom(&mut bytes, GetRandomFlags::empty())
-        .map_err(|errno| MeshError::Io { action: "get random numbers", source: errno.into() })?;
-    Ok(u64::from_ne_bytes(bytes))
-}
-
-fn start<'s, 'e: 's>(
+fn start<'s, 'e: 's, G>(
     scope: &'s Scope<'s, 'e>,
     common: &'e Common<'_>,
-    listener: &'e TcpListener,
+    listener: &'e Listener,
     sender: &Sender<Found>,
-) -> Result<(), MeshError> {
+    greet: &'e G,
+) -> Result<(), MeshError>
+where
+    G: Fn(Stream, Address, &Taken<'e>) + Sync,
+{
     let failed = |source| MeshError::Io { action: "start a thread", source };
     for rank in (0..common.own.0).map(Rank) {
         let sender = sender.clone();
@@ -102,10 +127,9 @@ fn start<'s, 'e: 's>(
             .spawn_scoped(scope, move || reach(common, rank, &sender))
             .map_err(failed)?;
     }
-    let sender = sender.clone();
     std::thread::Builder::new()
         .name("tramontane-listen".into())
-        .spawn_scoped(scope, move || welcome(scope, common, listener, &sender))
+        .spawn_scoped(scope, move || welcome(scope, listener, &common.gate, greet))
         .map_err(failed)?;
     Ok(())
 }
@@ -116,14 +140,14 @@ fn collect(
     receiver: &Receiver<Found>,
     cancel: &AtomicBool,
     started: Instant,
-) -> Result<Vec<Option<Channel>>, MeshError> {
-    let mut arrived: Vec<Option<(Hello, Channel)>> = common.members.iter().map(|_| None).collect();
+) -> Result<Vec<Option<Met>>, MeshError> {
+    let mut arrived: Vec<Option<Met>> = common.members.iter().map(|_| None).collect();
     let mut came = vec![false; common.members.len()];
     let mut refused = None;
     loop {
         // Who came and gave up since is still missing, and may come again.
         for place in &mut arrived {
-            place.take_if(|(_, channel)| !channel.is_open());
+            place.take_if(|met| !met.channel.stream().is_open());
         }
         if arrived.iter().flatten().count() + 1 >= common.members.len() {
             break;
@@ -132,14 +156,14 @@ fn collect(
             return Err(MeshError::Cancelled);
         }
         let left = common.until.saturating_duration_since(Instant::now());
-        match receiver.recv_timeout(left.min(LOOK_PAUSE)) {
+        match receiver.recv_timeout(left.min(SLICE)) {
             Ok(Found::Arrived { rank, hello, channel, end }) => {
                 match admit(common, &arrived, rank, &hello, channel, end) {
                     Ok(channel) => {
-                        arrived[rank.index()] = Some((hello, channel));
+                        arrived[rank.index()] = Some(Met { channel, incarnation: hello.incarnation });
                         came[rank.index()] = true;
                     }
-                    Err(Some(refusal)) => refused = Some((common.addresses[rank.index()], refusal)),
+                    Err(Some(refusal)) => refused = Some((common.addresses[rank.index()].clone(), refusal)),
                     // It went meanwhile, and may come again.
                     Err(None) => {}
                 }
@@ -156,12 +180,12 @@ fn collect(
             }
         }
     }
-    Ok(arrived.into_iter().map(|place| place.map(|(_, channel)| channel)).collect())
+    Ok(arrived)
 }
 
 /// Who is to be named as missing. Who came and went gave up for the sake of somebody else, who is the one to
 /// look for; unless there is nobody else.
-fn missing(common: &Common<'_>, arrived: &[Option<(Hello, Channel)>], came: &[bool]) -> Vec<NodeId> {
+fn missing(common: &Common<'_>, arrived: &[Option<Met>], came: &[bool]) -> Vec<NodeId> {
     let is_missing = |index: &usize| arrived[*index].is_none() && *index != common.own.index();
     let mut missing: Vec<usize> = (0..arrived.len()).filter(is_missing).collect();
     if missing.iter().any(|index| !came[*index]) {
@@ -173,7 +197,7 @@ fn missing(common: &Common<'_>, arrived: &[Option<(Hello, Channel)>], came: &[bo
 /// Takes in one who arrived: who connected is told the verdict, and waits for it.
 fn admit(
     common: &Common<'_>,
-    arrived: &[Option<(Hello, Channel)>],
+    arrived: &[Option<Met>],
     rank: Rank,
     hello: &Hello,
     mut channel: Channel,
@@ -184,10 +208,9 @@ fn admit(
     }
     let before = arrived[rank.index()].as_ref();
     let is_taken =
-        before.is_some_and(|(before, channel)| before.incarnation != hello.incarnation && channel.is_open());
+        before.is_some_and(|met| met.incarnation != hello.incarnation && met.channel.stream().is_open());
     let verdict = if is_taken { Err(Refusal::DuplicateId) } else { Ok(()) };
-    let patience = Patience { until: common.until, stop: &common.stop }.within(ATTEMPT_MAX);
-    let told = channel.send(&[encode_verdict(verdict)], patience);
+    let told = channel.send(&[encode_verdict(verdict)], common.patience().within(GREETING_MAX));
     match (verdict, told) {
         (Ok(()), Ok(())) => Ok(channel),
         (Ok(()), Err(_)) => Err(None),
@@ -197,20 +220,20 @@ fn admit(
 
 /// Connects to one member, again and again until it is there.
 fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
-    let (peer, address) = (common.members[rank.index()], common.addresses[rank.index()]);
-    let patience = Patience { until: common.until, stop: &common.stop };
-    while let Ok(slice) = patience.slice() {
-        let attempt = TcpStream::connect_timeout(&address, slice.max(LOOK_PAUSE))
-            .map_err(ChannelError::from)
-            .and_then(|stream| introduce(common, stream, patience.within(ATTEMPT_MAX)));
-        let found = match attempt {
+    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+    while let Ok(slice) = common.patience().slice() {
+        let found = match attempt(common, address) {
             Ok(Ok((hello, channel))) if hello.node == peer => {
                 Found::Arrived { rank, hello, channel, end: End::Connecting }
             }
-            Ok(Ok(_)) => Found::Failed(MeshError::WrongPeer { expected: peer, address }),
-            Ok(Err(refusal)) => Found::Failed(refusal_error(common, refusal, peer, address)),
-            Err(ChannelError::WrongKey) => Found::Failed(MeshError::WrongKey { peer, address }),
+            Ok(Ok(_)) => Found::Failed(MeshError::WrongPeer { expected: peer, address: address.clone() }),
             Err(ChannelError::Stopped) => return,
+            Ok(Err(Refusal::Busy)) => {
+                std::thread::sleep(RETRY_PAUSE.min(slice));
+                continue;
+            }
+            Ok(Err(refusal)) => Found::Failed(refusal_error(common, refusal, peer, address)),
+            Err(ChannelError::WrongKey) => Found::Failed(refusal_error(common, Refusal::Key, peer, address)),
             Err(error) => {
                 tracing::debug!(%peer, %address, %error, "not there yet");
                 // A refused connection comes back at once: wait, but not past the end.
@@ -224,8 +247,25 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     }
 }
 
-/// What a refusal means for the one who connected.
-fn refusal_error(common: &Common<'_>, refusal: Refusal, peer: NodeId, address: SocketAddr) -> MeshError {
+/// One attempt to meet whoever listens there.
+fn attempt(
+    common: &Common<'_>,
+    address: &Address,
+) -> Result<Result<(Hello, Channel), Refusal>, ChannelError> {
+    let stream = Stream::connect(address, common.patience().within(CONNECT_MAX))?;
+    let patience = common.patience().within(GREETING_MAX);
+    let (hello, mut channel) = match introduce(common.terms(), stream, patience)? {
+        Ok(greeted) => greeted,
+        Err(refusal) => return Ok(Err(refusal)),
+    };
+    // The last word: whether another process came with this id.
+    let last = receive_verdict(&mut channel, patience)?;
+    Ok(last.map(|()| (hello, channel)))
+}
+
+/// What a refusal means for the one who is refused.
+fn refusal_error(common: &Common<'_>, refusal: Refusal, peer: NodeId, address: &Address) -> MeshError {
+    let address = address.clone();
     match refusal {
         Refusal::Digest => MeshError::WrongDigest { peer },
         Refusal::View => MeshError::WrongView { peer },
@@ -234,100 +274,24 @@ fn refusal_error(common: &Common<'_>, refusal: Refusal, peer: NodeId, address: S
         Refusal::Version => MeshError::WrongVersion { address },
         Refusal::KeyMode => MeshError::KeyMode { peer, address },
         Refusal::Key => MeshError::WrongKey { peer, address },
-    }
-}
-
-/// The connecting end of the first words.
-fn introduce(
-    common: &Common<'_>,
-    stream: TcpStream,
-    patience: Patience<'_>,
-) -> Result<Result<(Hello, Channel), Refusal>, ChannelError> {
-    let mut channel = match preambles(common, stream, End::Connecting, patience)? {
-        Ok(channel) => channel,
-        Err(refusal) => return Ok(Err(refusal)),
-    };
-    channel.send(&common.hello.encode(), patience)?;
-    let hello = Hello::decode(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
-    let theirs = decode_verdict(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
-    let verdict = theirs.and_then(|()| common.hello.check(&hello));
-    channel.send(&[encode_verdict(verdict)], patience)?;
-    if let Err(refusal) = verdict {
-        return Ok(Err(refusal));
-    }
-    // The last word: whether another process came with this id.
-    let last = decode_verdict(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
-    Ok(last.map(|()| (hello, channel)))
-}
-
-/// Preambles, and the handshake if there is a key.
-fn preambles(
-    common: &Common<'_>,
-    stream: TcpStream,
-    end: End,
-    patience: Patience<'_>,
-) -> Result<Result<Channel, Refusal>, ChannelError> {
-    // A small message must not wait for another one.
-    stream.set_nodelay(true)?;
-    let own = Preamble::own(common.key.is_some());
-    let mut theirs = [0; PREAMBLE_BYTES];
-    write_all(&stream, &own.encode(), patience)?;
-    read_all(&stream, &mut theirs, patience)?;
-    if let Err(refusal) = own.check(Preamble::decode(&theirs)) {
-        return Ok(Err(refusal));
-    }
-    let Some(key) = &common.key else { return Ok(Ok(Channel::clear(stream))) };
-    let prologue = match end {
-        End::Connecting => [own.encode(), theirs].concat(),
-        End::Accepting => [theirs, own.encode()].concat(),
-    };
-    Channel::keyed(stream, key, &prologue, end, patience).map(Ok)
-}
-
-/// Accepts whoever comes, until told to stop.
-fn welcome<'s, 'e: 's>(
-    scope: &'s Scope<'s, 'e>,
-    common: &'e Common<'_>,
-    listener: &TcpListener,
-    sender: &Sender<Found>,
-) {
-    let patience = Patience { until: common.until, stop: &common.stop };
-    if let Err(source) = listener.set_nonblocking(true) {
-        let _ = sender.send(Found::Failed(MeshError::Io { action: "watch a socket", source }));
-        return;
-    }
-    let pause = Timespec { tv_sec: 0, tv_nsec: LOOK_PAUSE.subsec_nanos().into() };
-    while patience.slice().is_ok() {
-        let mut descriptors = [PollFd::new(listener, PollFlags::IN)];
-        // An interrupted wait is a short one.
-        let _ = poll(&mut descriptors, Some(&pause));
-        let Ok((stream, address)) = listener.accept() else { continue };
-        let most = 2 * common.members.len() + STRANGERS_MAX;
-        if common.accepting.fetch_add(1, Ordering::Relaxed) >= most || stream.set_nonblocking(false).is_err()
-        {
-            common.accepting.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let sender = sender.clone();
-        let spawned =
-            std::thread::Builder::new().name("tramontane-greet".into()).spawn_scoped(scope, move || {
-                greet(common, stream, address, &sender);
-                common.accepting.fetch_sub(1, Ordering::Relaxed);
-            });
-        if spawned.is_err() {
-            common.accepting.fetch_sub(1, Ordering::Relaxed);
-        }
+        Refusal::Running => MeshError::Running { peer },
+        // Nobody who meets is told so.
+        Refusal::NotRunning | Refusal::Busy => MeshError::Garbled { peer },
     }
 }
 
 /// The accepting end of the first words.
-fn greet(common: &Common<'_>, stream: TcpStream, address: SocketAddr, sender: &Sender<Found>) {
-    let patience = Patience { until: common.until, stop: &common.stop }.within(ATTEMPT_MAX);
-    let found = match listen_to(common, stream, patience) {
-        Ok(Ok((rank, hello, channel))) => Found::Arrived { rank, hello, channel, end: End::Accepting },
-        Ok(Err((refusal, Some(peer)))) if matches!(refusal, Refusal::Digest | Refusal::View) => {
-            // A member, and wrong: waiting for it does not help.
-            Found::Failed(refusal_error(common, refusal, peer, address))
+fn greet(common: &Common<'_>, stream: Stream, address: Address, taken: &Taken<'_>, sender: &Sender<Found>) {
+    let stop: &Arc<AtomicBool> = taken.stop();
+    let patience = Patience { until: common.until, stop }.within(GREETING_MAX);
+    let judge = |hello: &Hello| judge(common, hello, taken);
+    let found = match hear(common.terms(), stream, patience, judge) {
+        Ok(Ok((hello, channel))) => match rank_of(common, hello.node) {
+            Some(rank) => Found::Arrived { rank, hello, channel, end: End::Accepting },
+            None => Found::Refused { address, refusal: Refusal::NotAMember },
+        },
+        Ok(Err((refusal, Some(hello)))) if is_hopeless(common, refusal, &hello) => {
+            Found::Failed(refusal_error(common, refusal, hello.node, &address))
         }
         Ok(Err((refusal, _))) => Found::Refused { address, refusal },
         Err(ChannelError::WrongKey) => Found::Refused { address, refusal: Refusal::Key },
@@ -337,28 +301,26 @@ fn greet(common: &Common<'_>, stream: TcpStream, address: SocketAddr, sender: &S
     let _ = sender.send(found);
 }
 
-type Heard = Result<(Rank, Hello, Channel), (Refusal, Option<NodeId>)>;
+/// Whether it was a member that came to meet, and is wrong: waiting for it does not help.
+fn is_hopeless(common: &Common<'_>, refusal: Refusal, hello: &Hello) -> bool {
+    hello.purpose == Purpose::Meet
+        && matches!(refusal, Refusal::Digest | Refusal::View)
+        && common.members.contains(&hello.node)
+}
 
-fn listen_to(common: &Common<'_>, stream: TcpStream, patience: Patience<'_>) -> Result<Heard, ChannelError> {
-    let mut channel = match preambles(common, stream, End::Accepting, patience)? {
-        Ok(channel) => channel,
-        Err(refusal) => return Ok(Err((refusal, None))),
-    };
-    let hello = Hello::decode(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
-    let rank = common.members.iter().position(|id| *id == hello.node);
-    let rank = rank.and_then(|rank| u16::try_from(rank).ok()).map(Rank);
-    let verdict = match rank {
-        Some(rank) if rank == common.own => Err(Refusal::DuplicateId),
-        Some(rank) if rank > common.own => common.hello.check(&hello),
-        _ => Err(Refusal::NotAMember),
-    };
-    channel.send(&common.hello.encode(), patience)?;
-    channel.send(&[encode_verdict(verdict)], patience)?;
-    let theirs = decode_verdict(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
-    let peer = rank.map(|_| hello.node);
-    match (verdict.and(theirs), rank) {
-        (Ok(()), Some(rank)) => Ok(Ok((rank, hello, channel))),
-        (Err(refusal), _) => Ok(Err((refusal, peer))),
-        (Ok(()), None) => Ok(Err((Refusal::NotAMember, None))),
+fn judge(common: &Common<'_>, hello: &Hello, taken: &Taken<'_>) -> Result<(), Refusal> {
+    if hello.purpose != Purpose::Meet {
+        return common.hello.check(hello).and(Err(Refusal::NotRunning));
     }
+    match rank_of(common, hello.node) {
+        Some(rank) if rank == common.own => return Err(Refusal::DuplicateId),
+        Some(rank) if rank > common.own => common.hello.check(hello)?,
+        _ => return Err(Refusal::NotAMember),
+    }
+    if taken.become_known() { Ok(()) } else { Err(Refusal::Busy) }
+}
+
+fn rank_of(common: &Common<'_>, node: NodeId) -> Option<Rank> {
+    let rank = common.members.iter().position(|id| *id == node)?;
+    u16::try_from(rank).ok().map(Rank)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tramontane_core::fabric::{Fabric as _, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
-use tramontane_mesh::MeshOptions;
+use tramontane_mesh::{Address, Listener, MeshOptions};
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::{Bell, Joined, Limits, Report, Verbs};
 
@@ -36,8 +36,9 @@ pub(super) fn join(
     let members = layout.group().members;
     let row_bytes: Vec<usize> =
         (0..).map(Rank).take(members.len()).map(|rank| layout.row_bytes(rank)).collect();
+    let addresses: Vec<Address> = meeting.network.addresses.iter().copied().map(Address::from).collect();
     let Joined { mut fabric, report } = tramontane_verbs::join(tramontane_verbs::JoinOptions {
-        mesh: mesh(layout, own, members, meeting, options)?,
+        mesh: mesh(layout, own, members, (meeting, &addresses), options)?,
         device: meeting.device.clone(),
         limits: meeting.limits.clone(),
         row_bytes: &row_bytes,
@@ -57,18 +58,21 @@ fn mesh<'m>(
     layout: &Layout<'_>,
     own: Rank,
     members: &'m [NodeId],
-    meeting: &'m VerbsMeeting,
+    (meeting, addresses): (&VerbsMeeting, &'m [Address]),
     options: &JoinOptions<'m>,
 ) -> Result<MeshOptions<'m>, JoinError> {
-    let listener = meeting.network.listener().map_err(|source| {
+    let listener =
+        meeting.network.listener().and_then(|listener| listener.map(Listener::try_from).transpose());
+    let listener = listener.map_err(|source| {
         let error = tramontane_mesh::MeshError::Io { action: "copy a descriptor", source };
         tramontane_verbs::JoinError::from(error)
     })?;
     Ok(MeshOptions {
         own,
         members,
-        addresses: &meeting.network.addresses,
+        addresses,
         listener,
+        incarnation: None,
         view: FIXED_VIEW,
         digest: layout.digest(),
         key: meeting.network.key.clone(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::fabric::{ErrorKind, Fabric, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
-use tramontane_mesh::{Mesh, MeshError, MeshOptions, SharedKey};
+use tramontane_mesh::{Address, Listener, Mesh, MeshError, MeshOptions, SharedKey};
 
 use super::connection::Settings;
 use super::fabric::Tcp;
@@ -69,11 +69,14 @@ pub fn meet(layout: &Layout<'_>, own: Rank, options: TcpOptions<'_>) -> Result<(
     let until = Instant::now() + time_limit;
     let members = layout.group().members;
     let digest = layout.digest();
+    let addresses: Vec<Address> = addresses.iter().copied().map(Address::from).collect();
+    let listener = listener.map(Listener::try_from).transpose()?;
     let mesh = Mesh::join(MeshOptions {
         own,
         members,
-        addresses,
+        addresses: &addresses,
         listener,
+        incarnation: None,
         view,
         digest,
         key,

@@ -49,8 +49,9 @@ pub fn connections(key: Option<SharedKey>) -> Vec<Vec<Option<Connection>>> {
                     let options = MeshOptions {
                         own,
                         members: &ids(),
-                        addresses,
-                        listener: Some(listener),
+                        addresses: &addresses.iter().copied().map(Into::into).collect::<Vec<_>>(),
+                        listener: Some(listener.try_into().expect("it listens")),
+                        incarnation: None,
                         view: VIEW,
                         digest: 42,
                         key,
