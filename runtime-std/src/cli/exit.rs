@@ -158,7 +158,7 @@ impl From<SharedMemoryError> for Failure {
     fn from(error: SharedMemoryError) -> Self {
         use SharedMemoryError as E;
         let status = match error {
-            E::BadName(_) | E::NotAMember { .. } => Status::Usage,
+            E::BadName(_) | E::NotAMember { .. } | E::OtherMember { .. } => Status::Usage,
             E::NoSpace { .. } | E::NotPermitted { .. } => Status::Resources,
             E::DuplicateId { .. }
             | E::WrongDigest { .. }
@@ -166,7 +166,9 @@ impl From<SharedMemoryError> for Failure {
             | E::MissingMembers { .. }
             | E::StillEnding { .. }
             | E::NotAnswering { .. }
-            | E::Busy { .. } => Status::Group,
+            | E::Busy { .. }
+            | E::ViewIsThere { .. }
+            | E::HasLeft { .. } => Status::Group,
             E::Cancelled => Status::Interrupted,
             E::Io { ref action, ref path, ref source } => {
                 return Self::system(format_args!("{action} {}", path.display()), source);

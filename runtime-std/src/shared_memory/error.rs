@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 /// Why a member could not join its group, or a folder could not be swept.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,28 @@ pub enum Error {
         rank: Rank,
         /// How many members the layout has.
         members: usize,
+    },
+    /// The layout has another node at that rank.
+    #[error("rank {rank} is node {listed} in this view, and this process is node {node}; take its own rank")]
+    OtherMember {
+        /// The rank that was given.
+        rank: Rank,
+        /// Who has that rank.
+        listed: NodeId,
+        /// Who asked.
+        node: NodeId,
+    },
+    /// The memory of a view was made already, for the same list of members.
+    #[error("the memory of view {view} is there already; retire it before it is made again")]
+    ViewIsThere {
+        /// The view.
+        view: ViewId,
+    },
+    /// This process has left the group.
+    #[error("node {node} has left the group; start it again to come back")]
+    HasLeft {
+        /// The node.
+        node: NodeId,
     },
     /// A live process is this member already.
     #[error("member {id} of group '{group}' is running already (process {pid}); stop it or take another id")]
@@ -188,6 +210,9 @@ mod tests {
         let errors = [
             Error::BadName("a/b".into()),
             Error::NotAMember { rank: Rank(4), members: 3 },
+            Error::OtherMember { rank: Rank(1), listed: NodeId(4), node: NodeId(5) },
+            Error::ViewIsThere { view: ViewId(3) },
+            Error::HasLeft { node: NodeId(5) },
             Error::DuplicateId { id: NodeId(2), group: group.clone(), pid: 77 },
             Error::WrongDigest { peer: NodeId(2) },
             Error::WrongVersion { peer: NodeId(2) },

@@ -5,24 +5,40 @@
 //! The bytes of a guard cannot be held back as they were at the call, and need not be: a cell only grows,
 //! and its own release store stands behind the content that it speaks for.
 //!
-//! No call here allocates after [`SharedMemory::new`]. The system calls are: one in a post or a wake whose
-//! target sleeps, those of [`SharedMemory::sleep`] and `arm`, and those of [`SharedMemory::check_peers`].
+//! A fixed membership is the case of one view whose members were all there before. Otherwise a view opens before its
+//! peers' rows exist; while some are missing, `poll` looks for them now and then, and whoever opens a view rings.
+//!
+//! No call here allocates once all views are open and all peers are found. The system calls are: one in a post or a wake
+//! whose target sleeps, those of [`SharedMemory::sleep`] and `arm`, those of [`SharedMemory::check_peers`], and those of
+//! looking for a row that is missing.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, LossCause, Promises, Region, Token, ViewMemory, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, Promises, Region, Token, ViewMemory, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::layout::{CACHE_LINE, ROW_MAX};
 
 use super::futex::Bell;
 use super::mappings::{Mappings, Membership};
+use super::open_view::OpenView;
+use super::residence::Residence;
 
 /// Completions that may wait for a poll; beyond it, a post with a token is refused for now.
 const COMPLETIONS_MAX: usize = 1024;
+
+/// Views that can be open at once: a change has two.
+const VIEWS_MAX: usize = 2;
+
+/// What is told of a member of a view: that it is ready, and that it is lost.
+const EVENTS_A_MEMBER: usize = 2;
+
+/// Polls between two looks for rows that are missing: at first, and where nobody has come for long.
+const LOOK_POLLS_MIN: u32 = 64;
+const LOOK_POLLS_MAX: u32 = 1 << 14;
 
 /// How a sleep ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,128 +50,142 @@ pub enum Wake {
     Unrung,
 }
 
-/// What the fabric knows of one member.
+/// When to look for rows that are missing: less and less often, until something says that it is worth while.
 #[derive(Debug)]
-struct Peer {
-    bell: Bell,
-    /// No traffic any more: cut by the core, or lost.
-    is_cut: bool,
-    loss: Option<LossCause>,
-    ready_untold: bool,
-    loss_untold: bool,
+struct Pace {
+    polls_left: u32,
+    polls: u32,
 }
 
-/// One view's life; memory is never used for a second one (VIE-11).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    Fresh,
-    Open(ViewId),
-    Retired,
+impl Pace {
+    const fn new() -> Self {
+        Self { polls_left: LOOK_POLLS_MIN, polls: LOOK_POLLS_MIN }
+    }
+
+    /// Counts a poll. True if it is to look.
+    fn is_due(&mut self) -> bool {
+        self.polls_left = self.polls_left.saturating_sub(1);
+        if self.polls_left > 0 {
+            return false;
+        }
+        self.polls = self.polls.saturating_mul(2).min(LOOK_POLLS_MAX);
+        self.polls_left = self.polls;
+        true
+    }
 }
 
-/// The shared-memory fabric of one member, over the [`Mappings`] that it joined with. One a membership.
+/// The shared-memory fabric of one process, over the [`Mappings`] of its views.
 #[derive(Debug)]
 pub struct SharedMemory {
-    membership: Arc<Membership>,
-    peers: Vec<Peer>,
-    row_bytes: usize,
-    stage: Stage,
+    residence: Arc<Residence>,
+    bell: Bell,
+    /// Memory of views that are not open yet; it is its maker's until then.
+    lent: Vec<Weak<Membership>>,
+    /// Oldest first.
+    views: Vec<OpenView>,
+    /// The newest view that was ever open here.
+    newest: Option<ViewId>,
     completed: VecDeque<Token>,
     /// Readiness and losses that `poll` has not told yet.
-    untold: usize,
+    events: VecDeque<Event>,
+    /// Somebody's row is missing who may still bring it.
+    is_awaiting: bool,
+    pace: Pace,
 }
 
 impl SharedMemory {
-    /// The fabric of the member that owns these mappings.
+    /// The fabric of a fixed membership: of the member that owns these mappings, which are lent to it.
     #[must_use]
     pub fn new(mappings: &Mappings) -> Self {
-        let membership = Arc::clone(mappings.membership());
-        let peer =
-            |bell: Bell| Peer { bell, is_cut: false, loss: None, ready_untold: false, loss_untold: false };
-        let peers = membership.members().iter().map(|member| peer(member.bell.clone())).collect();
-        let (_, row_bytes) = membership.own_row();
+        let mut fabric = Self::for_residence(mappings.membership().residence());
+        fabric.lend(mappings);
+        fabric
+    }
+
+    /// The fabric of a process whose views change. No view is open.
+    #[must_use]
+    pub fn for_residence(residence: &Arc<Residence>) -> Self {
         Self {
-            membership,
-            peers,
-            row_bytes,
-            stage: Stage::Fresh,
+            residence: Arc::clone(residence),
+            bell: residence.bell(),
+            lent: Vec::new(),
+            views: Vec::with_capacity(VIEWS_MAX),
+            newest: None,
             completed: VecDeque::with_capacity(COMPLETIONS_MAX),
-            untold: 0,
+            events: VecDeque::new(),
+            is_awaiting: false,
+            pace: Pace::new(),
         }
+    }
+
+    /// Makes memory known in which a view will be opened, if it is still there by then.
+    pub fn lend(&mut self, mappings: &Mappings) {
+        self.lent.retain(|lent| lent.strong_count() > 0);
+        self.lent.push(Arc::downgrade(mappings.membership()));
     }
 
     /// A handle on the own doorbell, for application threads of this process.
     #[must_use]
     pub fn bell(&self) -> Bell {
-        self.own_bell().clone()
+        self.bell.clone()
     }
 
     /// Sleeps until somebody rings, at most `timeout`. Between a successful `arm`, followed by one more look
     /// for work, and `disarm`. May end early.
     pub fn sleep(&mut self, timeout: Duration) -> Wake {
-        if self.own_bell().doorbell().sleep(timeout) { Wake::Rung } else { Wake::Unrung }
+        if self.bell.doorbell().sleep(timeout) { Wake::Rung } else { Wake::Unrung }
     }
 
-    /// Looks which peers are gone; `poll` then reports them. True if one is newly lost.
+    /// Looks which peers are gone, and which have come; `poll` then reports them. True if one is newly lost.
     ///
     /// A system call a peer, below a microsecond: for a timer, some ten times a second, and for
     /// [`Event::Woken`]: who leaves, or fails while its process goes on, rings. Who is killed does not.
     pub fn check_peers(&mut self) -> bool {
-        let own = self.membership.own();
-        let mut found = false;
-        for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
-            if rank == own || peer.loss.is_some() || self.stage == Stage::Retired {
-                continue;
-            }
-            if let Some(cause) = self.membership.loss_of(rank) {
-                peer.loss = Some(cause);
-                peer.loss_untold = true;
-                self.untold += 1;
-                found = true;
-            }
+        let mut is_news = false;
+        for view in &mut self.views {
+            is_news |= view.check(&mut self.events);
         }
-        found
+        self.look();
+        is_news
     }
 
-    /// Leaves the group on purpose: see [`Mappings::leave`].
+    /// Leaves the group on purpose: see [`Residence::leave`].
     pub fn leave(&self) {
-        self.membership.leave();
+        self.residence.leave();
     }
 
-    fn own_bell(&self) -> &Bell {
-        &self.peers[self.membership.own().index()].bell
-    }
-
-    /// A peer that may be posted to.
-    #[inline]
-    fn target(&self, view: ViewId, to: Rank) -> Result<&Peer, ErrorKind> {
-        if self.stage != Stage::Open(view) {
-            return Err(ErrorKind::Other);
-        }
-        if to == self.membership.own() {
-            return Err(ErrorKind::OutOfRange);
-        }
-        let peer = self.peers.get(to.index()).ok_or(ErrorKind::OutOfRange)?;
-        if peer.is_cut || peer.loss.is_some() { Err(ErrorKind::PeerLost) } else { Ok(peer) }
-    }
-
-    /// What is news about the peers: rarely anything.
+    /// Looks for rows that are missing, or were made anew.
     #[cold]
-    fn tell(&mut self) -> Option<Event> {
-        let Stage::Open(view) = self.stage else { return None };
-        for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
-            if std::mem::take(&mut peer.ready_untold) {
-                self.untold -= 1;
-                return Some(Event::Ready { view, peer: rank });
-            }
-            if std::mem::take(&mut peer.loss_untold) {
-                self.untold -= 1;
-                // `check_peers` sets both at once.
-                let cause = peer.loss.unwrap_or(LossCause::Exited);
-                return Some(Event::PeerLost { view, peer: rank, cause });
-            }
+    fn look(&mut self) {
+        for view in &mut self.views {
+            view.look(&self.residence, &mut self.events);
         }
-        None
+        self.count_awaited();
+    }
+
+    fn count_awaited(&mut self) {
+        self.is_awaiting = self.views.iter().any(OpenView::is_awaiting);
+    }
+
+    fn view(&self, id: ViewId) -> Option<&OpenView> {
+        self.views.iter().find(|view| view.id == id)
+    }
+
+    /// The lent memory that a view is opened with.
+    fn take_lent(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<Membership>> {
+        let row = memory.row.reader();
+        let is_it = |lent: &Arc<Membership>| {
+            lent.own_row() == (row.base(), row.bytes())
+                && lent.own() == memory.own
+                && lent.ids() == memory.members
+                && lent.view().is_none_or(|(of, _)| of == view)
+                && !lent.is_over()
+        };
+        let of_place =
+            |(place, lent): (usize, &Weak<Membership>)| Some((place, lent.upgrade().filter(is_it)?));
+        let (place, membership) = self.lent.iter().enumerate().find_map(of_place)?;
+        self.lent.swap_remove(place);
+        Some(membership)
     }
 }
 
@@ -179,47 +209,52 @@ impl Fabric for SharedMemory {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if a view was opened before: each has memory of its own; or if this is not the
-    /// memory that was joined with.
+    /// [`ErrorKind::Other`] if the view is open, a newer one was ever opened, two are open, or the memory was not
+    /// lent ([`SharedMemory::lend`]) or was used before. So a view that ended may be opened again in fresh memory, with
+    /// another list of members, until a newer one is.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        let (base, bytes) = self.membership.own_row();
-        let row = memory.row.reader();
-        let is_ours = (row.base(), row.bytes()) == (base, bytes)
-            && memory.own == self.membership.own()
-            && memory.members == self.membership.ids();
-        if self.stage != Stage::Fresh || !is_ours {
+        let is_old = self.newest > Some(view) || self.view(view).is_some();
+        if is_old || self.views.len() == VIEWS_MAX {
             return Err(ErrorKind::Other);
         }
-        self.stage = Stage::Open(view);
-        for (rank, peer) in (0..).map(Rank).zip(&mut self.peers) {
-            if rank != memory.own {
-                // The barrier is behind us: all rows are mapped.
-                peer.ready_untold = true;
-                self.untold += 1;
-            }
+        let membership = self.take_lent(view, memory).ok_or(ErrorKind::Other)?;
+        let members = |view: &OpenView| view.membership.ids().len();
+        let told = self.views.iter().map(members).sum::<usize>() + memory.members.len();
+        self.events.reserve(EVENTS_A_MEMBER * told);
+        self.views.push(OpenView::new(view, membership, &mut self.events));
+        self.newest = Some(view);
+        self.pace = Pace::new();
+        self.look();
+        if let Some(opened) = self.view(view).filter(|opened| opened.is_changing()) {
+            // Of two that look for each other, one at least finds the other, and tells it.
+            opened.ring_all();
         }
         Ok(())
     }
 
     fn ready(&self, view: ViewId, peer: Rank) -> bool {
-        self.target(view, peer).is_ok()
+        self.view(view).is_some_and(|view| view.target(peer).is_ok())
     }
 
+    /// Ends all traffic with that node, in every view that is open, and with its process in those that come.
     fn cut(&mut self, view: ViewId, peer: Rank) {
-        if self.stage == Stage::Open(view)
-            && let Some(peer) = self.peers.get_mut(peer.index())
-        {
-            peer.is_cut = true;
+        let Some(node) = self.view(view).and_then(|view| view.node_at(peer)) else { return };
+        for view in &mut self.views {
+            view.cut(node);
         }
+        self.count_awaited();
     }
 
     fn retire(&mut self, view: ViewId) -> bool {
-        if self.stage == Stage::Open(view) {
-            self.stage = Stage::Retired;
-            for peer in &mut self.peers {
-                (peer.ready_untold, peer.loss_untold) = (false, false);
-            }
-            self.untold = 0;
+        if let Some(place) = self.views.iter().position(|open| open.id == view) {
+            self.views.remove(place).membership.give_up();
+            let is_of = |event: &Event| match event {
+                Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } => *of == view,
+                Event::Completed(_) | Event::Woken => false,
+            };
+            self.events.retain(|event| !is_of(event));
+            self.residence.forget_unused();
+            self.count_awaited();
         }
         // Nothing is ever in flight: peers read, and what they read stays mapped at their side.
         true
@@ -233,8 +268,9 @@ impl Fabric for SharedMemory {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
-        let peer = self.target(view, to)?;
-        if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, self.row_bytes)) {
+        let open = self.view(view).ok_or(ErrorKind::Other)?;
+        let bell = open.target(to)?;
+        if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, open.row_bytes)) {
             return Err(ErrorKind::OutOfRange);
         }
         if token.is_some() && self.completed.len() == COMPLETIONS_MAX {
@@ -242,7 +278,7 @@ impl Fabric for SharedMemory {
         }
         // One fence a post at most, and none where the sleeper pays: which stores belong to which post is
         // not known here, so one fence for the posts of a whole step could not be placed safely.
-        peer.bell.ring_if_asleep();
+        bell.ring_if_asleep();
         if let Some(token) = token {
             self.completed.push_back(token);
         }
@@ -254,24 +290,34 @@ impl Fabric for SharedMemory {
         if let Some(token) = self.completed.pop_front() {
             return Some(Event::Completed(token));
         }
-        if self.untold > 0 {
-            return self.tell();
+        if self.is_awaiting && self.pace.is_due() {
+            self.look();
         }
-        self.own_bell().doorbell().take().then_some(Event::Woken)
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        if !self.bell.doorbell().take() {
+            return None;
+        }
+        if self.views.iter().any(OpenView::is_changing) {
+            self.pace = Pace::new();
+            self.look();
+        }
+        Some(Event::Woken)
     }
 
     fn wake(&mut self, view: ViewId, to: Rank) {
-        if let Ok(peer) = self.target(view, to) {
-            peer.bell.ring();
+        if let Some(Ok(bell)) = self.view(view).map(|view| view.target(to)) {
+            bell.ring();
         }
     }
 
     fn arm(&mut self) -> bool {
-        self.completed.is_empty() && self.untold == 0 && self.own_bell().doorbell().arm()
+        self.completed.is_empty() && self.events.is_empty() && self.bell.doorbell().arm()
     }
 
     fn disarm(&mut self) {
-        self.own_bell().doorbell().disarm();
+        self.bell.doorbell().disarm();
     }
 
     fn observe_barrier(&self) {}

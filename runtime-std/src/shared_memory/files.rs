@@ -1,41 +1,56 @@
-//! A member's two files: how they are made, and how peers look at them.
+//! A member's own files: how they are made, and how they go.
+//!
+//! Its base file, whose lock is its life; its bell; and, where membership changes, a row file a view.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{
-    FallocateFlags, FlockOperation, Mode, OFlags, fallocate, flock, fstat, fstatvfs, openat, renameat,
-};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, openat, renameat};
 use rustix::io::Errno;
-use tramontane_core::ids::NodeId;
+use tramontane_core::ids::{NodeId, ViewId};
 
 use super::error::Error;
-use super::folder::{Folder, Patience, is_live};
+use super::folder::{Folder, Patience};
 use super::header::{HEADER_BYTES, Header};
 use super::map::{Access, Map};
 use super::root::{GroupName, Root};
+use super::space::{BELL_BYTES, PAGE, allocate, check_space, no_space};
 
-/// A doorbell's file: one page, since no smaller piece can be mapped.
-const BELL_BYTES: usize = 4096;
-
-/// The unit in which memory is handed out, for the estimate of what a group needs.
-const PAGE: u64 = 4096;
+/// What a file of ours is made with: never over one that is there, nor through a link.
+const CREATE_FLAGS: OFlags =
+    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// The names of a member's files.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) row: CString,
     pub(super) bell: CString,
+    /// Its control socket, which somebody else makes.
+    pub(super) door: CString,
     making: CString,
 }
 
 impl Names {
     pub(super) fn of(id: NodeId) -> Self {
-        // Digits hold no zero byte.
-        let name = |kind: &str| CString::new(format!("{kind}-{id}")).unwrap_or_default();
-        Self { row: name("row"), bell: name("bell"), making: name(".new") }
+        let name = |kind: &str| file_name(format!("{kind}-{id}"));
+        Self { row: name("row"), bell: name("bell"), door: name("door"), making: name(".new") }
     }
+
+    /// The row of a view. The layout's digest is in it, since a view's list of members may change until it is decided.
+    pub(super) fn view_row(id: NodeId, view: ViewId, digest: u64) -> CString {
+        file_name(format!("row-{id}{}", Self::view_ending(view, digest)))
+    }
+
+    /// What the names of all members' rows of a view end with.
+    pub(super) fn view_ending(view: ViewId, digest: u64) -> String {
+        format!(".{}.{digest:016x}", view.0)
+    }
+}
+
+fn file_name(text: String) -> CString {
+    // Digits hold no zero byte.
+    CString::new(text).unwrap_or_default()
 }
 
 /// The whole of a row file, in bytes.
@@ -43,19 +58,15 @@ pub(super) fn row_file_bytes(row_bytes: usize) -> usize {
     row_bytes.saturating_add(HEADER_BYTES)
 }
 
-/// What a group takes in shared memory, given its row files' sizes.
-pub(super) fn group_bytes(row_files: impl Iterator<Item = usize>) -> u64 {
-    let pages = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(PAGE).saturating_mul(PAGE);
-    row_files.fold(0_u64, |sum, bytes| sum.saturating_add(pages(bytes)).saturating_add(pages(BELL_BYTES)))
-}
-
-/// A member's own files: mapped, locked, not yet filled. Their names go when this is dropped.
+/// A member's own files, and its lock. Their names go when this is dropped.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
-    pub(super) folder: Folder,
+    pub(super) folder: Arc<Folder>,
     names: Names,
-    /// Holds the lock that says that this member lives.
-    pub(super) row_file: OwnedFd,
+    /// The base file. Holds the lock that says that this member lives.
+    row_file: OwnedFd,
+    /// Names of rows of views that have not ended.
+    view_rows: Vec<CString>,
 }
 
 impl OwnFiles {
@@ -72,7 +83,7 @@ impl OwnFiles {
         let names = Names::of(id);
         let (folder, row_file) =
             Folder::enter(root, group, patience, |folder| take_place(folder, id, &names, needed))?;
-        Ok(Self { folder, names, row_file })
+        Ok(Self { folder: Arc::new(folder), names, row_file, view_rows: Vec::new() })
     }
 
     /// Allocates and maps both files. Takes a while for a large row, and holds no lock of the folder.
@@ -80,7 +91,7 @@ impl OwnFiles {
         &self,
         row_file_bytes: usize,
         patience: &Patience<'_>,
-    ) -> Result<(Map, Arc<Map>), Error> {
+    ) -> Result<(Arc<Map>, Arc<Map>), Error> {
         let path = self.folder.path();
         let failed = |errno| Error::from_errno("cannot map a file of", path, errno);
         let bell_file = open_bell(&self.folder, &self.names).map_err(failed)?;
@@ -88,13 +99,31 @@ impl OwnFiles {
         allocate(&self.folder, &self.row_file, row_file_bytes, patience)?;
         let row = Map::new(self.row_file.as_fd(), row_file_bytes, Access::Write).map_err(failed)?;
         let bell = Map::new(bell_file.as_fd(), BELL_BYTES, Access::Write).map_err(failed)?;
-        Ok((row, Arc::new(bell)))
+        Ok((Arc::new(row), Arc::new(bell)))
+    }
+
+    /// Makes an empty file for a view's row. Without the folder's lock: the base file's says whose it is.
+    pub(super) fn make_view_row(&mut self, name: &CStr) -> rustix::io::Result<OwnedFd> {
+        let file = openat(self.folder.as_fd(), name, CREATE_FLAGS, Mode::RUSR | Mode::WUSR)?;
+        self.view_rows.push(name.to_owned());
+        Ok(file)
+    }
+
+    /// Removes a view's row, if it is there.
+    pub(super) fn remove_view_row(&mut self, name: &CStr) {
+        if let Some(place) = self.view_rows.iter().position(|row| row.as_c_str() == name) {
+            self.folder.remove(&self.view_rows.swap_remove(place));
+        }
     }
 }
 
 impl Drop for OwnFiles {
     fn drop(&mut self) {
-        // Both names are ours as long as the lock is: nobody removes a live member's files.
+        // The names are ours as long as the lock is: nobody removes a live member's files.
+        for row in &self.view_rows {
+            self.folder.remove(row);
+        }
+        self.folder.remove(&self.names.door);
         self.folder.remove(&self.names.bell);
         self.folder.remove(&self.names.row);
         // Without this, a child that was forked meanwhile would keep the lock, and this member would seem
@@ -114,10 +143,9 @@ fn take_place(folder: &Folder, id: NodeId, names: &Names, needed: u64) -> Result
     if let Some(row) = folder.open_row(&names.row).map_err(failed("cannot look into"))? {
         return Err(Error::DuplicateId { id, group: folder.name().to_string(), pid: owner_of(&row) });
     }
-    check_space(folder, needed)?;
+    check_space(folder, needed, |_| true)?;
 
-    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let create = |name| openat(folder.as_fd(), name, flags, Mode::RUSR | Mode::WUSR);
+    let create = |name| openat(folder.as_fd(), name, CREATE_FLAGS, Mode::RUSR | Mode::WUSR);
     let made = (|| {
         drop(create(&names.bell)?);
         // Under another name until it is locked: a peer that looks for the row without the folder's lock
@@ -146,128 +174,13 @@ fn owner_of(row: &OwnedFd) -> u64 {
 }
 
 /// Whether a file is as long as this: only then can all of it be touched.
-fn holds(file: &OwnedFd, bytes: usize) -> bool {
+pub(super) fn holds(file: &OwnedFd, bytes: usize) -> bool {
     fstat(file).is_ok_and(|stat| usize::try_from(stat.st_size).is_ok_and(|size| size >= bytes))
 }
 
-fn open_bell(folder: &Folder, names: &Names) -> rustix::io::Result<OwnedFd> {
+pub(super) fn open_bell(folder: &Folder, names: &Names) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(folder.as_fd(), &names.bell, flags, Mode::empty())
-}
-
-/// Gives a file its pages, all of them, or says that there are not enough.
-fn allocate(folder: &Folder, file: &OwnedFd, bytes: usize, patience: &Patience<'_>) -> Result<(), Error> {
-    let length = u64::try_from(bytes).unwrap_or(u64::MAX);
-    loop {
-        patience.check()?;
-        return match fallocate(file, FallocateFlags::empty(), 0, length) {
-            Ok(()) => Ok(()),
-            // A signal; what was allocated is given back, and its handler may have set `cancel`.
-            Err(Errno::INTR) => continue,
-            Err(Errno::NOSPC | Errno::FBIG | Errno::NOMEM) => Err(no_space(folder, length)),
-            Err(errno) => Err(Error::from_errno("cannot allocate memory in", folder.path(), errno)),
-        };
-    }
-}
-
-/// Refuses a group that cannot fit, before any of it is allocated: all of its members say the same then.
-fn check_space(folder: &Folder, needed: u64) -> Result<(), Error> {
-    // In this order: what a peer allocates in between counts twice for us, not against us.
-    let free = free_bytes(folder);
-    let held =
-        folder.allocated().map_err(|errno| Error::from_errno("cannot examine", folder.path(), errno))?;
-    let missing = needed.saturating_sub(held);
-    if missing > free {
-        return Err(Error::NoSpace { path: folder.path().to_path_buf(), needed: missing, free });
-    }
-    Ok(())
-}
-
-fn no_space(folder: &Folder, needed: u64) -> Error {
-    Error::NoSpace { path: folder.path().to_path_buf(), needed, free: free_bytes(folder) }
-}
-
-/// What can still be allocated: the file system's limit, or the machine's memory where that is less.
-///
-/// A file system in memory may be larger than the memory that is left, and then the kernel does not refuse:
-/// it kills. An estimate, since other programs allocate too.
-fn free_bytes(folder: &Folder) -> u64 {
-    let file_system = match fstatvfs(folder.as_fd()) {
-        // One without limit says that it has no blocks at all.
-        Ok(stat) if stat.f_blocks > 0 => stat.f_bavail.saturating_mul(stat.f_frsize),
-        _ => u64::MAX,
-    };
-    file_system.min(available_memory().unwrap_or(u64::MAX))
-}
-
-/// Memory and swap that the kernel thinks it can give, if it says so.
-fn available_memory() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let kilobytes = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-        line.trim_start_matches(':').trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    };
-    let available = kilobytes("MemAvailable")?.saturating_add(kilobytes("SwapFree").unwrap_or(0));
-    Some(available.saturating_mul(1024))
-}
-
-/// A peer's files, open to be looked at.
-#[derive(Debug)]
-pub(super) struct PeerFiles {
-    row_file: OwnedFd,
-    header: Map,
-    names: Names,
-}
-
-impl PeerFiles {
-    /// Opens a peer's row, if it is there, its owner lives, and has written its header.
-    pub(super) fn find(folder: &Folder, id: NodeId) -> rustix::io::Result<Option<Self>> {
-        let names = Names::of(id);
-        let Some(row_file) = folder.open_row(&names.row)? else { return Ok(None) };
-        if !is_live(row_file.as_fd())? || !holds(&row_file, HEADER_BYTES) {
-            return Ok(None);
-        }
-        let header = Map::new(row_file.as_fd(), HEADER_BYTES, Access::Read)?;
-        if !Header::new(&header).is_written() {
-            return Ok(None);
-        }
-        Ok(Some(Self { row_file, header, names }))
-    }
-
-    /// What the peer says of itself.
-    pub(super) fn header(&self) -> Header<'_> {
-        Header::new(&self.header)
-    }
-
-    /// Whether its owner is still there.
-    pub(super) fn is_live(&self) -> rustix::io::Result<bool> {
-        Ok(!self.header().state().is_over() && is_live(self.row_file.as_fd())?)
-    }
-
-    /// Maps both files: the row to read, the bell to ring. Nothing if they are not what they should be.
-    pub(super) fn map(
-        &self,
-        folder: &Folder,
-        row_file_bytes: usize,
-    ) -> rustix::io::Result<Option<(Map, Arc<Map>)>> {
-        let bell_file = match open_bell(folder, &self.names) {
-            Ok(file) => file,
-            // The peer is just leaving.
-            Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(errno),
-        };
-        if !holds(&self.row_file, row_file_bytes) || !holds(&bell_file, BELL_BYTES) {
-            return Ok(None);
-        }
-        let row = Map::new(self.row_file.as_fd(), row_file_bytes, Access::Read)?;
-        let bell = Map::new(bell_file.as_fd(), BELL_BYTES, Access::Write)?;
-        Ok(Some((row, Arc::new(bell))))
-    }
-
-    /// The open row file, whose lock says whether the peer lives.
-    pub(super) fn into_row_file(self) -> OwnedFd {
-        self.row_file
-    }
 }
 
 #[cfg(test)]
@@ -278,17 +191,6 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-
-    #[test]
-    fn a_group_takes_whole_pages_and_a_bell_a_member() {
-        assert_eq!(group_bytes([4096, 4097].into_iter()), 4096 + 8192 + 2 * 4096);
-        assert_eq!(group_bytes([usize::MAX, usize::MAX].into_iter()), u64::MAX);
-    }
-
-    #[test]
-    fn the_kernel_says_how_much_memory_it_can_give() {
-        assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
-    }
 
     /// A small file system, if this user may mount one.
     struct Mounted(PathBuf);

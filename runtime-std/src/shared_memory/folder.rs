@@ -59,6 +59,15 @@ pub(super) fn is_live(row: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     }
 }
 
+/// The base file of the member that a file belongs to, which may be the file itself. Nobody locks a bell, a view's
+/// row or a socket: they live as long as the base file beside them.
+fn base_of(name: &CStr) -> Option<CString> {
+    let name = name.to_bytes();
+    let id = [&b"row-"[..], b"bell-", b"door-"].into_iter().find_map(|kind| name.strip_prefix(kind))?;
+    let id = id.split(|byte| *byte == b'.').next()?;
+    CString::new([b"row-", id].concat()).ok()
+}
+
 /// Whose files were found in a folder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Census {
@@ -150,10 +159,10 @@ impl Folder {
         }
     }
 
-    /// Bytes that are allocated to the files of this folder.
-    pub(super) fn allocated(&self) -> rustix::io::Result<u64> {
+    /// Bytes that are allocated to those files of this folder whose names are in `part`.
+    pub(super) fn allocated(&self, part: impl Fn(&[u8]) -> bool) -> rustix::io::Result<u64> {
         let mut bytes = 0_u64;
-        for name in entries(self.as_fd())? {
+        for name in entries(self.as_fd())?.into_iter().filter(|name| part(name.to_bytes())) {
             if let Ok(stat) = statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 bytes = bytes.saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512));
             }
@@ -179,24 +188,17 @@ impl Folder {
     pub(super) fn remove_the_dead(&self) -> rustix::io::Result<Census> {
         let mut census = Census::default();
         for name in entries(self.as_fd())? {
-            let bytes = name.to_bytes();
-            let (row, is_row) = if bytes.starts_with(b"row-") {
-                (name.clone(), true)
-            } else if let Some(id) = bytes.strip_prefix(b"bell-") {
-                // Nobody locks a bell: it lives as long as the row beside it.
-                (CString::new([b"row-", id].concat()).unwrap_or_default(), false)
-            } else if bytes.starts_with(b".new-") {
+            if name.to_bytes().starts_with(b".new-") {
                 census.removed += usize::from(self.remove(&name));
                 continue;
-            } else {
-                continue;
-            };
+            }
+            let Some(row) = base_of(&name) else { continue };
             let lives = match self.open_row(&row)? {
                 Some(row) => is_live(row.as_fd())?,
                 None => false,
             };
             if lives {
-                census.living += usize::from(is_row);
+                census.living += usize::from(row == name);
             } else if self.remove(&name) {
                 census.removed += 1;
                 tracing::info!(

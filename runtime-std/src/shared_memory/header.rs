@@ -1,5 +1,8 @@
 //! The first page of a row file: who wrote it, for which layout, and how far its owner has come.
 //!
+//! A base file without a row is this page alone; its digest is then that of the group's description. In the file of a
+//! view's row the state is that of the row: over, once its owner ended the view.
+//!
 //! The owner fills it and publishes the magic number last; until then the file counts as not there. What
 //! changes later (state, run) has a cache line to itself, and that line never changes while messages flow.
 
@@ -37,7 +40,7 @@ impl State {
 /// What the owner writes once.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Identity {
-    /// The layout's digest.
+    /// The digest of the layout, or of the group's description.
     pub(super) digest: u64,
     /// The owner's node id.
     pub(super) node: u64,
@@ -62,7 +65,7 @@ impl<'m> Header<'m> {
         for (cell, value) in [
             (self.format(), FORMAT),
             (self.digest_cell(), identity.digest),
-            (self.node(), identity.node),
+            (self.node_cell(), identity.node),
             (self.incarnation_cell(), identity.incarnation),
             (self.barrier(), u64::from(identity.sleeper_barrier)),
             (self.pid_cell(), u64::from(std::process::id())),
@@ -86,6 +89,11 @@ impl<'m> Header<'m> {
     /// The digest of the owner's layout.
     pub(super) fn digest(self) -> u64 {
         self.digest_cell().load(Ordering::Relaxed)
+    }
+
+    /// The owner's node id.
+    pub(super) fn node(self) -> u64 {
+        self.node_cell().load(Ordering::Relaxed)
     }
 
     /// The owner's incarnation.
@@ -136,7 +144,7 @@ impl<'m> Header<'m> {
         self.0.cell(16)
     }
 
-    fn node(self) -> &'m AtomicU64 {
+    fn node_cell(self) -> &'m AtomicU64 {
         self.0.cell(24)
     }
 

@@ -1,15 +1,16 @@
-//! One mapping of one file, unmapped when dropped.
+//! One range of addresses over a file, or over nothing yet, unmapped when dropped.
 
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// A shared mapping from the start of a file.
+/// A shared mapping from the start of a file; or a range of zeros that a file takes the place of later.
 ///
 /// Its file was allocated to at least that length before it was mapped, and no file here is ever truncated:
-/// so every byte of it can be touched for as long as it lives, whatever becomes of the file's name.
+/// so every byte of it can be touched for as long as it lives, whatever becomes of the file's name. The range
+/// is one piece from its first moment to its last, whatever is put there.
 #[derive(Debug)]
 pub(super) struct Map {
     base: NonNull<u8>,
@@ -43,6 +44,42 @@ impl Map {
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0)? };
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
         Ok(Self { base, bytes })
+    }
+
+    /// A range of zeros, to be read, until a file is there ([`replace`](Self::replace)). It takes no memory.
+    pub(super) fn reserve(bytes: usize) -> rustix::io::Result<Self> {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
+        let base = unsafe { mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ, flags)? };
+        let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Self { base, bytes })
+    }
+
+    /// Puts a file, of at least this length, in the place of what is mapped here, to be read. Who reads meanwhile
+    /// sees the one or the other: the kernel lets a fault wait until it has exchanged them.
+    pub(super) fn replace(&self, file: BorrowedFd<'_>) -> rustix::io::Result<()> {
+        let flags = MapFlags::SHARED | MapFlags::POPULATE | MapFlags::FIXED;
+        // SAFETY: exactly the range that `self` owns; nobody holds a reference that says that its bytes stay the
+        // same: they are read as atomics, or by the rules of core's `memory`.
+        match unsafe { mmap(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags, file, 0) } {
+            Ok(_) => Ok(()),
+            Err(errno) => {
+                self.close_gap();
+                Err(errno)
+            }
+        }
+    }
+
+    /// After a failed exchange: the kernel may have taken away what was there, and a gap would be a fault for
+    /// whoever reads next.
+    fn close_gap(&self) {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        // SAFETY: as in `replace`.
+        let closed = unsafe { mmap_anonymous(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags) };
+        if let Err(error) = closed {
+            tracing::error!(%error, "a row is gone and cannot be replaced: the process ends before it is read");
+            std::process::abort();
+        }
     }
 
     /// The first byte.

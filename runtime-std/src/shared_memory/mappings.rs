@@ -1,52 +1,81 @@
-//! The rows of a group that has come together, and the end of a membership.
+//! The rows of one view, and the end of a membership.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::CString;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tramontane_core::fabric::LossCause;
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 
-use super::files::OwnFiles;
-use super::folder::is_live;
 use super::futex::Bell;
 use super::header::{HEADER_BYTES, Header, State};
 use super::map::Map;
+use super::peer::Peer;
+use super::residence::Residence;
 
-/// One member's memory, as this process sees it.
+/// The name of the own row of one view. It goes when this is dropped; the memory stays while it is mapped.
 #[derive(Debug)]
-pub(super) struct Member {
-    /// Writable if it is the own one.
-    pub(super) row: Map,
-    pub(super) bell: Bell,
-    /// The open row file, whose lock says whether the member lives. None for the own one.
-    pub(super) life: Option<OwnedFd>,
+pub(super) struct OwnRow {
+    residence: Arc<Residence>,
+    name: CString,
 }
 
-impl Member {
-    /// Where the row starts: behind the header.
-    fn row_base(&self) -> NonNull<u8> {
-        // SAFETY: `files` maps header and row in one piece.
-        unsafe { self.row.base().add(HEADER_BYTES) }
-    }
-
-    fn row_bytes(&self) -> usize {
-        self.row.bytes() - HEADER_BYTES
+impl OwnRow {
+    pub(super) fn new(residence: &Arc<Residence>, name: CString) -> Self {
+        Self { residence: Arc::clone(residence), name }
     }
 }
 
-/// A membership: shared by [`Mappings`] and the fabric over it.
+impl Drop for OwnRow {
+    fn drop(&mut self) {
+        self.residence.remove_view_row(&self.name);
+    }
+}
+
+/// The memory of one view: shared by [`Mappings`] and the fabric over it.
 #[derive(Debug)]
 pub(super) struct Membership {
     own: Rank,
     ids: Vec<NodeId>,
-    members: Vec<Member>,
-    /// None once this member left.
-    files: Mutex<Option<OwnFiles>>,
+    /// By rank: header and row. The own one can be written; a peer's may be zeros still, where views change.
+    rows: Vec<Arc<Map>>,
+    /// By rank: the process that was met before the rows were there, as in a fixed membership.
+    met: Vec<Option<Arc<Peer>>>,
+    /// Which view, and the digest of its layout. None in a fixed membership, whose one view may have any id.
+    view: Option<(ViewId, u64)>,
+    /// The own row's name, where a view has one of its own.
+    own_row: Mutex<Option<OwnRow>>,
+    residence: Arc<Residence>,
 }
 
 impl Membership {
+    /// The one view of a fixed membership: all are there.
+    pub(super) fn fixed(
+        residence: Residence,
+        own: Rank,
+        ids: Vec<NodeId>,
+        rows: Vec<Arc<Map>>,
+        met: Vec<Option<Arc<Peer>>>,
+    ) -> Self {
+        debug_assert!(ids.len() == rows.len() && ids.len() == met.len());
+        let residence = Arc::new(residence);
+        Self { own, ids, rows, met, view: None, own_row: Mutex::new(None), residence }
+    }
+
+    /// One view of several: peers are found later.
+    pub(super) fn of_view(
+        residence: &Arc<Residence>,
+        view: (ViewId, u64),
+        own: Rank,
+        ids: Vec<NodeId>,
+        rows: Vec<Arc<Map>>,
+        own_row: OwnRow,
+    ) -> Self {
+        debug_assert_eq!(ids.len(), rows.len());
+        let (met, residence) = (vec![None; ids.len()], Arc::clone(residence));
+        Self { own, ids, rows, met, view: Some(view), own_row: Mutex::new(Some(own_row)), residence }
+    }
+
     pub(super) fn own(&self) -> Rank {
         self.own
     }
@@ -55,59 +84,61 @@ impl Membership {
         &self.ids
     }
 
-    /// The members, in rank order.
-    pub(super) fn members(&self) -> &[Member] {
-        &self.members
+    /// Who was met before the rows were there, in rank order.
+    pub(super) fn met(&self) -> &[Option<Arc<Peer>>] {
+        &self.met
+    }
+
+    /// Which view of several this is, and its layout's digest.
+    pub(super) fn view(&self) -> Option<(ViewId, u64)> {
+        self.view
+    }
+
+    pub(super) fn residence(&self) -> &Arc<Residence> {
+        &self.residence
+    }
+
+    /// The mapping at a rank: header and row.
+    pub(super) fn row_map(&self, rank: Rank) -> Option<&Map> {
+        self.rows.get(rank.index()).map(Arc::as_ref)
     }
 
     /// The own row's address and size: what a fabric is opened with must be this.
     pub(super) fn own_row(&self) -> (NonNull<u8>, usize) {
-        let own = &self.members[self.own.index()];
-        (own.row_base(), own.row_bytes())
+        row_of(&self.rows[self.own.index()])
     }
 
-    /// Whether a peer is gone, and how. One system call while it lives; a failed one says nothing.
-    pub(super) fn loss_of(&self, rank: Rank) -> Option<LossCause> {
-        let member = &self.members[rank.index()];
-        let header = Header::new(&member.row);
-        let said = || match header.state() {
-            State::Left => Some(LossCause::Left),
-            State::Failed => Some(LossCause::Exited),
-            State::Forming | State::Running => None,
-        };
-        let gone = member.life.as_ref().is_some_and(|life| matches!(is_live(life.as_fd()), Ok(false)));
-        // What it said is looked at after the lock: it says it before it gives the lock back.
-        said().or(gone.then_some(LossCause::Exited))
-    }
-
-    pub(super) fn leave(&self) {
-        self.end(State::Left);
-    }
-
-    fn end(&self, state: State) {
-        let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(files) = files {
-            Header::new(&self.members[self.own.index()].row).set_state(state);
-            drop(files);
-            for (index, member) in self.members.iter().enumerate() {
-                if index != self.own.index() {
-                    member.bell.ring();
-                }
-            }
+    /// Gives up the own row of this view, in its header and by its name. Who has mapped it keeps it. Idempotent.
+    pub(super) fn give_up(&self) {
+        let own_row = self.own_row.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if own_row.is_some() {
+            Header::new(&self.rows[self.own.index()]).set_state(State::Left);
         }
+    }
+
+    /// Whether the own row has been given up.
+    pub(super) fn is_over(&self) -> bool {
+        self.view.is_some() && self.own_row.lock().unwrap_or_else(PoisonError::into_inner).is_none()
     }
 }
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.end(State::Failed);
+        self.give_up();
     }
 }
 
-/// The memory of a group that has come together: every member's row, this one's writable.
+/// Where a row starts, behind its header, and how long it is.
+fn row_of(map: &Map) -> (NonNull<u8>, usize) {
+    // SAFETY: header and row are mapped in one piece.
+    (unsafe { map.base().add(HEADER_BYTES) }, map.bytes() - HEADER_BYTES)
+}
+
+/// The memory of one view at one process: every member's row, the own one writable. That of a group that has come
+/// together ([`Rendezvous`](super::Rendezvous)), or of one view of several ([`Residence::view`]).
 ///
 /// Rows are borrowed from it. When it and the [`SharedMemory`](super::SharedMemory) over it are dropped, the
-/// memory is unmapped, and this member's files are removed. Peers that still map them keep them until they
+/// memory is unmapped, and the files behind it are removed. Peers that still map them keep them until they
 /// unmap them in turn.
 #[derive(Debug)]
 pub struct Mappings {
@@ -115,9 +146,8 @@ pub struct Mappings {
 }
 
 impl Mappings {
-    pub(super) fn new(own: Rank, ids: Vec<NodeId>, members: Vec<Member>, files: OwnFiles) -> Self {
-        debug_assert_eq!(ids.len(), members.len());
-        Self { membership: Arc::new(Membership { own, ids, members, files: Mutex::new(Some(files)) }) }
+    pub(super) fn over(membership: Membership) -> Self {
+        Self { membership: Arc::new(membership) }
     }
 
     pub(super) fn membership(&self) -> &Arc<Membership> {
@@ -145,30 +175,27 @@ impl Mappings {
         unsafe { RowWriter::from_raw(base, bytes) }
     }
 
-    /// All members' rows in rank order, to be read; the own one included.
+    /// All members' rows in rank order, to be read; the own one included. One that is not there yet is zeros.
     #[must_use]
     pub fn rows(&self) -> Vec<Row<'_>> {
-        let row = |member: &Member| {
-            // SAFETY: mapped, `row_bytes` long from `row_base`, while the membership lives, which `self`
-            // keeps alive; it starts on a page. Its owner is a member of the same program and layout
+        let row = |map: &Arc<Map>| {
+            let (base, bytes) = row_of(map);
+            // SAFETY: mapped, `bytes` long from `base`, while the membership lives, which `self` keeps
+            // alive; it starts on a page. Its owner is a member of the same program and layout
             // (version and digest were compared), and writes it through core's types.
-            unsafe { Row::from_raw(member.row_base(), member.row_bytes()) }
+            unsafe { Row::from_raw(base, bytes) }
         };
-        self.membership.members.iter().map(row).collect()
+        self.membership.rows.iter().map(row).collect()
     }
 
     /// A handle on the own doorbell, for application threads of this process.
     #[must_use]
     pub fn bell(&self) -> Bell {
-        self.membership.members[self.membership.own.index()].bell.clone()
+        self.membership.residence.bell()
     }
 
-    /// Leaves the group on purpose: says so, removes this member's files, and rings everybody. The rows stay
-    /// mapped. Idempotent, and safe from any thread.
-    ///
-    /// A member that goes without this (an error, a panic, the end of its process) counts as failed: its
-    /// peers' fabrics report `Exited` and not `Left`.
+    /// Leaves the group on purpose, with all views: see [`Residence::leave`].
     pub fn leave(&self) {
-        self.membership.leave();
+        self.membership.residence.leave();
     }
 }

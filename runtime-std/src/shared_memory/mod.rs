@@ -40,12 +40,18 @@ mod futex;
 mod header;
 mod map;
 mod mappings;
+mod open_view;
+mod peer;
 mod rendezvous;
+mod residence;
 mod root;
+mod space;
+mod view_rows;
 
 pub use error::Error;
 pub use fabric::{SharedMemory, Wake};
 pub use futex::{Bell, Fences};
 pub use mappings::Mappings;
 pub use rendezvous::Rendezvous;
+pub use residence::Residence;
 pub use root::{GroupName, Root};

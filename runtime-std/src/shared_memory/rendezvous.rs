@@ -12,7 +12,6 @@
 //!
 //! A number of 64 bits made of random ones stands for the whole set; two sets meet by chance never.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -21,13 +20,16 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
 use super::error::Error;
-use super::files::{OwnFiles, PeerFiles, group_bytes, row_file_bytes};
+use super::files::{OwnFiles, row_file_bytes};
 use super::folder::Patience;
-use super::futex::{Bell, Fences};
+use super::futex::Fences;
 use super::header::{Header, Identity, State};
 use super::map::Map;
-use super::mappings::{Mappings, Member};
+use super::mappings::{Mappings, Membership};
+use super::peer::{Peer, PeerFiles};
+use super::residence::Residence;
 use super::root::{GroupName, Root, random};
+use super::space::group_bytes;
 
 /// Between two looks at the folder.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
@@ -129,49 +131,45 @@ impl<'r> Rendezvous<'r> {
     }
 
     /// One empty place a member.
-    fn nobody(&self) -> Vec<Option<Peer>> {
+    fn nobody(&self) -> Vec<Option<Found>> {
         std::iter::repeat_with(|| None).take(self.layout.members()).collect()
     }
 
     /// Puts the members' maps together, in rank order.
-    fn mappings(&self, own: Own, peers: Vec<Option<Peer>>) -> Mappings {
+    fn mappings(&self, own: Own, found: Vec<Option<Found>>) -> Mappings {
         let Own { files, row, bell, identity } = own;
-        let mut own_member =
-            Some(Member { row, bell: Bell::new(bell, identity.sleeper_barrier), life: None });
-        let members = peers
-            .into_iter()
-            .filter_map(|peer| match peer {
-                Some(peer) => Some(peer.into_member()),
-                // The only rank without a peer is the own one.
-                None => own_member.take(),
-            })
-            .collect();
-        Mappings::new(self.own, self.layout.group().members.to_vec(), members, files)
+        let ids = self.layout.group().members.to_vec();
+        let (mut rows, mut met) = (Vec::with_capacity(ids.len()), Vec::with_capacity(ids.len()));
+        for place in found {
+            // The only rank at which nobody was found is the own one.
+            let (row, peer) = match place {
+                Some(Found { files, row, bell, .. }) => (row, Some(Arc::new(Peer::new(files, bell)))),
+                None => (Arc::clone(&row), None),
+            };
+            rows.push(row);
+            met.push(peer);
+        }
+        let id = ids.get(self.own.index()).copied().unwrap_or_default();
+        let peers = met.iter().flatten().cloned().collect();
+        let residence = Residence::new(id, files, row, bell, identity, peers);
+        Mappings::over(Membership::fixed(residence, self.own, ids, rows, met))
     }
 }
 
 /// This member's side of the barrier.
 struct Own {
     files: OwnFiles,
-    row: Map,
+    row: Arc<Map>,
     bell: Arc<Map>,
     identity: Identity,
 }
 
 /// A peer that was found alive and of the same layout, with its maps.
-struct Peer {
+struct Found {
     files: PeerFiles,
-    row: Map,
+    row: Arc<Map>,
     bell: Arc<Map>,
     incarnation: u64,
-}
-
-impl Peer {
-    fn into_member(self) -> Member {
-        let sleeper_pays = self.files.header().sleeper_barrier();
-        let life: OwnedFd = self.files.into_row_file();
-        Member { row: self.row, bell: Bell::new(self.bell, sleeper_pays), life: Some(life) }
-    }
 }
 
 /// A member that waits for the others.
@@ -179,7 +177,7 @@ struct Waiting<'w> {
     rendezvous: Rendezvous<'w>,
     own: &'w Own,
     /// By rank; none for the own one, and for those that are not there.
-    peers: Vec<Option<Peer>>,
+    peers: Vec<Option<Found>>,
     reported: Instant,
 }
 
@@ -221,8 +219,9 @@ impl Waiting<'_> {
         }
         let incarnation = header.incarnation();
         let bytes = row_file_bytes(self.rendezvous.layout.row_bytes(rank));
-        if let Some((row, bell)) = files.map(folder, bytes).map_err(failed)? {
-            *place = Some(Peer { files, row, bell, incarnation });
+        let bell = files.map_bell(folder).map_err(failed)?;
+        if let (Some(bell), Some(row)) = (bell, files.map_row(bytes).map_err(failed)?) {
+            *place = Some(Found { files, row: Arc::new(row), bell, incarnation });
         }
         Ok(())
     }
