@@ -42,6 +42,7 @@
 pub mod bench;
 pub mod cli;
 pub mod configuration;
+pub mod group;
 pub mod host;
 pub mod join;
 pub mod joined;

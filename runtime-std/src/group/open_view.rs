@@ -7,14 +7,14 @@ use tramontane_core::fabric::{Capabilities, Fabric};
 use tramontane_core::ids::{NodeId, Position, Rank, SubgroupId, Time};
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{
-    Frontiers, Node, OpenError, Options, Progress, Remains, StepError, ViewError, ViewLink, ViewLoan, Views,
+    Frontiers, Node, OpenError, Progress, Remains, StepError, ViewError, ViewLink, ViewLoan, Views,
 };
-use tramontane_core::view::{NextView, PeerState, RequestError, Status, ViewOptions, ViewState};
+use tramontane_core::view::{NextView, PeerState, RequestError, Status, ViewState};
 
 use super::layout::ViewLayout;
+use super::membership::Membership;
 use super::view::View;
 use crate::member::{Memory, PrivateState, Shared};
-use crate::poll::Ending;
 
 /// Why a view cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,18 +62,17 @@ pub(super) struct OpenView {
 }
 
 impl OpenView {
-    /// Opens a node on a view's fresh memory. `members_max` is what any view may have.
+    /// Opens a node on a view's fresh memory.
     pub(super) fn open(
         view: View,
         layout: Arc<ViewLayout>,
         own: Rank,
         memory: Memory,
-        ending: &Arc<Ending>,
-        options: Options,
-        view_options: ViewOptions,
+        membership: &Membership,
         capabilities: Capabilities,
     ) -> Result<Self, OpenViewError> {
-        let shared = Arc::new(Shared::new(layout.get(), own, memory, Arc::clone(ending))?);
+        let (options, view_options) = (membership.options, membership.view_options());
+        let shared = Arc::new(Shared::new(layout.get(), own, memory, Arc::clone(&membership.ending))?);
         let members = layout.get().members();
         let lent = Lent {
             shared: Arc::clone(&shared),

@@ -59,6 +59,10 @@ impl Gate {
         })
     }
 
+    pub(super) const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
     fn set(&self, present: Option<Arc<ViewOutbox>>) {
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
         self.turns.fetch_add(1, Ordering::Release);

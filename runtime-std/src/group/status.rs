@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+use super::view::View;
+
 /// A member as it was a moment ago.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupStatus {
@@ -56,16 +58,20 @@ pub struct SubgroupStatus {
     pub closed: bool,
 }
 
-/// Where the last status hangs.
+/// Where the last status hangs, and the view with it. Nothing until this process is a member.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Board(Arc<Mutex<GroupStatus>>);
+pub(super) struct Board(Arc<Mutex<Option<(GroupStatus, Arc<View>)>>>);
 
 impl Board {
-    pub(super) fn put(&self, status: GroupStatus) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = status;
+    pub(super) fn put(&self, status: GroupStatus, view: &Arc<View>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, Arc::clone(view)));
     }
 
-    pub(super) fn get(&self) -> GroupStatus {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn status(&self) -> Option<GroupStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(status, _)| status.clone())
+    }
+
+    pub(super) fn view(&self) -> Option<Arc<View>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(_, view)| Arc::clone(view))
     }
 }

@@ -20,6 +20,8 @@ use tramontane_mesh::{Talk, TalkError};
 
 use super::replica::Message;
 use super::request::{Request, Requests};
+use super::status::Board;
+use super::talking::{hear, say};
 use super::view::{View, WireView};
 
 /// Messages that may wait for one joiner, in bytes.
@@ -122,29 +124,15 @@ enum SupplyError {
     TooSlow,
 }
 
-/// Says something to a joiner, or to a member.
-pub(super) fn say<T: Serialize>(talk: &mut Talk, what: &T) -> Result<(), TalkError> {
-    let bytes = postcard::to_stdvec(what).map_err(|_| TalkError::Garbled)?;
-    talk.send_stream(&mut bytes.as_slice(), STALL)
-}
-
-/// Hears something; at most `limit` bytes.
-pub(super) fn hear<T: for<'d> Deserialize<'d>>(
-    talk: &mut Talk,
-    limit: usize,
-    patience: Duration,
-) -> Result<T, TalkError> {
-    let mut bytes = Vec::new();
-    talk.receive_stream(&mut bytes, limit, patience)?;
-    postcard::from_bytes(&bytes).map_err(|_| TalkError::Garbled)
-}
-
 /// The longest thing that a joiner says.
-const ASK_MAX: usize = 1 << 16;
+const ASK_MAX: u64 = 1 << 16;
+
+/// How long a joiner may take to restore what it was sent, before it says so.
+const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
 /// Serves one joiner, to its end. Runs in a thread of its own.
-pub(super) fn serve(node: NodeId, mut talk: Talk, view: impl Fn() -> View, requests: &Requests) {
-    if let Err(error) = converse(node, &mut talk, view, requests) {
+pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requests) {
+    if let Err(error) = converse(node, &mut talk, board, requests) {
         tracing::info!(%node, %error, "a node that was joining is not supplied any more");
         requests.ask(Request::Gone { node });
     }
@@ -153,12 +141,15 @@ pub(super) fn serve(node: NodeId, mut talk: Talk, view: impl Fn() -> View, reque
 fn converse(
     node: NodeId,
     talk: &mut Talk,
-    view: impl Fn() -> View,
+    board: &Board,
     requests: &Requests,
 ) -> Result<(), SupplyError> {
     loop {
-        match hear(talk, ASK_MAX, STALL)? {
-            JoinerAsks::Welcome => say(talk, &JoinerHears::View(WireView::from(&view())))?,
+        match hear(talk, ASK_MAX, RESTORE_MAX)? {
+            JoinerAsks::Welcome => {
+                let view = board.view().ok_or(SupplyError::Ended)?;
+                say(talk, &JoinerHears::View(WireView::from(&*view)), STALL)?;
+            }
             JoinerAsks::Supply { subgroups, leads } => {
                 let subgroups = subgroups.into_iter().map(SubgroupId).collect();
                 let (sender, receiver) = channel();
@@ -206,11 +197,11 @@ fn supply(
 ) -> Result<(), SupplyError> {
     let states = match queue.take(talk, ANSWER)?.ok_or(SupplyError::Ended)? {
         Supplied::States(states) => states,
-        Supplied::NotNow(why) => return Ok(say(talk, &JoinerHears::NotNow(why))?),
+        Supplied::NotNow(why) => return Ok(say(talk, &JoinerHears::NotNow(why), STALL)?),
         _ => return Err(SupplyError::Ended),
     };
     for (subgroup, mut state) in states {
-        say(talk, &JoinerHears::State { subgroup: subgroup.0 })?;
+        say(talk, &JoinerHears::State { subgroup: subgroup.0 }, STALL)?;
         talk.send_stream(&mut state, STALL)?;
     }
     let mut is_caught_up = false;
@@ -219,19 +210,19 @@ fn supply(
         match queue.take(talk, patience)? {
             Some(Supplied::Message(heard, cost)) => {
                 queue.backlog.fetch_sub(cost, Ordering::Relaxed);
-                say(talk, &heard)?;
+                say(talk, &heard, STALL)?;
             }
             Some(Supplied::Member(view)) => {
-                say(talk, &JoinerHears::Member(WireView::from(&view)))?;
+                say(talk, &JoinerHears::Member(WireView::from(&view)), STALL)?;
                 break;
             }
             Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),
             Some(Supplied::NotNow(_) | Supplied::States(_)) => return Err(SupplyError::Ended),
             None if !is_caught_up => {
                 is_caught_up = true;
-                say(talk, &JoinerHears::CaughtUp)?;
+                say(talk, &JoinerHears::CaughtUp, STALL)?;
                 if leads {
-                    match hear(talk, ASK_MAX, STALL)? {
+                    match hear(talk, ASK_MAX, RESTORE_MAX)? {
                         JoinerAsks::Ready => requests.ask(Request::Wish { node }),
                         _ => return Err(SupplyError::Garbled),
                     };

@@ -6,7 +6,7 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::node::StepError;
 
-/// Why a member stopped. It is final: membership is fixed, and who stopped cannot come back to this run.
+/// Why a member stopped. It is final: who comes back comes as another process, or at least with another start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stopped {
@@ -23,6 +23,20 @@ pub enum Stopped {
         /// Why.
         cause: LossCause,
     },
+    /// This member has left the group, as it was asked to.
+    #[error("this member has left the group")]
+    Left,
+    /// The group goes on without this member, or not at all (VIE-3, VIE-9).
+    #[error("this member is out of the group: {}", by.map_or_else(|| why.to_string(), |node| format!("node {node} took it for dead")))]
+    Halted {
+        /// Why.
+        why: tramontane_core::view::Halt,
+        /// The node that suspects it.
+        by: Option<NodeId>,
+    },
+    /// A view's memory cannot be had.
+    #[error("no memory for a view: {0}")]
+    NoMemory(String),
     /// The application's upcall panicked; the order of what it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),

@@ -13,7 +13,7 @@
 //! looking for a row that is missing.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tramontane_core::fabric::{
@@ -79,8 +79,8 @@ impl Pace {
 pub struct SharedMemory {
     residence: Arc<Residence>,
     bell: Bell,
-    /// Memory of views that are not open yet.
-    lent: Vec<Arc<Membership>>,
+    /// Memory of views that are not open yet; it is its maker's until then.
+    lent: Vec<Weak<Membership>>,
     /// Oldest first.
     views: Vec<OpenView>,
     /// The newest view that was ever open here.
@@ -118,12 +118,10 @@ impl SharedMemory {
         }
     }
 
-    /// Makes memory known in which a view will be opened. What was lent for views that cannot come any more is given
-    /// back.
+    /// Makes memory known in which a view will be opened, if it is still there by then.
     pub fn lend(&mut self, mappings: &Mappings) {
-        let newest = self.newest;
-        self.lent.retain(|lent| !lent.is_over() && lent.view().is_none_or(|(view, _)| Some(view) >= newest));
-        self.lent.push(Arc::clone(mappings.membership()));
+        self.lent.retain(|lent| lent.strong_count() > 0);
+        self.lent.push(Arc::downgrade(mappings.membership()));
     }
 
     /// A handle on the own doorbell, for application threads of this process.
@@ -173,14 +171,21 @@ impl SharedMemory {
         self.views.iter().find(|view| view.id == id)
     }
 
-    /// Whether lent memory is what a view is opened with.
-    fn is_memory(lent: &Membership, view: ViewId, memory: &ViewMemory<'_>) -> bool {
+    /// The lent memory that a view is opened with.
+    fn take_lent(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<Membership>> {
         let row = memory.row.reader();
-        lent.own_row() == (row.base(), row.bytes())
-            && lent.own() == memory.own
-            && lent.ids() == memory.members
-            && lent.view().is_none_or(|(of, _)| of == view)
-            && !lent.is_over()
+        let is_it = |lent: &Arc<Membership>| {
+            lent.own_row() == (row.base(), row.bytes())
+                && lent.own() == memory.own
+                && lent.ids() == memory.members
+                && lent.view().is_none_or(|(of, _)| of == view)
+                && !lent.is_over()
+        };
+        let of_place =
+            |(place, lent): (usize, &Weak<Membership>)| Some((place, lent.upgrade().filter(is_it)?));
+        let (place, membership) = self.lent.iter().enumerate().find_map(of_place)?;
+        self.lent.swap_remove(place);
+        Some(membership)
     }
 }
 
@@ -212,9 +217,7 @@ impl Fabric for SharedMemory {
         if is_old || self.views.len() == VIEWS_MAX {
             return Err(ErrorKind::Other);
         }
-        let is_it = |lent: &Arc<Membership>| Self::is_memory(lent, view, memory);
-        let place = self.lent.iter().position(is_it).ok_or(ErrorKind::Other)?;
-        let membership = self.lent.swap_remove(place);
+        let membership = self.take_lent(view, memory).ok_or(ErrorKind::Other)?;
         let members = |view: &OpenView| view.membership.ids().len();
         let told = self.views.iter().map(members).sum::<usize>() + memory.members.len();
         self.events.reserve(EVENTS_A_MEMBER * told);

@@ -31,11 +31,12 @@ const VIEWS_MAX: usize = 2;
 
 /// A view that is open here.
 #[derive(Debug)]
-struct View {
-    id: ViewId,
-    rows: Arc<Rows>,
+pub(super) struct View {
+    pub(super) id: ViewId,
+    pub(super) rows: Arc<Rows>,
+    pub(super) members: Vec<NodeId>,
     /// By rank: which connection leads there, if one does.
-    routes: Vec<Option<usize>>,
+    pub(super) routes: Vec<Option<usize>>,
 }
 
 impl View {
@@ -56,14 +57,14 @@ pub struct Tcp {
     settings: Settings,
     watch: Watch,
     // Borrowed from behind a shared reference for the last word, and to look.
-    connections: RefCell<Vec<Connection>>,
+    pub(super) connections: RefCell<Vec<Connection>>,
     /// Memory of views that are not open yet.
     lent: Vec<Arc<Rows>>,
     /// Oldest first.
-    views: Vec<View>,
+    pub(super) views: Vec<View>,
     /// The newest view that has ended.
     ended: Option<ViewId>,
-    events: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
     /// A peer rang, and `poll` has not told so.
     is_rung: bool,
 }
@@ -87,7 +88,7 @@ impl Tcp {
         })
     }
 
-    /// Adds a peer that was met, before the first view that has it as a member is opened. A peer that comes again
+    /// Adds a peer that was met, before or after the first view that has it as a member is opened. A peer that comes again
     /// takes the place of the process that it was.
     ///
     /// # Errors
@@ -112,6 +113,7 @@ impl Tcp {
         } else {
             connections.push(connection);
         }
+        self.open_newest_to(index);
         Ok(())
     }
 
@@ -255,7 +257,7 @@ impl Fabric for Tcp {
             }
             routes.push(route);
         }
-        self.views.push(View { id: view, rows, routes });
+        self.views.push(View { id: view, rows, members: memory.members.to_vec(), routes });
         self.views.sort_by_key(|view| view.id);
         self.tell_losses();
         Ok(())

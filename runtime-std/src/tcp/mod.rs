@@ -36,6 +36,7 @@ mod incoming;
 mod join;
 mod memory;
 mod outgoing;
+mod peers;
 mod watch;
 
 pub use connection::Settings;

@@ -1,0 +1,239 @@
+//! The joiner's side of a join: who supplies what, the states taken over, the messages since, and the view that lets
+//! it in (VIE-10).
+//!
+//! One member leads the join: it supplies all that it can, and asks the group to let the joiner in. Subgroups that it does
+//! not belong to come from others. If any of them is lost before the end, all of it begins again.
+
+use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+use tramontane_mesh::{Purpose, Talk, TalkError, VisitError};
+
+use super::description::Description;
+use super::outside::Outside;
+use super::replica::{Message, Messages, Replica};
+use super::supply::{JoinerAsks, JoinerHears};
+use super::talking::{hear, say};
+use super::view::View;
+
+/// How long a member may take to say its next word: an upcall may be under way.
+const STALL: Duration = Duration::from_secs(60);
+
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Room for what stands around a message.
+const AROUND: u64 = 4096;
+
+/// Why an attempt to join came to nothing. Most are worth another.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AttemptError {
+    #[error("no member of the group is to be found")]
+    Nobody,
+    #[error("{0}")]
+    NotNow(String),
+    #[error("subgroup {0} has members, and none of them answers")]
+    NoSupplier(SubgroupId),
+    #[error("a member was lost while it supplied this one: {0}")]
+    Talk(#[from] TalkError),
+    #[error("a member cannot be called: {0}")]
+    Visit(#[from] VisitError),
+    #[error("a member said what no member says")]
+    Garbled,
+    #[error("the state cannot be restored: {0}")]
+    Restore(std::io::Error),
+}
+
+/// A node that was let in.
+pub(super) struct LetIn {
+    /// The first view that has it.
+    pub(super) view: View,
+    /// The talk to the member that led the join: it watches this process until told that it is up.
+    lead: Talk,
+}
+
+impl LetIn {
+    /// Tells the member that led the join that the view is open here.
+    pub(super) fn is_up(mut self) {
+        // If it is gone, it need not know.
+        let _ = say(&mut self.lead, &JoinerAsks::Up, STALL);
+    }
+}
+
+/// Tries until the group lets this node in.
+pub(super) fn join<R: Replica>(
+    description: &Description,
+    own: NodeId,
+    outside: &Outside,
+    replica: &mut R,
+    until: Instant,
+    cancel: &AtomicBool,
+) -> Result<LetIn, AttemptError> {
+    loop {
+        let error = match attempt(description, own, outside, replica, cancel) {
+            Ok(let_in) => return Ok(let_in),
+            Err(error) => error,
+        };
+        tracing::debug!(%error, "not let in yet");
+        let is_final = matches!(error, AttemptError::Restore(_) | AttemptError::Visit(VisitError::Cancelled));
+        if is_final || Instant::now() >= until || cancel.load(Ordering::Relaxed) {
+            return Err(error);
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// One member that supplies, and with what.
+struct Supplier {
+    talk: Talk,
+    subgroups: Vec<SubgroupId>,
+}
+
+fn attempt<R: Replica>(
+    description: &Description,
+    own: NodeId,
+    outside: &Outside,
+    replica: &mut R,
+    cancel: &AtomicBool,
+) -> Result<LetIn, AttemptError> {
+    let (lead, view, talk) = find_lead(own, outside, cancel)?;
+    if view.members.contains(&own) {
+        return Err(AttemptError::NotNow(format!(
+            "node {own} is a member still: its earlier process was not removed yet, or another one has its id"
+        )));
+    }
+    let mut suppliers = choose(description, own, &view, lead, talk, outside, cancel)?;
+    for (index, supplier) in suppliers.iter_mut().enumerate() {
+        let subgroups = supplier.subgroups.iter().map(|subgroup| subgroup.0).collect();
+        say(&mut supplier.talk, &JoinerAsks::Supply { subgroups, leads: index == 0 }, STALL)?;
+    }
+    let mut member = None;
+    for supplier in &mut suppliers {
+        // Whoever led an earlier attempt may have let this node in meanwhile.
+        member = take(description, supplier, replica)?.or(member);
+    }
+    let Some((lead, others)) = suppliers.split_first_mut() else { return Err(AttemptError::Nobody) };
+    if member.is_none() {
+        say(&mut lead.talk, &JoinerAsks::Ready, STALL)?;
+        member = take(description, lead, replica)?;
+        for other in others {
+            take(description, other, replica)?;
+        }
+    }
+    let view = member.ok_or(AttemptError::Garbled)?;
+    let lead = suppliers.swap_remove(0).talk;
+    Ok(LetIn { view, lead })
+}
+
+/// The first member that answers, and its view.
+fn find_lead(
+    own: NodeId,
+    outside: &Outside,
+    cancel: &AtomicBool,
+) -> Result<(NodeId, View, Talk), AttemptError> {
+    for node in outside.addresses.keys().copied().filter(|node| *node != own) {
+        match welcome(node, outside, cancel) {
+            Ok((view, talk)) => return Ok((node, view, talk)),
+            Err(AttemptError::Visit(VisitError::Cancelled)) => return Err(VisitError::Cancelled.into()),
+            Err(error) => tracing::debug!(%node, %error, "does not lead a join"),
+        }
+    }
+    Err(AttemptError::Nobody)
+}
+
+fn welcome(node: NodeId, outside: &Outside, cancel: &AtomicBool) -> Result<(View, Talk), AttemptError> {
+    let mut talk = outside.call(node, Purpose::Join, cancel)?.talk;
+    say(&mut talk, &JoinerAsks::Welcome, STALL)?;
+    match hear(&mut talk, AROUND * 16, STALL)? {
+        JoinerHears::View(view) => Ok((view.into(), talk)),
+        JoinerHears::NotNow(why) => Err(AttemptError::NotNow(why)),
+        _ => Err(AttemptError::Garbled),
+    }
+}
+
+/// Who supplies which of the subgroups that this node belongs to. The lead comes first, even if it supplies nothing.
+fn choose(
+    description: &Description,
+    own: NodeId,
+    view: &View,
+    lead: NodeId,
+    talk: Talk,
+    outside: &Outside,
+    cancel: &AtomicBool,
+) -> Result<Vec<Supplier>, AttemptError> {
+    let mut suppliers = vec![(lead, Supplier { talk, subgroups: Vec::new() })];
+    for (id, subgroup) in (0..).map(SubgroupId).zip(&description.subgroups) {
+        let members = view.subgroup_members(description, id);
+        let is_ours = subgroup.members().contains(&own.get()) && !view.is_closed(id);
+        if !is_ours || members.is_empty() {
+            continue;
+        }
+        if let Some((_, known)) = suppliers.iter_mut().find(|(node, _)| members.contains(node)) {
+            known.subgroups.push(id);
+            continue;
+        }
+        let mut found = members.iter().filter_map(|node| Some((*node, welcome(*node, outside, cancel).ok()?)));
+        let (node, (_, talk)) = found.next().ok_or(AttemptError::NoSupplier(id))?;
+        suppliers.push((node, Supplier { talk, subgroups: vec![id] }));
+    }
+    Ok(suppliers.into_iter().map(|(_, supplier)| supplier).collect())
+}
+
+/// Takes what a supplier sends, until it has nothing more for now, or until this node is a member.
+fn take<R: Replica>(
+    description: &Description,
+    supplier: &mut Supplier,
+    replica: &mut R,
+) -> Result<Option<View>, AttemptError> {
+    let longest = description.subgroups.iter().map(|subgroup| u64::from(subgroup.message_max)).max();
+    let bytes_max = longest.unwrap_or(0) + AROUND * 16;
+    loop {
+        match hear(&mut supplier.talk, bytes_max, STALL)? {
+            JoinerHears::State { subgroup } => restore(&mut supplier.talk, SubgroupId(subgroup), replica)?,
+            JoinerHears::Message { subgroup, view, place, sender, payload } => {
+                let message = Message {
+                    subgroup: SubgroupId(subgroup),
+                    view: ViewId(view),
+                    place: Place(place),
+                    sender: NodeId(sender),
+                    payload: &payload,
+                    is_replayed: true,
+                };
+                replica.deliver(&mut Messages::replayed(message));
+            }
+            JoinerHears::CaughtUp => return Ok(None),
+            JoinerHears::Member(view) => return Ok(Some(view.into())),
+            JoinerHears::NotNow(why) => return Err(AttemptError::NotNow(why)),
+            JoinerHears::View(_) => return Err(AttemptError::Garbled),
+        }
+    }
+}
+
+/// Hands a state to the application as it comes, whatever its size.
+fn restore<R: Replica>(
+    talk: &mut Talk,
+    subgroup: SubgroupId,
+    replica: &mut R,
+) -> Result<(), AttemptError> {
+    let (mut reader, mut writer) = std::io::pipe().map_err(AttemptError::Restore)?;
+    std::thread::scope(|scope| {
+        let received = scope.spawn(move || {
+            let received = talk.receive_stream(&mut writer, u64::MAX, STALL);
+            // What is still in a buffer; and then the end, which the reader waits for.
+            received.and_then(|_| writer.flush().map_err(TalkError::Local))
+        });
+        let restored = replica.restore(subgroup, &mut reader);
+        drop(reader);
+        let received = received.join().unwrap_or(Err(TalkError::Stopped));
+        match (received, restored) {
+            (Ok(()), Ok(())) => Ok(()),
+            // The application stopped reading.
+            (Ok(()) | Err(TalkError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
+            // A state that was cut short, whatever the application makes of it.
+            (Err(error), _) => Err(error.into()),
+        }
+    })
+}
+

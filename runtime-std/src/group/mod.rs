@@ -1,0 +1,48 @@
+//! Groups whose membership changes: members fail, leave and join, and nothing is lost, doubled or reordered.
+//!
+//! [`start`] makes this process a member, of the first view or of a group that runs; the [`Running`] member hands
+//! messages to a [`Replica`], and takes them from any number of [`Sender`]s, through all views. The protocol itself is the
+//! core's; here is what it needs of a host: memory for each view, connections, state for those who join, threads.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `description`, `view`, `layout` | the group file; a view; a view's layout, the same at all members |
+//! | `start` | how a process becomes a member |
+//! | `joining`, `supply`, `joiners` | the joiner; the thread that supplies one; all whom a member supplies |
+//! | `engine`, `open_view` | what is stepped: from view to view; one view |
+//! | `outgoing` | senders that outlive views |
+//! | `fabric`, `outside`, `door` | what carries writes; calls to others; visitors |
+//! | `replica`, `running` | the application's side; the handle |
+//! | `membership`, `request` | what stays the same; what other threads ask of the engine |
+//! | `status`, `account`, `operator` | what is seen from outside |
+
+mod account;
+mod description;
+mod door;
+mod engine;
+mod fabric;
+mod joiners;
+mod joining;
+mod layout;
+mod membership;
+mod open_view;
+mod operator;
+mod outgoing;
+mod outside;
+mod replica;
+mod request;
+mod running;
+mod start;
+mod status;
+mod supply;
+mod talking;
+mod view;
+
+pub use description::{Description, DescriptionError, GroupCarrier, NodeDescription, SubgroupDescription};
+pub use layout::ViewLayout;
+pub use outgoing::{Fate, Receipt, Sender, Slot, Unsent};
+pub use replica::{Message, Messages, Replica, ViewChanged};
+pub use running::Running;
+pub use start::{StartError, StartOptions, start};
+pub use status::{GroupStatus, SubgroupStatus};
+pub use view::{FIRST_VIEW, View};

@@ -1,0 +1,398 @@
+//! How a process becomes a member: with all initial nodes in the first view, or let into a group that runs (VIE-12).
+//!
+//! A node looks for a member first. If somebody runs, it joins. If nobody does, and it is an initial node, it meets the
+//! others, until all are there or somebody is found running after all. So nodes may be started in any order, and a node
+//! that comes back needs no other command than one that comes first.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_mesh::{
+    Address, Identity, KeyError, Listener, Mesh, MeshError, MeshOptions, Purpose, SharedKey, Talk, incarnation,
+    visit,
+};
+
+use super::account::Account;
+use super::description::{Description, GroupCarrier};
+use super::door::Hall;
+use super::engine::{Engine, Parts};
+use super::fabric::GroupFabric;
+use super::joining::{self, AttemptError, LetIn};
+use super::membership::Membership;
+use super::operator::{self, OperatorAsks, OperatorHears};
+use super::outgoing::{Gate, Outgoing};
+use super::outside::Outside;
+use super::replica::Replica;
+use super::request::Requests;
+use super::running::Running;
+use super::view::{FIRST_VIEW, View};
+use crate::host::HostFabric as _;
+use crate::joined::JoinedFabric;
+use crate::member::{Settings, Stopped};
+use crate::poll::Poller;
+use crate::shared_memory::{self, GroupName, Residence, Root, SharedMemory};
+use crate::tcp::{self, Tcp};
+
+/// How long a look for a running member may take.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Between two looks while the initial nodes meet.
+const LOOK_PAUSE: Duration = Duration::from_millis(300);
+
+/// Where and how a process becomes a member.
+#[derive(Debug)]
+pub struct StartOptions<'s> {
+    /// Which node of the description this is.
+    pub node: u32,
+    /// Where groups of this user live, over shared memory.
+    pub root: Root,
+    /// A socket that listens at the own address already, if there is one; over TCP.
+    pub listener: Option<Listener>,
+    /// How long it may take to become a member.
+    pub time_limit: Duration,
+    /// Ends the wait when it becomes true.
+    pub cancel: &'s AtomicBool,
+    /// How the member behaves.
+    pub settings: Settings,
+}
+
+/// Why a process did not become a member.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The description has no such node.
+    #[error("node {node} is not in the group file; it has {known:?}")]
+    UnknownNode {
+        /// The node.
+        node: u32,
+        /// Those that it has.
+        known: Vec<u32>,
+    },
+    /// The key cannot be had.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// An address that others can reach, and no key.
+    #[error("{0} can be reached from outside, and there is no key: give key_file, or set allow_clear = true")]
+    KeyNeeded(Address),
+    /// No place in shared memory.
+    #[error(transparent)]
+    SharedMemory(#[from] shared_memory::Error),
+    /// The own address is taken, or none.
+    #[error("cannot listen at {address}: {source}; is node {node} running already?")]
+    Listen {
+        /// Where.
+        address: Address,
+        /// This node.
+        node: u32,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The initial nodes did not come together.
+    #[error(transparent)]
+    Meet(#[from] MeshError),
+    /// The group runs, and did not let this node in.
+    #[error("the group did not let node {node} in: {why}")]
+    NotLetIn {
+        /// This node.
+        node: u32,
+        /// The last reason.
+        why: String,
+    },
+    /// Nobody runs, and this is no initial node.
+    #[error("no member of group \"{group}\" is running, and node {node} is not among its initial nodes: start those first")]
+    NobodyRuns {
+        /// The group.
+        group: String,
+        /// This node.
+        node: u32,
+    },
+    /// The wait was ended.
+    #[error("interrupted while joining")]
+    Cancelled,
+    /// The member ended before it was one.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// The system refused something.
+    #[error("cannot start: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// Becomes a member of a group, and runs as one.
+///
+/// Returns once this process is in a view: [`Replica::view_changed`] was called.
+///
+/// # Errors
+/// [`StartError`]; nothing is left behind then.
+pub fn start<R: Replica + 'static>(
+    description: Description,
+    options: StartOptions<'_>,
+    replica: R,
+) -> Result<Running, StartError> {
+    let until = Instant::now() + options.time_limit;
+    let cancel = options.cancel;
+    let settings = options.settings;
+    let place = Place::take(&description, options)?;
+    place.become_member(description, replica, settings, until, cancel)
+}
+
+/// What a process has before it is a member.
+struct Place {
+    own: NodeId,
+    identity: Identity,
+    addresses: BTreeMap<NodeId, Address>,
+    key: Option<SharedKey>,
+    residence: Option<Arc<Residence>>,
+    listener: Listener,
+}
+
+impl Place {
+    fn take(description: &Description, options: StartOptions<'_>) -> Result<Self, StartError> {
+        let own = NodeId(options.node);
+        if !description.has_node(own) {
+            let known = description.nodes.iter().map(|node| node.id).collect();
+            return Err(StartError::UnknownNode { node: options.node, known });
+        }
+        let digest = description.digest();
+        let identity = Identity { node: own, incarnation: incarnation()?, digest };
+        let mut residence = None;
+        if description.fabric == GroupCarrier::SharedMemory {
+            let name = GroupName::new(&description.name)?;
+            let StartOptions { root, time_limit, cancel, .. } = &options;
+            let claimed =
+                Residence::claim(root, &name, own, digest, identity.incarnation, *time_limit, cancel)?;
+            residence = Some(Arc::new(claimed));
+        }
+        let addresses = addresses(description, residence.as_deref());
+        let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
+        if let Some(exposed) = addresses.values().find(|address| !address.is_local())
+            && key.is_none()
+            && !description.allow_clear
+        {
+            return Err(StartError::KeyNeeded(exposed.clone()));
+        }
+        let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
+        let listener = match options.listener {
+            Some(listener) => listener,
+            None => Listener::bind(&address)
+                .map_err(|source| StartError::Listen { address, node: options.node, source })?,
+        };
+        Ok(Self { own, identity, addresses, key, residence, listener })
+    }
+
+    fn become_member<R: Replica + 'static>(
+        self,
+        description: Description,
+        mut replica: R,
+        settings: Settings,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Running, StartError> {
+        let met = self.meet_unless_running(&description, until, cancel)?;
+        let hall = Hall::default();
+        let door = hall.open(self.listener.try_clone()?, self.identity, self.key.clone())?;
+        let mut fabric = self.fabric()?;
+        let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
+        let outside = Arc::new(Outside {
+            identity: self.identity,
+            addresses: self.addresses,
+            key: self.key,
+            requests: requests.clone(),
+            is_over: AtomicBool::new(false),
+        });
+        let mut let_in = None;
+        let view = match met {
+            Some(talks) => {
+                for (node, talk) in talks {
+                    fabric.connect(node, talk);
+                }
+                View::first(&description)
+            }
+            None => {
+                let joined =
+                    joining::join(&description, self.own, &outside, &mut replica, until, cancel);
+                let joined = joined.map_err(|error| not_let_in(self.own, &error))?;
+                let view = joined.view.clone();
+                let_in = Some(joined);
+                view
+            }
+        };
+        let ending = Arc::default();
+        let gates = gates(&description, self.own, &ending);
+        let outgoing = gates
+            .iter()
+            .map(|(gate, is_unordered)| Outgoing::new(Arc::clone(gate), *is_unordered))
+            .collect();
+        let membership = Arc::new(Membership { description, own: self.own, options: settings.options, ending });
+        let unsent = Arc::new(Mutex::new(Vec::new()));
+        let parts = Parts {
+            membership: Arc::clone(&membership),
+            fabric,
+            outgoing,
+            requests: receiver,
+            outside: Arc::clone(&outside),
+            replica,
+            account: Account::new(hall.board.clone()),
+            unsent: Arc::clone(&unsent),
+            idle_time: settings.idle_time,
+        };
+        let engine = Engine::open(view, parts)?;
+        // Whoever comes from now on is answered.
+        let _ = hall.requests.set(requests.clone());
+        let poller = Poller::start(engine, &membership.ending)?;
+        let_in.into_iter().for_each(LetIn::is_up);
+        let gates = gates.into_iter().map(|(gate, _)| gate).collect();
+        Ok(Running { poller, membership, gates, requests, board: hall.board, unsent, _door: door })
+    }
+
+    fn fabric(&self) -> Result<GroupFabric, StartError> {
+        let fabric = match &self.residence {
+            Some(residence) => JoinedFabric::SharedMemory(SharedMemory::for_residence(residence)),
+            None => JoinedFabric::Tcp(Tcp::new(self.own, tcp::Settings::default())?),
+        };
+        Ok(GroupFabric::new(fabric, self.residence.clone()))
+    }
+
+    /// Meets all other initial nodes; nothing once somebody is found running, which this node can then join.
+    fn meet_unless_running(
+        &self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
+        let is_initial = description.initial.contains(&self.own.get());
+        loop {
+            if self.is_running_elsewhere() {
+                return Ok(None);
+            }
+            if is_initial {
+                return self.meet(description, until, cancel);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            if Instant::now() >= until {
+                let group = description.name.clone();
+                return Err(StartError::NobodyRuns { group, node: self.own.get() });
+            }
+            std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    /// Whether somebody is a member of a view without this node.
+    fn is_running_elsewhere(&self) -> bool {
+        let never = AtomicBool::new(false);
+        let others = self.addresses.iter().filter(|(node, _)| **node != self.own);
+        std::thread::scope(|scope| {
+            let looks: Vec<_> = others
+                .map(|(_, address)| {
+                    scope.spawn(|| {
+                        let asked =
+                            visit(address, &self.identity, self.key.as_ref(), Purpose::Ask, LOOK, &never);
+                        let mut talk = asked.ok()?.talk;
+                        match operator::ask(&mut talk, OperatorAsks::Status).ok()? {
+                            OperatorHears::Status(status) => Some(status),
+                            OperatorHears::Leaving | OperatorHears::NotYet => None,
+                        }
+                    })
+                })
+                .collect();
+            let own = self.own.get();
+            let statuses = looks.into_iter().filter_map(|look| look.join().ok().flatten());
+            statuses.into_iter().any(|status| !status.members.contains(&own))
+        })
+    }
+
+    /// Meets the other initial nodes, and goes on looking for a running one meanwhile.
+    fn meet(
+        &self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
+        let view = View::first(description);
+        let own = view.rank_of(self.own).unwrap_or_default();
+        let addresses: Vec<Address> =
+            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
+        let (is_found, is_met, stop) =
+            (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        let met = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_met.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK_PAUSE / 10);
+                    if cancel.load(Ordering::Relaxed) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+            scope.spawn(|| {
+                while !is_met.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK_PAUSE);
+                    if !is_met.load(Ordering::Relaxed) && self.is_running_elsewhere() {
+                        is_found.store(true, Ordering::Relaxed);
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+            let met = Mesh::join(MeshOptions {
+                own,
+                members: &view.members,
+                addresses: &addresses,
+                listener: self.listener.try_clone().ok(),
+                incarnation: Some(self.identity.incarnation),
+                view: FIRST_VIEW,
+                digest: self.identity.digest,
+                key: self.key.clone(),
+                // Looked at before.
+                allow_clear: true,
+                time_limit: until.saturating_duration_since(Instant::now()),
+                cancel: &stop,
+            });
+            is_met.store(true, Ordering::Relaxed);
+            met.map(Mesh::into_talks)
+        });
+        match met {
+            Ok(talks) => {
+                let talks = view.members.iter().copied().zip(talks);
+                Ok(Some(talks.filter_map(|(node, talk)| Some((node, talk?))).collect()))
+            }
+            Err(MeshError::Running { .. }) => Ok(None),
+            Err(MeshError::Cancelled) if is_found.load(Ordering::Relaxed) => Ok(None),
+            Err(MeshError::Cancelled) => Err(StartError::Cancelled),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn not_let_in(own: NodeId, error: &AttemptError) -> StartError {
+    match error {
+        AttemptError::Visit(tramontane_mesh::VisitError::Cancelled) => StartError::Cancelled,
+        error => StartError::NotLetIn { node: own.get(), why: error.to_string() },
+    }
+}
+
+/// Where each node's door is.
+fn addresses(description: &Description, residence: Option<&Residence>) -> BTreeMap<NodeId, Address> {
+    let address = |node: &super::description::NodeDescription| {
+        let id = NodeId(node.id);
+        match residence {
+            Some(residence) => Some((id, Address::Unix(residence.socket_path(id)))),
+            None => Some((id, Address::Tcp(node.address?))),
+        }
+    };
+    description.nodes.iter().filter_map(address).collect()
+}
+
+/// One for each subgroup in which this node sends, and whether that has no order.
+fn gates(
+    description: &Description,
+    own: NodeId,
+    ending: &Arc<crate::poll::Ending>,
+) -> Vec<(Arc<Gate>, bool)> {
+    let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+    let ours = subgroups.filter(|(_, subgroup)| subgroup.senders().contains(&own.get()));
+    ours.map(|(id, subgroup)| (Gate::new(id, subgroup.message_max, ending), subgroup.unordered)).collect()
+}
