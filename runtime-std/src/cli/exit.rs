@@ -34,6 +34,8 @@ pub(super) enum Status {
     Disagreement = 7,
     /// RDMA is wanted, and there is no device that can be used, or this program was built without.
     Device = 8,
+    /// The group goes on without this member, or has no majority any more.
+    Out = 9,
     /// Interrupted: 128 and the signal's number, as shells have it.
     Interrupted = 130,
     /// Nobody reads the output any more.
@@ -44,7 +46,7 @@ pub(super) enum Status {
 
 impl Status {
     /// All of them, for the help and to read a worker's.
-    const ALL: [(Self, &'static str); 11] = [
+    const ALL: [(Self, &'static str); 12] = [
         (Self::Other, "the operating system refused something, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
         (Self::Input, "input unreadable or empty, or a record too large"),
@@ -53,6 +55,7 @@ impl Status {
         (Self::PeerLost, "a member was lost or stalled in mid-run"),
         (Self::Disagreement, "members delivered different things, or not all"),
         (Self::Device, "no RDMA device that can be used, or built without RDMA"),
+        (Self::Out, "this member was taken for dead, or the group lost its majority"),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::OutputClosed, "nobody reads the output any more"),
         (Self::Terminated, "terminated (SIGTERM)"),
@@ -216,7 +219,13 @@ impl From<Stopped> for Failure {
     fn from(stopped: Stopped) -> Self {
         match stopped {
             Stopped::PeerLost { .. } => Self::new(Status::PeerLost, stopped, "start all members again"),
-            Stopped::Closed | Stopped::Panicked(_) | Stopped::Broken(_) => {
+            Stopped::Halted { .. } => {
+                Self::new(Status::Out, stopped, "start this node again, to be let in as a new process")
+            }
+            Stopped::NoMemory(_) => {
+                Self::new(Status::Resources, stopped, "free some, and start this node again")
+            }
+            Stopped::Left | Stopped::Closed | Stopped::Panicked(_) | Stopped::Broken(_) => {
                 Self::new(Status::Other, stopped, "please report this")
             }
         }

@@ -124,15 +124,16 @@ impl<R: Replica> Engine<R> {
         let Parts { fabric, replica, membership, .. } = parts;
         let mut deliver = |batch: &mut Batch<'_>| deliver(batch, view, joiners, replica);
         let prepare = |next: NextView<'_>| {
-            let is_there = prepared.as_ref().is_some_and(|prepared| prepared.view.members == next.members);
+            // A leaver has no memory in the view without it.
+            let is_there = !next.members.contains(&membership.own)
+                || prepared.as_ref().is_some_and(|prepared| prepared.view.members == next.members);
             if !is_there {
                 *wanted = Some(next.members.to_vec());
             }
             is_there
         };
-        let stepped = catch_unwind(AssertUnwindSafe(|| {
-            present.step(*now, &mut fabric.fabric, &mut deliver, prepare)
-        }));
+        let stepped =
+            catch_unwind(AssertUnwindSafe(|| present.step(*now, &mut fabric.fabric, &mut deliver, prepare)));
         let (progress, status) = match stepped {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => return Err(membership.ending.stop(Stopped::Broken(error))),
@@ -225,8 +226,7 @@ impl<R: Replica> Engine<R> {
     /// Goes on in the next view.
     fn install(&mut self) -> Result<(), Stopped> {
         let Some(members) = self.present.next_members() else { return Ok(()) };
-        let is_prepared =
-            self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
+        let is_prepared = self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
         if !is_prepared {
             if self.ended.is_some() {
                 return Ok(());
@@ -288,7 +288,7 @@ impl<R: Replica> Engine<R> {
         let mut unsent = self.parts.unsent.lock().unwrap_or_else(PoisonError::into_inner);
         for outgoing in &mut self.parts.outgoing {
             outgoing.end(self.present.remains(outgoing.subgroup()));
-            outgoing.give_back(&mut unsent);
+            outgoing.give_back(why == Stopped::Left, &mut unsent);
         }
         drop(unsent);
         self.parts.outside.is_over.store(true, Ordering::Relaxed);
@@ -341,9 +341,8 @@ impl<R: Replica> Engine<R> {
     fn supply(&mut self, node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink) -> Result<(), Stopped> {
         let description = &self.parts.membership.description;
         let own = self.parts.membership.own;
-        let is_ours = |subgroup: &SubgroupId| {
-            self.view.subgroup_members(description, *subgroup).contains(&own)
-        };
+        let is_ours =
+            |subgroup: &SubgroupId| self.view.subgroup_members(description, *subgroup).contains(&own);
         let refusal = if self.view.members.contains(&node) {
             Some("it is a member still, or another process has its id")
         } else if self.present.status() != Status::Steady || self.is_leaving {

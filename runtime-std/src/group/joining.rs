@@ -56,7 +56,7 @@ pub(super) struct LetIn {
 
 impl LetIn {
     /// Tells the member that led the join that the view is open here.
-    pub(super) fn is_up(mut self) {
+    pub(super) fn tell_up(mut self) {
         // If it is gone, it need not know.
         let _ = say(&mut self.lead, &JoinerAsks::Up, STALL);
     }
@@ -174,7 +174,8 @@ fn choose(
             known.subgroups.push(id);
             continue;
         }
-        let mut found = members.iter().filter_map(|node| Some((*node, welcome(*node, outside, cancel).ok()?)));
+        let mut found =
+            members.iter().filter_map(|node| Some((*node, welcome(*node, outside, cancel).ok()?)));
         let (node, (_, talk)) = found.next().ok_or(AttemptError::NoSupplier(id))?;
         suppliers.push((node, Supplier { talk, subgroups: vec![id] }));
     }
@@ -212,11 +213,7 @@ fn take<R: Replica>(
 }
 
 /// Hands a state to the application as it comes, whatever its size.
-fn restore<R: Replica>(
-    talk: &mut Talk,
-    subgroup: SubgroupId,
-    replica: &mut R,
-) -> Result<(), AttemptError> {
+fn restore<R: Replica>(talk: &mut Talk, subgroup: SubgroupId, replica: &mut R) -> Result<(), AttemptError> {
     let (mut reader, mut writer) = std::io::pipe().map_err(AttemptError::Restore)?;
     std::thread::scope(|scope| {
         let received = scope.spawn(move || {
@@ -236,4 +233,3 @@ fn restore<R: Replica>(
         }
     })
 }
-

@@ -20,6 +20,18 @@ struct Ranks {
     delivery: Delivery,
 }
 
+impl Ranks {
+    fn lend(&self) -> Subgroup<'_> {
+        Subgroup {
+            members: &self.members,
+            senders: &self.senders,
+            window: self.window,
+            message_max: self.message_max,
+            delivery: self.delivery,
+        }
+    }
+}
+
 type Subgroups<'l> = Vec<Subgroup<'l>>;
 
 self_cell!(
@@ -55,16 +67,7 @@ impl ViewLayout {
             ids: group.members.iter().copied().map(NodeId).collect(),
             subgroups: subgroups.collect(),
         };
-        let subgroups = SubgroupsCell::new(lists, |lists| {
-            let lend = |ranks: &'_ Ranks| Subgroup {
-                members: &ranks.members,
-                senders: &ranks.senders,
-                window: ranks.window,
-                message_max: ranks.message_max,
-                delivery: ranks.delivery,
-            };
-            lists.subgroups.iter().map(lend).collect()
-        });
+        let subgroups = SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
         let layout = LayoutCell::try_new(subgroups, |subgroups| {
             let members = &subgroups.borrow_owner().ids;
             Layout::with_views(Group { members, subgroups: subgroups.borrow_dependent() })

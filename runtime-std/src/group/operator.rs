@@ -25,7 +25,7 @@ pub(super) enum OperatorAsks {
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum OperatorHears {
-    Status(GroupStatus),
+    Status(Box<GroupStatus>),
     /// It leaves from now on; its process ends once it has.
     Leaving,
     /// It is no member yet.
@@ -36,7 +36,7 @@ pub(super) enum OperatorHears {
 pub(super) fn answer(talk: &mut Talk, board: &Board, requests: Option<&Requests>) -> Result<(), TalkError> {
     let heard = match (hear(talk, ANSWER_MAX, PATIENCE)?, requests, board.status()) {
         (_, None, _) | (_, _, None) => OperatorHears::NotYet,
-        (OperatorAsks::Status, Some(_), Some(status)) => OperatorHears::Status(status),
+        (OperatorAsks::Status, Some(_), Some(status)) => OperatorHears::Status(Box::new(status)),
         (OperatorAsks::Leave, Some(requests), Some(_)) => {
             requests.ask(Request::Leave);
             OperatorHears::Leaving

@@ -264,10 +264,6 @@ impl Outgoing {
         self.gate.subgroup
     }
 
-    pub(super) fn gate(&self) -> &Arc<Gate> {
-        &self.gate
-    }
-
     /// Takes note of how many messages of the present view were delivered here.
     pub(super) fn delivered(&self, in_view: u64) {
         if let Some(ring) = &self.ring {
@@ -320,13 +316,14 @@ impl Outgoing {
         self.ring.is_some() && !self.is_handed_out
     }
 
-    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7).
-    pub(super) fn give_back(&mut self, unsent: &mut Vec<Unsent>) {
+    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7). Who left knows where its
+    /// last view ended, so what it did not deliver nobody does; who halted does not.
+    pub(super) fn give_back(&mut self, has_left: bool, unsent: &mut Vec<Unsent>) {
         let mut sent = self.gate.delivered.load(Ordering::Relaxed);
         for Rest { ring, remains } in &mut self.rests {
             let from = ring.cell.borrow_dependent();
             while let Some(remaining) = remains.get(from) {
-                let was_sent = remains.was_sent();
+                let was_sent = remains.was_sent() && !has_left;
                 if was_sent {
                     sent = ring.first.saturating_add(remains.position().0).saturating_add(1);
                 }

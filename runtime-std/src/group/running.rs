@@ -73,14 +73,16 @@ impl Running {
         self.requests.ask(Request::Leave);
     }
 
-    /// Leaves the group, and waits at most `timeout` until it has. Gives back what this member had committed and not
-    /// delivered (VIE-7).
+    /// Leaves the group, once what it sent is delivered, and waits at most `timeout` until it has. Gives back what this
+    /// member had committed and not delivered (VIE-7): what was committed while it was leaving.
     ///
     /// # Errors
     /// Why it ended, if not by the leave; [`Stopped::Closed`] if the time was up, and it went without a word.
     pub fn leave(self, timeout: Duration) -> Result<Vec<Unsent>, Stopped> {
-        self.ask_to_leave();
         let started = Instant::now();
+        // Others may send without end: then it leaves with something under way.
+        let _ = self.settle(timeout / 4);
+        self.ask_to_leave();
         while self.stopped().is_none() && started.elapsed() < timeout {
             std::thread::sleep(LOOK_PAUSE);
         }

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_mesh::{
-    Address, Identity, KeyError, Listener, Mesh, MeshError, MeshOptions, Purpose, SharedKey, Talk, incarnation,
-    visit,
+    Address, Identity, KeyError, Listener, Mesh, MeshError, MeshOptions, Purpose, SharedKey, Talk,
+    incarnation, visit,
 };
 
 use super::account::Account;
@@ -103,7 +103,9 @@ pub enum StartError {
         why: String,
     },
     /// Nobody runs, and this is no initial node.
-    #[error("no member of group \"{group}\" is running, and node {node} is not among its initial nodes: start those first")]
+    #[error(
+        "no member of group \"{group}\" is running, and node {node} is not among its initial nodes: start those first"
+    )]
     NobodyRuns {
         /// The group.
         group: String,
@@ -177,8 +179,11 @@ impl Place {
         let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
         let listener = match options.listener {
             Some(listener) => listener,
-            None => Listener::bind(&address)
-                .map_err(|source| StartError::Listen { address, node: options.node, source })?,
+            None => Listener::bind(&address).map_err(|source| StartError::Listen {
+                address,
+                node: options.node,
+                source,
+            })?,
         };
         Ok(Self { own, identity, addresses, key, residence, listener })
     }
@@ -212,8 +217,7 @@ impl Place {
                 View::first(&description)
             }
             None => {
-                let joined =
-                    joining::join(&description, self.own, &outside, &mut replica, until, cancel);
+                let joined = joining::join(&description, self.own, &outside, &mut replica, until, cancel);
                 let joined = joined.map_err(|error| not_let_in(self.own, &error))?;
                 let view = joined.view.clone();
                 let_in = Some(joined);
@@ -222,11 +226,10 @@ impl Place {
         };
         let ending = Arc::default();
         let gates = gates(&description, self.own, &ending);
-        let outgoing = gates
-            .iter()
-            .map(|(gate, is_unordered)| Outgoing::new(Arc::clone(gate), *is_unordered))
-            .collect();
-        let membership = Arc::new(Membership { description, own: self.own, options: settings.options, ending });
+        let outgoing =
+            gates.iter().map(|(gate, is_unordered)| Outgoing::new(Arc::clone(gate), *is_unordered)).collect();
+        let membership =
+            Arc::new(Membership { description, own: self.own, options: settings.options, ending });
         let unsent = Arc::new(Mutex::new(Vec::new()));
         let parts = Parts {
             membership: Arc::clone(&membership),
@@ -243,7 +246,7 @@ impl Place {
         // Whoever comes from now on is answered.
         let _ = hall.requests.set(requests.clone());
         let poller = Poller::start(engine, &membership.ending)?;
-        let_in.into_iter().for_each(LetIn::is_up);
+        let_in.into_iter().for_each(LetIn::tell_up);
         let gates = gates.into_iter().map(|(gate, _)| gate).collect();
         Ok(Running { poller, membership, gates, requests, board: hall.board, unsent, _door: door })
     }

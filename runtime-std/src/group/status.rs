@@ -60,7 +60,9 @@ pub struct SubgroupStatus {
 
 /// Where the last status hangs, and the view with it. Nothing until this process is a member.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Board(Arc<Mutex<Option<(GroupStatus, Arc<View>)>>>);
+pub(super) struct Board(Arc<Mutex<Option<Hung>>>);
+
+type Hung = (GroupStatus, Arc<View>);
 
 impl Board {
     pub(super) fn put(&self, status: GroupStatus, view: &Arc<View>) {

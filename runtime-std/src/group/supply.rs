@@ -138,12 +138,7 @@ pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requ
     }
 }
 
-fn converse(
-    node: NodeId,
-    talk: &mut Talk,
-    board: &Board,
-    requests: &Requests,
-) -> Result<(), SupplyError> {
+fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -> Result<(), SupplyError> {
     loop {
         match hear(talk, ASK_MAX, RESTORE_MAX)? {
             JoinerAsks::Welcome => {

@@ -114,13 +114,7 @@ impl Shared {
 
     /// All that a node is opened with.
     pub(crate) fn loan<'l>(&'l self, state: &'l mut PrivateState) -> Loan<'l> {
-        Loan {
-            rows: &self.rows,
-            row: self.row,
-            cells: &self.cells,
-            ready: &self.ready,
-            state: state.lend(),
-        }
+        Loan { rows: &self.rows, row: self.row, cells: &self.cells, ready: &self.ready, state: state.lend() }
     }
 
     pub(crate) fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'_>> {

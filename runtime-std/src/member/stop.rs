@@ -50,7 +50,7 @@ fn node_or_rank(node: &Option<NodeId>, rank: &Rank) -> String {
 }
 
 impl Stopped {
-    pub(super) fn panicked(payload: &(dyn Any + Send)) -> Self {
+    pub(crate) fn panicked(payload: &(dyn Any + Send)) -> Self {
         let text = payload
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())

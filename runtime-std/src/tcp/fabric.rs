@@ -303,7 +303,9 @@ impl Fabric for Tcp {
             return Err(ErrorKind::OutOfRange);
         }
         let route = routes.get(to.index()).ok_or(ErrorKind::OutOfRange)?;
-        let connection = route.and_then(|index| connections.get_mut().get_mut(index));
+        // Who has not come yet is not lost.
+        let route = route.ok_or(ErrorKind::QueueFull)?;
+        let connection = connections.get_mut().get_mut(route);
         let connection = connection.filter(|connection| connection.is_live()).ok_or(ErrorKind::PeerLost)?;
         let row_bytes = rows.row().bytes();
         if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, row_bytes)) {

@@ -1,0 +1,240 @@
+//! A group of members that are threads of this process, each with an application that keeps all it was told.
+
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tramontane_core::ids::SubgroupId;
+use tramontane_runtime::group::{
+    Description, Fate, GroupCarrier, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged,
+    start,
+};
+use tramontane_runtime::member::{Settings, Stopped};
+use tramontane_runtime::shared_memory::Root;
+
+/// How long anything may take on a machine that is busy.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+const GROUP: SubgroupId = SubgroupId(0);
+
+/// What a crowd talks over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    SharedMemory,
+    Tcp,
+}
+
+impl Carrier {
+    pub const ALL: [Self; 2] = [Self::SharedMemory, Self::Tcp];
+}
+
+/// The bytes of a node's message of that number.
+pub fn message(node: u32, number: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&node.to_le_bytes());
+    bytes[8..].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+fn parsed(bytes: &[u8]) -> (u32, u64) {
+    let node = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes"));
+    (node, u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")))
+}
+
+/// What an application was told.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Who sent, and the number of the message; what came with the state first.
+    pub messages: Vec<(u32, u64)>,
+    pub views: Vec<(u64, Vec<u32>)>,
+}
+
+/// The application.
+struct Ledger(Arc<Mutex<Told>>);
+
+impl Replica for Ledger {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        let mut told = self.0.lock().expect("nobody panics");
+        for message in messages {
+            let said = parsed(message.payload);
+            assert_eq!(said.0, message.sender.get(), "the sender is the one that it says");
+            told.messages.push(said);
+        }
+    }
+
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        let members = change.view.members.iter().map(|node| node.get()).collect();
+        self.0.lock().expect("nobody panics").views.push((change.view.id.0, members));
+    }
+
+    fn snapshot(&mut self, _: SubgroupId) -> Box<dyn Read + Send> {
+        let told = self.0.lock().expect("nobody panics");
+        let bytes: Vec<u8> =
+            told.messages.iter().flat_map(|(node, number)| message(*node, *number)).collect();
+        Box::new(Cursor::new(bytes))
+    }
+
+    fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> std::io::Result<()> {
+        let mut bytes = Vec::new();
+        state.read_to_end(&mut bytes)?;
+        self.0.lock().expect("nobody panics").messages = bytes.chunks(16).map(parsed).collect();
+        Ok(())
+    }
+}
+
+/// A group, and what its members were told, dead ones included.
+pub struct Crowd {
+    description: Description,
+    root: TempDir,
+    listeners: BTreeMap<u32, TcpListener>,
+    running: BTreeMap<u32, Running>,
+    pub told: BTreeMap<u32, Arc<Mutex<Told>>>,
+}
+
+impl Crowd {
+    pub fn of(carrier: Carrier, nodes: u32) -> Self {
+        let mut description = Description::local("crowd", nodes, 8, 16);
+        description.heartbeat_ms = 10;
+        description.failure_timeout_ms = 2_000;
+        let mut listeners = BTreeMap::new();
+        if carrier == Carrier::Tcp {
+            description.fabric = GroupCarrier::Tcp;
+            for node in &mut description.nodes {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+                let address: SocketAddr = listener.local_addr().expect("an address");
+                node.address = Some(address);
+                listeners.insert(node.id, listener);
+            }
+        }
+        let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        Self { description, root, listeners, running: BTreeMap::new(), told: BTreeMap::new() }
+    }
+
+    /// Starts one, which is in a view when this returns.
+    pub fn start(&mut self, node: u32) {
+        self.start_all(&[node]);
+    }
+
+    /// Starts all of these at once.
+    pub fn start_all(&mut self, nodes: &[u32]) {
+        let started: Vec<(u32, Arc<Mutex<Told>>, Running)> = std::thread::scope(|scope| {
+            let starting: Vec<_> = nodes
+                .iter()
+                .map(|node| {
+                    let description = self.description.clone();
+                    let root = Root::under(self.root.path());
+                    let listener =
+                        self.listeners.get(node).map(|listener| listener.try_clone().expect("a handle"));
+                    scope.spawn(move || {
+                        let told = Arc::new(Mutex::new(Told::default()));
+                        let cancel = AtomicBool::new(false);
+                        let options = StartOptions {
+                            node: *node,
+                            root,
+                            listener: listener.map(|listener| listener.try_into().expect("it listens")),
+                            time_limit: PATIENCE,
+                            cancel: &cancel,
+                            settings: Settings::default(),
+                        };
+                        let running = start(description, options, Ledger(Arc::clone(&told)));
+                        (*node, told, running.unwrap_or_else(|error| panic!("node {node}: {error}")))
+                    })
+                })
+                .collect();
+            starting.into_iter().map(|starting| starting.join().expect("it starts")).collect()
+        });
+        for (node, told, running) in started {
+            self.told.insert(node, told);
+            self.running.insert(node, running);
+        }
+    }
+
+    pub fn sender(&self, node: u32) -> Sender {
+        self.running[&node].sender(GROUP).expect("all send")
+    }
+
+    pub fn send(&self, node: u32, number: u64) -> Receipt {
+        self.sender(node).send(&message(node, number), PATIENCE).expect("it is sent")
+    }
+
+    pub fn fate(&self, node: u32, receipt: Receipt) -> Fate {
+        self.sender(node).fate(receipt)
+    }
+
+    /// Ends a member without a word.
+    pub fn kill(&mut self, node: u32) {
+        drop(self.running.remove(&node).expect("it runs"));
+    }
+
+    pub fn leave(&mut self, node: u32) {
+        let running = self.running.remove(&node).expect("it runs");
+        let unsent = running.leave(PATIENCE).expect("it leaves");
+        assert!(unsent.is_empty(), "{unsent:?}");
+    }
+
+    pub fn members_at(&self, node: u32) -> Vec<u32> {
+        self.told[&node].lock().expect("nobody panics").views.last().expect("it is in a view").1.clone()
+    }
+
+    pub fn messages_at(&self, node: u32) -> Vec<(u32, u64)> {
+        self.told[&node].lock().expect("nobody panics").messages.clone()
+    }
+
+    fn await_that(&self, what: &str, is_so: impl Fn() -> bool) {
+        let started = Instant::now();
+        while !is_so() {
+            let statuses: Vec<_> =
+                self.running.values().map(|running| (running.status(), running.stopped())).collect();
+            assert!(started.elapsed() < PATIENCE, "{what}: {statuses:#?}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    pub fn await_delivered(&self, nodes: &[u32], count: usize) {
+        for node in nodes {
+            self.await_that("all is delivered", || self.messages_at(*node).len() >= count);
+        }
+    }
+
+    /// Until these nodes have delivered the first `count` messages of these senders, each once and in order.
+    pub fn await_all_of(&self, nodes: &[u32], senders: &[u32], count: u64) {
+        for node in nodes {
+            for sender in senders {
+                let what = format!("{node} delivers all of {sender}");
+                let all: Vec<u64> = (0..count).collect();
+                let of = || -> Vec<u64> {
+                    let messages = self.messages_at(*node);
+                    messages.iter().filter(|(from, _)| from == sender).map(|(_, number)| *number).collect()
+                };
+                self.await_that(&what, || of().len() >= all.len());
+                assert_eq!(of(), all, "at {node}, of {sender}");
+            }
+        }
+    }
+
+    pub fn await_view(&self, node: u32, view: u64) {
+        self.await_that("the view comes", || self.running[&node].status().view >= view);
+    }
+
+    pub fn await_stopped(&self, node: u32, is_so: impl Fn(&Stopped) -> bool) {
+        self.await_that("it stops", || self.running[&node].stopped().is_some());
+        let stopped = self.running[&node].stopped().expect("it stopped");
+        assert!(is_so(&stopped), "{stopped}");
+    }
+
+    pub fn assert_same(&self, nodes: &[u32]) {
+        let first = self.messages_at(nodes[0]);
+        for node in nodes {
+            assert_eq!(self.messages_at(*node), first, "at {node}");
+        }
+    }
+
+    /// As [`Crowd::assert_same`]: a member that joined has what came before it with its state.
+    pub fn assert_same_with_state(&self, nodes: &[u32]) {
+        self.assert_same(nodes);
+    }
+}
