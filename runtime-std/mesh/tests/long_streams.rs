@@ -6,8 +6,11 @@ use std::io::{Cursor, Error, Read};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use support::{LONG, SHORT, door, go, identity, key, listeners};
+use support::{LONG, door, go, identity, key, listeners};
 use tramontane_mesh::{Door, MESSAGE_MAX, Purpose, Talk, TalkError, Visitor};
+
+/// What an end that stops is given.
+const BRIEF: Duration = Duration::from_millis(150);
 
 /// Two ends, and what keeps them.
 struct Pair {
@@ -116,12 +119,12 @@ fn an_end_that_dies_in_the_middle_is_noticed() {
 #[test]
 fn an_end_that_stops_is_not_waited_for() {
     everywhere(|Pair { mut here, mut there, .. }| {
-        let error = there.receive_stream(&mut Vec::new(), u64::MAX, SHORT).expect_err("nothing comes");
+        let error = there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
         assert!(matches!(error, TalkError::TimeUp), "{error}");
         assert!(matches!(here.receive(LONG), Err(TalkError::Closed)));
     });
     everywhere(|Pair { mut here, there, .. }| {
-        let error = here.send_stream(&mut std::io::repeat(7), SHORT).expect_err("nobody takes it");
+        let error = here.send_stream(&mut std::io::repeat(7), BRIEF).expect_err("nobody takes it");
         assert!(matches!(error, TalkError::TimeUp), "{error}");
         drop(there);
     });
@@ -149,7 +152,8 @@ fn what_cannot_be_written_ends_the_talk() {
             let mut small = [0_u8; 100_000];
             let error = there.receive_stream(&mut &mut small[..], u64::MAX, LONG).expect_err("full");
             assert!(matches!(error, TalkError::Local(_)), "{error}");
-            assert!(sending.join().expect("no panic").is_err());
+            let error = sending.join().expect("no panic").expect_err("nobody takes it");
+            assert!(matches!(error, TalkError::Closed), "{error}");
         });
     });
 }
