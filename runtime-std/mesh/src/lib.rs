@@ -1,11 +1,18 @@
-//! Members of a group find each other over TCP, and exchange what they need before the first write.
+//! How the members of a group find each other, over TCP or Unix sockets, before the first write and while the group runs.
 //!
-//! Nothing here knows of RDMA: any fabric over a network can start this way. A member listens, connects to
-//! all members of lower rank with retries until its time is up, and accepts those of higher rank. Each pair
-//! compares protocol version, view, layout digest and node ids. Then every member may [`Mesh::exchange`]
-//! messages with all others, any number of times, and stand at a [`Mesh::barrier`] (VIE-12). At the end the
-//! connections become [`Lifeline`]s: they close when a process ends, however it ends. Or they go on as the streams of
-//! a fabric over TCP: [`Mesh::into_connections`].
+//! Nothing here knows of RDMA or of shared memory: any fabric can start this way, and there is one control plane for all.
+//!
+//! - **Meeting** ([`Mesh`]). A member listens, connects to all members of lower rank with retries until its time is up,
+//!   and accepts those of higher rank. Each pair compares protocol version, view, layout digest and node ids. Then every
+//!   member may [`Mesh::exchange`] messages with all others, any number of times, and stand at a [`Mesh::barrier`]
+//!   (VIE-12). At the end the connections become [`Lifeline`]s: they close when a process ends, however it ends. Or they
+//!   go on as the streams of a fabric over TCP ([`Mesh::into_connections`]), or for talks ([`Mesh::into_talks`]).
+//! - **Visiting** ([`Door`], [`visit`]). A process keeps a door open as long as it runs. Nodes come there to join, peers of
+//!   a later view to connect, operators to ask; each gets a [`Talk`], if both have the key and the group's digest. A talk
+//!   over TCP may become the stream of a fabric.
+//!
+//! The same [`Listener`] serves both, one after the other: whoever comes to a meeting for something else is told
+//! [`Refusal::NotRunning`], and whoever comes to a door to meet is told [`Refusal::Running`].
 //!
 //! # The way of a connection
 //! ```text
@@ -13,24 +20,39 @@
 //! preamble: magic, version, mode  ----->
 //!                                 <-----  preamble
 //! with a key: Noise_NNpsk0        <---->  (all below is encrypted and authenticated)
-//! hello: view, digest, node, incarnation ->
+//! hello: purpose, view, digest,
+//!        node, incarnation        ----->
 //!                                 <-----  hello, verdict
 //! verdict                         ----->
+//!                                 <-----  who meets: a last verdict, whether its id is taken
 //! ```
+//! The view is compared only of those who meet: visitors come for whatever view there is.
 //!
 //! # Keys
 //! With a [`SharedKey`], the handshake is `Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s` by the `snow` crate. All
 //! members hold one key and no other identity, so there are no static keys (`NN`); `psk0` proves the key in
-//! the very first message, so that a stranger costs one hash. Fresh Diffie-Hellman keys on both sides keep
+//! the very first message, so that a stranger costs a few hashes. Fresh Diffie-Hellman keys on both sides keep
 //! what was exchanged secret even if the shared key is lost later (HAL-7). Who has the key may claim to be
 //! any member: it keeps strangers out, and does not tell members apart.
 //!
-//! Without a key everything crosses in clear. That is taken only where all addresses are loopback, or where
-//! the caller says that it may ([`MeshOptions::allow_clear`]).
+//! Without a key everything crosses in clear. A [`Mesh`] takes that only where all addresses [are local](Address::is_local),
+//! or where the caller says that it may ([`MeshOptions::allow_clear`]); for a [`Door`] and a [`visit`] the caller decides by
+//! the address. A Unix socket needs no key: its file lets in processes of the same user alone, and root's. A loopback port
+//! lets in every process of the machine.
 //!
 //! # What a stranger can make us do
-//! Hold a few connections (twice the members and eight) for five seconds each; send one message of 64 KiB, of which
-//! nothing is believed that the handshake does not prove. Nothing that it sends is allocated for beyond that.
+//! - Hold places: twice the members and eight in a meeting, [`GREETINGS_MAX`] at a door, each a thread and two
+//!   descriptors, for five seconds. It keeps nobody out by that: when all are taken, the one that has been there longest is
+//!   closed. To keep a member out it has to come so often that all places change hands while that member's first words
+//!   cross, up to its hello: two round trips with a key, one without.
+//! - Have us read, with a key, 256 bytes and compute a few hashes. Who recorded the first message of a member's handshake
+//!   may repeat it; then we compute two products on the curve, and read one message of 64 KiB that does not open. Without a
+//!   key anyone may have us read such a message, and whoever knows the group's digest is no stranger to us.
+//! - Have us write to the log a line for each time it is sent away (at `info`; at `debug` if it just goes).
+//!
+//! Nothing that it sends is allocated for beyond that, or believed. Who is let in is no stranger: at most
+//! [`VISITORS_MAX`] of them are with the callbacks of a door at once, and the next is told [`Refusal::Busy`]. How long each
+//! may stay there is for the callback to say, with the time limits of its [`Talk`].
 
 mod address;
 mod channel;
@@ -95,7 +117,7 @@ pub struct MeshOptions<'m> {
     pub digest: u64,
     /// The key that all members share.
     pub key: Option<SharedKey>,
-    /// Whether, without a key, other addresses than loopback may be used.
+    /// Whether, without a key, addresses may be used that are not local (see [`Address::is_local`]).
     pub allow_clear: bool,
     /// How long to wait for all members.
     pub time_limit: Duration,

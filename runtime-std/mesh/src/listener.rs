@@ -25,7 +25,7 @@ use super::stream::Stream;
 /// Connections that the kernel holds until they are accepted.
 const BACKLOG: i32 = 128;
 
-/// How long another process may hold the lock on a socket's folder, or not say whether it listens.
+/// How long another process may hold the lock on a socket's folder.
 const LOCK_MAX: Duration = Duration::from_secs(2);
 
 /// Between two attempts at the lock.
@@ -176,8 +176,8 @@ fn is_stale(path: &Path) -> bool {
     if !path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket()) {
         return false;
     }
-    let patience = Patience::new(LOCK_MAX, &NEVER);
-    match Stream::connect(&Address::Unix(path.to_owned()), patience) {
+    // One attempt: where too many wait already, somebody listens.
+    match Stream::connect(&Address::Unix(path.to_owned()), Patience::new(Duration::ZERO, &NEVER)) {
         Err(ChannelError::Io(error)) => error.kind() == ErrorKind::ConnectionRefused,
         _ => false,
     }

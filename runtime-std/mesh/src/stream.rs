@@ -170,10 +170,9 @@ fn await_connected(socket: &OwnedFd, patience: Patience<'_>) -> Result<(), Chann
 fn connect_unix(path: &Path, patience: Patience<'_>) -> Result<UnixStream, ChannelError> {
     let (socket, address) = (unconnected(AddressFamily::UNIX)?, SocketAddrUnix::new(path)?);
     loop {
-        let slice = patience.slice()?;
         match connect(&socket, &address) {
             Ok(()) => return Ok(UnixStream::from(socket)),
-            Err(Errno::AGAIN | Errno::INTR) => std::thread::sleep(slice.min(CROWDED_PAUSE)),
+            Err(Errno::AGAIN | Errno::INTR) => std::thread::sleep(patience.slice()?.min(CROWDED_PAUSE)),
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -1,6 +1,5 @@
 //! A conversation of two processes: messages, each way, on one connection.
 
-use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -57,16 +56,16 @@ impl From<ChannelError> for TalkError {
 /// One end of a conversation. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Talk {
-    channel: Channel,
+    /// None once the talk is at its end: part of a message may have been sent or taken, and nothing that comes after it
+    /// can be understood.
+    channel: Option<Channel>,
     stop: Option<Arc<AtomicBool>>,
-    /// Part of a message may have been sent or taken: nothing that comes after it can be understood.
-    is_broken: bool,
 }
 
 impl Talk {
     /// `stop` ends its calls when it becomes true.
     pub(super) const fn new(channel: Channel, stop: Option<Arc<AtomicBool>>) -> Self {
-        Self { channel, stop, is_broken: false }
+        Self { channel: Some(channel), stop }
     }
 
     /// Sends a message of at most [`MESSAGE_MAX`] bytes. The other end may get it even if the time was up.
@@ -102,29 +101,27 @@ impl Talk {
         time_limit: Duration,
         call: impl FnOnce(&mut Channel, Patience<'_>) -> Result<T, ChannelError>,
     ) -> Result<T, TalkError> {
-        if self.is_broken {
-            return Err(TalkError::Closed);
-        }
+        let channel = self.channel.as_mut().ok_or(TalkError::Closed)?;
         let stop = self.stop.as_deref().unwrap_or(&NEVER);
-        Ok(call(&mut self.channel, Patience::new(time_limit, stop))?)
+        Ok(call(channel, Patience::new(time_limit, stop))?)
     }
 
     /// Whether the other end is there, as far as can be seen without taking anything.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        !self.is_broken && self.channel.stream().is_open()
+        self.channel.as_ref().is_some_and(|channel| channel.stream().is_open())
     }
 
     /// The connection itself, to be used as a stream; none unless it is one over TCP, and whole. Nothing of what was
     /// said so far is left to be read.
     #[must_use]
     pub fn into_connection(self) -> Option<Connection> {
-        if self.is_broken { None } else { Connection::new(self.channel) }
+        self.channel.and_then(Connection::new)
     }
 
-    /// Ends the talk, both ways.
+    /// Ends the talk, both ways. Whoever still sends is told so, even if it waits for room.
     pub fn shutdown(&mut self) {
-        self.is_broken = true;
-        self.channel.stream().shutdown(Shutdown::Both);
+        // A mere shutdown of the socket says nothing to an end that waits for room.
+        self.channel = None;
     }
 }
