@@ -16,6 +16,9 @@ use tramontane_runtime::tcp::{Rows, Settings, Tcp};
 pub const VIEW: ViewId = ViewId(1);
 pub const ROW_BYTES: usize = 64 << 10;
 pub const MEMBERS: u16 = 3;
+
+/// The digest of the layout of all rows here.
+pub const DIGEST: u64 = 42;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -126,7 +129,7 @@ impl Member {
 }
 
 fn fresh_rows(own: Rank) -> Arc<Rows> {
-    Rows::with_sizes(own, &[ROW_BYTES; MEMBERS as usize])
+    Rows::with_sizes(own, DIGEST, &[ROW_BYTES; MEMBERS as usize])
 }
 
 /// Three members with view 1 open.
@@ -206,9 +209,21 @@ pub fn header(kind: u8, region: u16, length: u32, view: u64, last: u64) -> Vec<u
     bytes
 }
 
+/// The frame that says that a view is open, in memory of a layout.
+pub fn open_frame_of(view: ViewId, digest: u64) -> Vec<u8> {
+    open_frame_with(view, digest, ROW_BYTES as u64)
+}
+
+/// As [`open_frame_of`], with a row of this length.
+pub fn open_frame_with(view: ViewId, digest: u64, row_bytes: u64) -> Vec<u8> {
+    let mut bytes = header(1, 0, 8, view.0, row_bytes);
+    bytes.extend(digest.to_le_bytes());
+    bytes
+}
+
 /// The frame that says that view 1 is open.
 pub fn open_frame() -> Vec<u8> {
-    header(1, 0, 0, VIEW.0, ROW_BYTES as u64)
+    open_frame_of(VIEW, DIGEST)
 }
 
 /// A write into the row of who sends it.
