@@ -84,13 +84,22 @@ impl Member {
                 fabric.add_peer(peer, connection).expect("a socket");
             }
         }
-        let rows = fresh_rows(own);
+        let rows = fresh_rows(own, DIGEST);
         Self { own, fabric, rows }
     }
 
     /// Opens a view on rows of its own, and gives them.
     pub fn open(&mut self, view: ViewId) -> Result<Arc<Rows>, ErrorKind> {
-        let rows = if view == VIEW { Arc::clone(&self.rows) } else { fresh_rows(self.own) };
+        let rows = if view == VIEW { Arc::clone(&self.rows) } else { fresh_rows(self.own, DIGEST) };
+        self.open_on(view, rows)
+    }
+
+    /// Opens a view on fresh rows of a layout with this digest, and gives them.
+    pub fn open_as(&mut self, view: ViewId, digest: u64) -> Result<Arc<Rows>, ErrorKind> {
+        self.open_on(view, fresh_rows(self.own, digest))
+    }
+
+    fn open_on(&mut self, view: ViewId, rows: Arc<Rows>) -> Result<Arc<Rows>, ErrorKind> {
         self.fabric.lend(&rows);
         let memory = ViewMemory { own: self.own, members: &ids(), row: rows.row(), rows: &rows.rows() };
         self.fabric.open(view, &memory)?;
@@ -128,8 +137,8 @@ impl Member {
     }
 }
 
-fn fresh_rows(own: Rank) -> Arc<Rows> {
-    Rows::with_sizes(own, DIGEST, &[ROW_BYTES; MEMBERS as usize])
+fn fresh_rows(own: Rank, digest: u64) -> Arc<Rows> {
+    Rows::with_sizes(own, digest, &[ROW_BYTES; MEMBERS as usize])
 }
 
 /// Three members with view 1 open.
@@ -228,7 +237,12 @@ pub fn open_frame() -> Vec<u8> {
 
 /// A write into the row of who sends it.
 pub fn write_frame(offset: u64, content: &[u8]) -> Vec<u8> {
-    let mut bytes = header(2, 0, content.len() as u32, VIEW.0, offset);
+    write_frame_in(VIEW, offset, content)
+}
+
+/// As [`write_frame`], in another view.
+pub fn write_frame_in(view: ViewId, offset: u64, content: &[u8]) -> Vec<u8> {
+    let mut bytes = header(2, 0, content.len() as u32, view.0, offset);
     bytes.extend(content);
     bytes
 }
