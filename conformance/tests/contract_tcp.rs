@@ -88,7 +88,7 @@ fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpLis
             fabric.add_peer(*peer, connection).expect("a socket");
         }
     }
-    let rows = Rows::with_sizes(own, &vec![ROW_BYTES_MIN; members.len()]);
+    let rows = Rows::with_sizes(own, 42, &vec![ROW_BYTES_MIN; members.len()]);
     fabric.lend(&rows);
     Member { fabric, rows }
 }

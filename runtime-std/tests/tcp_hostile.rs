@@ -6,10 +6,11 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use tcp_support::{
-    Hand, Member, ROW_BYTES, VIEW, guard, header, key, open_frame, settle, with_hand, write_frame,
+    DIGEST, Hand, Member, ROW_BYTES, VIEW, guard, header, key, open_frame, open_frame_of, open_frame_with,
+    settle, with_hand, write_frame,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause};
-use tramontane_core::ids::Rank;
+use tramontane_core::ids::{Rank, ViewId};
 
 const BAD: Rank = Rank(1);
 
@@ -77,9 +78,16 @@ fn frames_that_do_not_fit_are_refused_before_anything_is_stored() {
         ("a write in no view", write(0, 8, 0, 0)),
         ("a write in the last view that has a number", write(0, 8, u64::MAX, 0)),
         ("a write before the view was opened", write_frame(0, &[7; 64])),
-        ("a view opened twice", [open_frame(), open_frame()].concat()),
-        ("a row of another length", header(1, 0, 0, VIEW.0, row + 64)),
-        ("more views ahead than there can be", (2..6).flat_map(|v| header(1, 0, 0, v, row)).collect()),
+        (
+            "a view opened anew after it was used",
+            [open_frame(), write_frame(0, &[0; 64]), open_frame()].concat(),
+        ),
+        ("a row of another length", open_frame_with(VIEW, DIGEST, row + 64)),
+        ("an open that is too short", header(1, 0, 0, VIEW.0, row)),
+        (
+            "more views ahead than there can be",
+            (2..6).flat_map(|view| open_frame_of(ViewId(view), DIGEST)).collect(),
+        ),
         ("a byte that means nothing", padded),
         ("a wake that has content", [open_frame(), header(3, 0, 8, 0, 0)].concat()),
         ("a frame of no kind", [open_frame(), header(9, 0, 0, VIEW.0, 0)].concat()),

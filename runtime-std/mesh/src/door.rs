@@ -113,18 +113,21 @@ impl<V: Fn(Visitor) + Sync> Hall<V> {
     }
 
     fn judge(&self, hello: &Hello, taken: &Taken<'_>) -> std::result::Result<(), Refusal> {
+        // Before all else: whoever meets goes by another digest, and learns with the next visit if the rest differs too.
+        if hello.purpose == Purpose::Meet {
+            return Err(Refusal::Running);
+        }
         if hello.digest != self.identity.digest {
             return Err(Refusal::Digest);
         }
         match hello.purpose {
-            Purpose::Meet => return Err(Refusal::Running),
             Purpose::Peer | Purpose::Join if hello.node == Identity::NO_MEMBER => {
                 return Err(Refusal::NotAMember);
             }
             Purpose::Peer | Purpose::Join if hello.node == self.identity.node => {
                 return Err(Refusal::DuplicateId);
             }
-            Purpose::Peer | Purpose::Join | Purpose::Ask => {}
+            Purpose::Meet | Purpose::Peer | Purpose::Join | Purpose::Ask => {}
         }
         if taken.become_known() { Ok(()) } else { Err(Refusal::Busy) }
     }

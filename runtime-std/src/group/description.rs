@@ -259,12 +259,17 @@ impl Description {
         Ok(())
     }
 
-    /// A number for what all members must have alike; times and keys are each member's own affair.
+    /// A number for what all members must have alike; times, keys and who comes first are each member's own affair.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        let parts = (&self.name, self.fabric, self.majority, &self.initial, &self.nodes, &self.subgroups);
-        let text = serde_json::to_string(&parts).unwrap_or_default();
-        xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+        let parts = (&self.name, self.fabric, self.majority, &self.nodes, &self.subgroups);
+        digest_of(&parts)
+    }
+
+    /// The same for those who form the first view, who must also agree on who is in it. Later that is history.
+    #[must_use]
+    pub(super) fn forming_digest(&self) -> u64 {
+        digest_of(&(self.digest(), &self.initial))
     }
 
     /// The layout of a view: its memory, at every member the same.
@@ -290,6 +295,12 @@ impl Description {
         let index = self.subgroups.iter().position(|subgroup| subgroup.name == name)?;
         u16::try_from(index).ok().map(SubgroupId)
     }
+}
+
+fn digest_of(parts: &impl Serialize) -> u64 {
+    // Plain fields, which are JSON whatever they hold.
+    let text = serde_json::to_string(parts).unwrap_or_default();
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
 }
 
 fn check_nodes(what: &str, named: &[u32], known: &BTreeSet<u32>) -> Result<(), DescriptionError> {

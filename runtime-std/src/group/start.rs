@@ -347,7 +347,7 @@ impl Place {
                 listener: self.listener.try_clone().ok(),
                 incarnation: Some(self.identity.incarnation),
                 view: FIRST_VIEW,
-                digest: self.identity.digest,
+                digest: description.forming_digest(),
                 key: self.key.clone(),
                 // Looked at before.
                 allow_clear: true,

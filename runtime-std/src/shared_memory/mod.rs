@@ -7,16 +7,29 @@
 //! ```text
 //! /dev/shm/tramontane-<uid>/      ours alone (mode 0700), made and removed as needed
 //!   <group>/                      one run of one group
-//!     row-<node id>               a page of header, then the row
+//!     row-<node id>               a page of header, then the row: the base file
 //!     bell-<node id>              one word, alone in its page
 //! ```
 //!
+//! Where membership changes, the base file is the header alone, and lives as long as its process; each view's row has a
+//! file beside it:
+//!
+//! ```text
+//!     row-<node id>.<view>.<digest>   a page of header, then the row, of one view and one list of members
+//!     door-<node id>                  the node's control socket, which somebody else makes
+//! ```
+//!
 //! # Invariants
-//! - **A lock is a life.** The owner holds an exclusive `flock` on its row file from before the file has its
+//! - **A lock is a life.** The owner holds an exclusive `flock` on its base file from before the file has its
 //!   name until it leaves; the kernel drops it with the process, however that ends. Whoever can take a shared
 //!   lock looks at the file of a dead member. Nothing is inferred from process ids, which are reused.
 //! - **No file is used twice** (VIE-11). A row file is made, filled and unlinked; it is never truncated, and
-//!   a mapping outlives the name, so a reader cannot be killed by a peer that goes away.
+//!   a mapping outlives the name, so a reader cannot be killed by a peer that goes away. A process that was stopped and
+//!   wakes in a later view has the old files alone to write to.
+//! - **A view's row is its process's.** It is taken only while that process lives, and only if its header names the
+//!   incarnation of the base file, the layout, and the length. What somebody else left under that name is nobody's.
+//! - **A place is never a gap.** A peer's row has its addresses before its file is there: zeros, which the file takes
+//!   the place of in one step.
 //! - **Memory is allocated before it is mapped**: a full file system is an error, never a SIGBUS.
 //! - **Names change under the folder's lock** only (a `flock` on the folder itself), except that a member
 //!   unlinks what is its own. A group's folder is removed under its own lock, and who took the lock of one
@@ -25,8 +38,20 @@
 //!   random incarnations. A restarted member has another incarnation, so it never joins the run it fell out of.
 //! - **No wake-up is lost**: see [`doorbell`].
 //!
-//! A group is entered through [`Rendezvous::join`], which gives [`Mappings`]: the rows. [`SharedMemory`] is
-//! the `Fabric` over them.
+//! A group of fixed membership is entered through [`Rendezvous::join`], which gives [`Mappings`]: the rows. One whose
+//! views change is entered through [`Residence::claim`], and [`Residence::view`] gives the rows of each view.
+//! [`SharedMemory`] is the `Fabric` over either: the first is the case of one view whose members were all there before.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `root`, `folder` | where groups live, and who clears them away |
+//! | `files`, `space`, `header`, `map` | a process's own files: names, memory, what stands first, addresses |
+//! | `peer` | another process, as this one sees it |
+//! | `residence`, `view_rows` | a process's place, and fresh rows for each view |
+//! | `rendezvous` | the barrier of a fixed membership |
+//! | `mappings` | the rows of one view |
+//! | `open_view`, `fabric` | the fabric over them |
+//! | `doorbell`, `futex` | sleep |
 //!
 //! Limits: all members run as one user and see one file system. A process that forks without `exec` gives
 //! its children the lock, and with it a share in its life.

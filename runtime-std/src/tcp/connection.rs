@@ -101,7 +101,7 @@ impl Connection {
     }
 
     pub(super) fn is_ready(&self, view: ViewId) -> bool {
-        self.is_live() && self.incoming.is_ready(view)
+        self.is_live() && self.incoming.landings.is_ready(view)
     }
 
     /// Takes note of what the kernel says.
@@ -129,8 +129,8 @@ impl Connection {
             return false;
         }
         let row_bytes = u64::try_from(rows.row().bytes()).unwrap_or(u64::MAX);
-        self.outgoing.say(Frame::Open { view, row_bytes });
-        match self.incoming.open(view, rows, peer) {
+        self.outgoing.say(Frame::Open { view, row_bytes, digest: rows.digest() });
+        match self.incoming.landings.open(view, rows, peer) {
             Ok(is_ready) => is_ready,
             Err(end) => {
                 self.end(&end);
@@ -157,6 +157,7 @@ impl Connection {
             // The next poll says why.
             return Ok(());
         }
+        self.incoming.landings.note_post(view);
         self.outgoing.add(view, rows, writes, token)
     }
 

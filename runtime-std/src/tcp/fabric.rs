@@ -62,8 +62,8 @@ pub struct Tcp {
     lent: Vec<Arc<Rows>>,
     /// Oldest first.
     pub(super) views: Vec<View>,
-    /// The newest view that has ended.
-    ended: Option<ViewId>,
+    /// The newest view that was ever open here.
+    newest: Option<ViewId>,
     pub(super) events: VecDeque<Event>,
     /// A peer rang, and `poll` has not told so.
     is_rung: bool,
@@ -82,7 +82,7 @@ impl Tcp {
             connections: RefCell::new(Vec::new()),
             lent: Vec::new(),
             views: Vec::new(),
-            ended: None,
+            newest: None,
             events: VecDeque::with_capacity(EVENTS_MAX),
             is_rung: false,
         })
@@ -228,15 +228,16 @@ impl Fabric for Tcp {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if the view is open or has ended, two are open, or the memory was not lent
-    /// ([`Tcp::lend`]).
+    /// [`ErrorKind::Other`] if the view is open, a newer one was ever opened, two are open, or the memory was not lent
+    /// ([`Tcp::lend`]). So a view that ended may be opened again in fresh memory, with another list of members, until a
+    /// newer one is.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         let is_same = |rows: &Arc<Rows>| {
             rows.own() == memory.own
                 && rows.row().reader().base() == memory.row.reader().base()
                 && rows.rows().len() == memory.members.len()
         };
-        let is_old = self.ended >= Some(view) || self.view(view).is_some();
+        let is_old = self.newest > Some(view) || self.view(view).is_some();
         if is_old
             || self.views.len() == VIEWS_MAX
             || memory.members.get(memory.own.index()) != Some(&self.own)
@@ -248,8 +249,15 @@ impl Fabric for Tcp {
         let connections = self.connections.get_mut();
         let mut routes = Vec::with_capacity(memory.members.len());
         for (rank, member) in (0..).map(Rank).zip(memory.members) {
-            let route = connections.iter().position(|connection| connection.peer == *member);
+            // Who was no member of the view before comes as another process than the one that was lost.
+            let goes_on = self.views.last().is_none_or(|before| before.members.contains(member));
+            let is_route = |known: &Connection| known.peer == *member && (goes_on || known.is_live());
+            let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
+                if let (Some(cause), false) = (connection.loss(), connection.is_untold) {
+                    // Told in an older view, and as true in this one.
+                    self.events.push_back(Event::PeerLost { view, peer: rank, cause });
+                }
                 if connection.open(view, &rows, rank) {
                     self.events.push_back(Event::Ready { view, peer: rank });
                 }
@@ -258,7 +266,7 @@ impl Fabric for Tcp {
             routes.push(route);
         }
         self.views.push(View { id: view, rows, members: memory.members.to_vec(), routes });
-        self.views.sort_by_key(|view| view.id);
+        self.newest = Some(view);
         self.tell_losses();
         Ok(())
     }
@@ -284,8 +292,8 @@ impl Fabric for Tcp {
         for connection in self.connections.get_mut() {
             connection.retire(view, &rows);
         }
-        self.ended = self.ended.max(Some(view));
-        let is_of = |event: &Event| matches!(event, Event::Ready { view: of, .. } if *of == view);
+        // Their ranks are those of a list that may be followed by another, under the same view.
+        let is_of = |event: &Event| matches!(event, Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } if *of == view);
         self.events.retain(|event| !is_of(event));
         true
     }

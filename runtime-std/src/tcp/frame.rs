@@ -7,6 +7,7 @@
 //! 4-7   bytes that follow this header
 //! 8-15  view
 //! 16-23 write: where the bytes go in the region; open: how long the sender's own row is; else zero
+//! 24-31 open alone: the digest of the layout by which the sender's memory was made
 //! ```
 //!
 //! Least byte first. There is no frame that the reader must believe: each is compared with what the reader has, and the
@@ -19,14 +20,18 @@ use tramontane_core::ids::ViewId;
 /// How long a header is.
 pub(super) const HEADER: usize = 24;
 
+/// How many bytes follow the header of an open: the digest.
+pub(super) const OPEN_REST: usize = 8;
+
 /// The most bytes of one write.
 pub(super) const WRITE_MAX: usize = 1 << 30;
 
 /// What is said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// The sender's memory for a view can be written to; its own row is so long.
-    Open { view: ViewId, row_bytes: u64 },
+    /// The sender's memory for a view can be written to; its own row is so long, and its layout has this digest. It
+    /// takes the place of what the sender said of that view before.
+    Open { view: ViewId, row_bytes: u64, digest: u64 },
     /// `length` bytes follow, for the reader's copy of the sender's region.
     Write { view: ViewId, region: Region, offset: u64, length: u32 },
     /// The doorbell.
@@ -43,41 +48,77 @@ const WAKE: u8 = 3;
 const LEAVE: u8 = 4;
 const CUT: u8 = 5;
 
+/// A frame's bytes; [`Frame::length`] of them count.
+pub(super) type FrameBytes = [u8; HEADER + OPEN_REST];
+
 impl Frame {
-    pub(super) fn encode(self) -> [u8; HEADER] {
-        let (kind, region, length, view, last) = match self {
-            Self::Open { view, row_bytes } => (OPEN, 0, 0, view.0, row_bytes),
-            Self::Write { view, region, offset, length } => (WRITE, region.0, length, view.0, offset),
-            Self::Wake => (WAKE, 0, 0, 0, 0),
-            Self::Leave => (LEAVE, 0, 0, 0, 0),
-            Self::Cut => (CUT, 0, 0, 0, 0),
+    /// How many bytes say it, without those of a write.
+    pub(super) const fn length(self) -> usize {
+        match self {
+            Self::Open { .. } => HEADER + OPEN_REST,
+            Self::Write { .. } | Self::Wake | Self::Leave | Self::Cut => HEADER,
+        }
+    }
+
+    pub(super) fn encode(self) -> FrameBytes {
+        let (kind, region, length, view, last, rest) = match self {
+            // Its eight bytes are counted, so that a reader can tell them from the next frame.
+            Self::Open { view, row_bytes, digest } => (OPEN, 0, OPEN_REST as u32, view.0, row_bytes, digest),
+            Self::Write { view, region, offset, length } => (WRITE, region.0, length, view.0, offset, 0),
+            Self::Wake => (WAKE, 0, 0, 0, 0, 0),
+            Self::Leave => (LEAVE, 0, 0, 0, 0, 0),
+            Self::Cut => (CUT, 0, 0, 0, 0, 0),
         };
-        let mut bytes = [0; HEADER];
+        let mut bytes = [0; HEADER + OPEN_REST];
         bytes[0] = kind;
         bytes[2..4].copy_from_slice(&region.to_le_bytes());
         bytes[4..8].copy_from_slice(&length.to_le_bytes());
         bytes[8..16].copy_from_slice(&view.to_le_bytes());
-        bytes[16..].copy_from_slice(&last.to_le_bytes());
+        bytes[16..24].copy_from_slice(&last.to_le_bytes());
+        bytes[24..].copy_from_slice(&rest.to_le_bytes());
         bytes
     }
 
-    /// None if no member says that.
-    pub(super) fn decode(bytes: &[u8; HEADER]) -> Option<Self> {
-        let word = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let length = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
-        let region = Region(u16::from_le_bytes([bytes[2], bytes[3]]));
-        let (view, last) = (ViewId(word(8)?), word(16)?);
-        let frame = match bytes[0] {
-            OPEN => Self::Open { view, row_bytes: last },
+    /// The frame that these bytes begin with.
+    pub(super) fn decode(bytes: &[u8]) -> Decoded {
+        let Some(header) = bytes.first_chunk::<HEADER>() else { return Decoded::Short };
+        let word =
+            |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map(|word| u64::from_le_bytes(*word));
+        let (Some(view), Some(last)) = (word(8).map(ViewId), word(16)) else { return Decoded::Short };
+        let [.., d, c, b, a] = header[..8] else { return Decoded::Short };
+        let length = u32::from_le_bytes([d, c, b, a]);
+        let region = Region(u16::from_le_bytes([header[2], header[3]]));
+        let frame = match header[0] {
+            // Said before the rest is waited for: it may never come.
+            OPEN if length != OPEN_REST as u32 => return Decoded::Nonsense,
+            OPEN => {
+                let Some(digest) = word(HEADER) else { return Decoded::Short };
+                Self::Open { view, row_bytes: last, digest }
+            }
             WRITE => Self::Write { view, region, offset: last, length },
             WAKE => Self::Wake,
             LEAVE => Self::Leave,
             CUT => Self::Cut,
-            _ => return None,
+            _ => return Decoded::Nonsense,
         };
         // One frame has one form: whatever is set that means nothing is not a member's.
-        (frame.encode() == *bytes).then_some(frame)
+        if bytes.starts_with(&frame.encode()[..frame.length()]) {
+            Decoded::Frame(frame)
+        } else {
+            Decoded::Nonsense
+        }
     }
+}
+
+/// What stands at the start of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decoded {
+    /// A frame.
+    Frame(Frame),
+    /// A part of one, as far as can be seen.
+    Short,
+    /// Nothing that a member says.
+    Nonsense,
 }
 
 #[cfg(test)]
@@ -87,7 +128,7 @@ mod tests {
     fn frames() -> [Frame; 6] {
         let view = ViewId(u64::MAX - 3);
         [
-            Frame::Open { view, row_bytes: 1 << 40 },
+            Frame::Open { view, row_bytes: 1 << 40, digest: u64::MAX - 7 },
             Frame::Write { view, region: Region(7), offset: u64::MAX, length: u32::MAX },
             Frame::Write { view: ViewId(1), region: Region::ROW, offset: 0, length: 0 },
             Frame::Wake,
@@ -99,7 +140,11 @@ mod tests {
     #[test]
     fn frames_survive_the_wire() {
         for frame in frames() {
-            assert_eq!(Frame::decode(&frame.encode()), Some(frame));
+            let bytes = frame.encode();
+            assert_eq!(Frame::decode(&bytes), Decoded::Frame(frame), "and what follows does not matter");
+            for length in 0..frame.length() {
+                assert_eq!(Frame::decode(&bytes[..length]), Decoded::Short, "{length} bytes of {frame:?}");
+            }
         }
     }
 
@@ -108,22 +153,22 @@ mod tests {
         for kind in (0..=u8::MAX).filter(|kind| !(OPEN..=CUT).contains(kind)) {
             let mut bytes = [0; HEADER];
             bytes[0] = kind;
-            assert_eq!(Frame::decode(&bytes), None);
+            assert_eq!(Frame::decode(&bytes), Decoded::Nonsense);
         }
         for frame in frames() {
             let mut bytes = frame.encode();
             bytes[1] = 1;
-            assert_eq!(Frame::decode(&bytes), None, "{frame:?} with a byte that must be zero");
+            assert_eq!(Frame::decode(&bytes), Decoded::Nonsense, "{frame:?} with a byte that must be zero");
         }
         for frame in [Frame::Wake, Frame::Leave, Frame::Cut] {
             for at in 1..HEADER {
                 let mut bytes = frame.encode();
                 bytes[at] = 1;
-                assert_eq!(Frame::decode(&bytes), None, "{frame:?} with byte {at}");
+                assert_eq!(Frame::decode(&bytes), Decoded::Nonsense, "{frame:?} with byte {at}");
             }
         }
         let mut open = frames()[0].encode();
         open[4] = 1;
-        assert_eq!(Frame::decode(&open), None, "nothing follows an open");
+        assert_eq!(Frame::decode(&open), Decoded::Nonsense, "an open has one length");
     }
 }

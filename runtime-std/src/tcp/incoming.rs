@@ -15,7 +15,8 @@ use tramontane_core::fabric::Region;
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_mesh::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 
-use super::frame::{Frame, HEADER};
+use super::frame::{Decoded, Frame};
+use super::landing::Landings;
 use super::memory::Rows;
 
 /// What is read at once, where frames are short.
@@ -29,9 +30,6 @@ const DIRECT_MIN: usize = 8 << 10;
 
 /// What one call reads of one peer before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
-
-/// Views that a peer may open before this member does.
-const AHEAD_MAX: usize = 2;
 
 /// What a peer has said that is more than bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,22 +53,6 @@ pub(super) enum End {
     Garbled(&'static str),
     /// The system says so.
     Broken(io::Error),
-}
-
-/// One view in which the peer takes part, as far as it is open.
-#[derive(Debug)]
-struct Landing {
-    view: ViewId,
-    /// The own memory, and the peer's rank.
-    own: Option<(Arc<Rows>, Rank)>,
-    /// How long the peer's row is, as it says.
-    theirs: Option<u64>,
-}
-
-impl Landing {
-    fn is_ready(&self) -> bool {
-        self.own.is_some() && self.theirs.is_some()
-    }
 }
 
 /// A write whose header was read.
@@ -117,9 +99,7 @@ pub(super) struct Incoming {
     body: Option<Body>,
     /// Whether the last write was long.
     is_long: bool,
-    landings: Vec<Landing>,
-    /// Views up to this one have ended.
-    ended: Option<ViewId>,
+    pub(super) landings: Landings,
     /// Bytes of records that are not whole yet, where there is a cipher.
     sealed: Option<Sealed>,
 }
@@ -138,48 +118,18 @@ impl Incoming {
             end: 0,
             body: None,
             is_long: false,
-            landings: Vec::new(),
-            ended: None,
+            landings: Landings::default(),
             sealed: is_keyed.then(|| Sealed { bytes: vec![0; 2 * RECORD_MAX].into(), length: 0 }),
         }
     }
 
-    /// Both ends have opened the view.
-    pub(super) fn is_ready(&self, view: ViewId) -> bool {
-        self.landings.iter().any(|landing| landing.view == view && landing.is_ready())
-    }
-
-    /// Opens a view at this end; true if the peer had opened it already.
-    pub(super) fn open(&mut self, view: ViewId, rows: &Arc<Rows>, peer: Rank) -> Result<bool, End> {
-        let own = Some((Arc::clone(rows), peer));
-        match self.landings.iter_mut().find(|landing| landing.view == view) {
-            Some(landing) => landing.own = own,
-            None => self.landings.push(Landing { view, own, theirs: None }),
-        }
-        Ok(self.met(view)?.is_some())
-    }
-
     /// Ends a view: nothing of it is stored any more.
     pub(super) fn retire(&mut self, view: ViewId) {
-        self.landings.retain(|landing| landing.view != view);
-        self.ended = self.ended.max(Some(view));
+        self.landings.retire(view);
         if let Some(body) = &mut self.body
             && body.view == view
         {
             body.into = None;
-        }
-    }
-
-    /// The peer's rank in a view that is open at both ends, which must then agree on the peer's row.
-    fn met(&self, view: ViewId) -> Result<Option<Rank>, End> {
-        let landing = self.landings.iter().find(|landing| landing.view == view);
-        let Some(Landing { own: Some((rows, rank)), theirs: Some(theirs), .. }) = landing else {
-            return Ok(None);
-        };
-        if u64::try_from(rows.row_bytes(*rank)) == Ok(*theirs) {
-            Ok(Some(*rank))
-        } else {
-            Err(End::Garbled("a row of another length"))
         }
     }
 
@@ -327,9 +277,12 @@ impl Incoming {
                 self.body = None;
                 continue;
             }
-            let Some(header) = bytes.first_chunk::<HEADER>() else { break };
-            let frame = Frame::decode(header).ok_or(End::Garbled("a frame that no member sends"))?;
-            self.start += HEADER;
+            let frame = match Frame::decode(bytes) {
+                Decoded::Frame(frame) => frame,
+                Decoded::Short => break,
+                Decoded::Nonsense => return Err(End::Garbled("a frame that no member sends")),
+            };
+            self.start += frame.length();
             self.take(frame, news)?;
         }
         if self.start > 0 {
@@ -342,8 +295,8 @@ impl Incoming {
     fn take(&mut self, frame: Frame, news: &mut impl FnMut(News)) -> Result<(), End> {
         match frame {
             Frame::Write { view, region, offset, length } => self.take_write(view, region, offset, length)?,
-            Frame::Open { view, row_bytes } => {
-                if let Some(rank) = self.take_open(view, row_bytes)? {
+            Frame::Open { view, row_bytes, digest } => {
+                if let Some(rank) = self.landings.take_open(view, row_bytes, digest)? {
                     news(News::Ready(view, rank));
                 }
             }
@@ -354,41 +307,11 @@ impl Incoming {
         Ok(())
     }
 
-    fn take_open(&mut self, view: ViewId, row_bytes: u64) -> Result<Option<Rank>, End> {
-        if self.ended >= Some(view) {
-            // The peer is behind: it opens what has ended here.
-            return Ok(None);
-        }
-        match self.landings.iter_mut().find(|landing| landing.view == view) {
-            Some(Landing { theirs: Some(_), .. }) => return Err(End::Garbled("a view opened twice")),
-            Some(landing) => landing.theirs = Some(row_bytes),
-            None => {
-                if self.landings.iter().filter(|landing| landing.own.is_none()).count() >= AHEAD_MAX {
-                    return Err(End::Garbled("too many views ahead"));
-                }
-                self.landings.push(Landing { view, own: None, theirs: Some(row_bytes) });
-            }
-        }
-        self.met(view)
-    }
-
     fn take_write(&mut self, view: ViewId, region: Region, offset: u64, length: u32) -> Result<(), End> {
-        let outside = End::Garbled("a write outside its row");
         let (Ok(offset), Ok(left)) = (usize::try_from(offset), usize::try_from(length)) else {
-            return Err(outside);
+            return Err(End::Garbled("a write outside its row"));
         };
-        let landing = self.landings.iter().find(|landing| landing.view == view && landing.is_ready());
-        let into = match landing.and_then(|landing| landing.own.clone()) {
-            Some((rows, rank)) => {
-                let fits = offset.checked_add(left).is_some_and(|end| end <= rows.row_bytes(rank));
-                if region != Region::ROW || !fits {
-                    return Err(outside);
-                }
-                Some((rows, rank))
-            }
-            None if self.ended >= Some(view) => None,
-            None => return Err(End::Garbled("a write in a view that is not open")),
-        };
+        let into = self.landings.target(view, region, offset, left)?;
         self.is_long = left >= DIRECT_MIN;
         // An offset of a view that has ended is anything; nothing is stored there.
         let offset = if into.is_some() { offset } else { 0 };

@@ -19,6 +19,7 @@ use crate::member::Memory;
 #[derive(Debug)]
 pub struct Rows {
     own: Rank,
+    digest: u64,
     rows: Vec<Box<[Line]>>,
 }
 
@@ -30,24 +31,32 @@ impl Rows {
     #[must_use]
     pub fn new(layout: &Layout<'_>, own: Rank) -> Arc<Self> {
         let ranks = (0..).map(Rank).take(layout.members());
-        Self::with_sizes(own, &ranks.map(|rank| layout.row_bytes(rank)).collect::<Vec<_>>())
+        let row_bytes: Vec<usize> = ranks.map(|rank| layout.row_bytes(rank)).collect();
+        Self::with_sizes(own, layout.digest(), &row_bytes)
     }
 
-    /// Rows of so many bytes each, by rank, rounded up to whole cache lines.
+    /// Rows of so many bytes each, by rank, rounded up to whole cache lines. `digest` is the same where the layout is:
+    /// a peer is ready only with rows of the same.
     ///
     /// # Panics
     /// If `own` is none of them.
     #[must_use]
-    pub fn with_sizes(own: Rank, row_bytes: &[usize]) -> Arc<Self> {
+    pub fn with_sizes(own: Rank, digest: u64, row_bytes: &[usize]) -> Arc<Self> {
         assert!(own.index() < row_bytes.len(), "the own row is one of the rows");
         let row = |bytes: &usize| (0..bytes.div_ceil(CACHE_LINE)).map(|_| Line::new()).collect();
-        Arc::new(Self { own, rows: row_bytes.iter().map(row).collect() })
+        Arc::new(Self { own, digest, rows: row_bytes.iter().map(row).collect() })
     }
 
     /// Whose rows they are.
     #[must_use]
     pub const fn own(&self) -> Rank {
         self.own
+    }
+
+    /// The digest of their layout.
+    #[must_use]
+    pub const fn digest(&self) -> u64 {
+        self.digest
     }
 
     /// The own row.
@@ -113,7 +122,7 @@ mod tests {
 
     #[test]
     fn ranges_outside_a_row_are_refused() {
-        let rows = Rows::with_sizes(Rank(0), &[64, 100]);
+        let rows = Rows::with_sizes(Rank(0), 1, &[64, 100]);
         assert_eq!((rows.row_bytes(Rank(0)), rows.row_bytes(Rank(1)), rows.row_bytes(Rank(2))), (64, 128, 0));
         assert_eq!(rows.content(60, 4).map(<[u8]>::len), Ok(4));
         for (offset, length) in [(60, 5), (65, 0), (usize::MAX, 1), (0, usize::MAX)] {
@@ -126,7 +135,7 @@ mod tests {
 
     #[test]
     fn what_lands_is_seen_in_the_row() {
-        let rows = Rows::with_sizes(Rank(0), &[64, 64]);
+        let rows = Rows::with_sizes(Rank(0), 1, &[64, 64]);
         rows.landing(Rank(1), 8, 8).expect("in the row").copy_from_slice(&7_u64.to_ne_bytes());
         assert_eq!(rows.rows()[1].cell(8).expect("a cell").load(), 7);
     }

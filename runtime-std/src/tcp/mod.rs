@@ -9,6 +9,7 @@
 //! | `memory` | the rows of one view at one member |
 //! | `frame` | what is said on a connection |
 //! | `outgoing`, `incoming` | what goes to a peer, and what comes from it |
+//! | `landing` | which views both ends have open, and where writes go in each |
 //! | `connection` | one peer: its socket, and how it ended |
 //! | `watch` | waiting for sockets, and for the bell of the own process |
 //! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) of all that |
@@ -34,6 +35,7 @@ mod fabric;
 mod frame;
 mod incoming;
 mod join;
+mod landing;
 mod memory;
 mod outgoing;
 mod peers;

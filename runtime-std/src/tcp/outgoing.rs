@@ -94,7 +94,7 @@ impl Outgoing {
 
     /// Adds a frame without content.
     pub(super) fn say(&mut self, frame: Frame) {
-        self.stage(&frame.encode());
+        self.stage(&frame.encode()[..frame.length()]);
     }
 
     /// Owes a ring of the doorbell. Several that are owed at once are one.
@@ -118,7 +118,7 @@ impl Outgoing {
                 offset: u64::try_from(target.offset).map_err(|_| OutOfRow)?,
                 length: u32::try_from(length).map_err(|_| OutOfRow)?,
             };
-            self.stage(&frame.encode());
+            self.say(frame);
             if kind == Kind::Guard || length <= COPIED_MAX {
                 self.stage(rows.content(source.offset, length)?);
             } else {

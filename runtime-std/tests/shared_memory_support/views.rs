@@ -8,7 +8,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_runtime::shared_memory::{Error, Mappings, Residence, Root, SharedMemory};
 
-use super::{LONG, NEVER, name};
+use super::support::{LONG, NEVER, name};
 
 /// The digest of the description that all go by.
 pub const DESCRIPTION: u64 = 77;

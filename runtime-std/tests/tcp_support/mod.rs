@@ -16,6 +16,9 @@ use tramontane_runtime::tcp::{Rows, Settings, Tcp};
 pub const VIEW: ViewId = ViewId(1);
 pub const ROW_BYTES: usize = 64 << 10;
 pub const MEMBERS: u16 = 3;
+
+/// The digest of the layout of all rows here.
+pub const DIGEST: u64 = 42;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -82,13 +85,22 @@ impl Member {
                 fabric.add_peer(peer, connection).expect("a socket");
             }
         }
-        let rows = fresh_rows(own);
+        let rows = fresh_rows(own, DIGEST);
         Self { own, fabric, rows }
     }
 
     /// Opens a view on rows of its own, and gives them.
     pub fn open(&mut self, view: ViewId) -> Result<Arc<Rows>, ErrorKind> {
-        let rows = if view == VIEW { Arc::clone(&self.rows) } else { fresh_rows(self.own) };
+        let rows = if view == VIEW { Arc::clone(&self.rows) } else { fresh_rows(self.own, DIGEST) };
+        self.open_on(view, rows)
+    }
+
+    /// Opens a view on fresh rows of a layout with this digest, and gives them.
+    pub fn open_as(&mut self, view: ViewId, digest: u64) -> Result<Arc<Rows>, ErrorKind> {
+        self.open_on(view, fresh_rows(self.own, digest))
+    }
+
+    fn open_on(&mut self, view: ViewId, rows: Arc<Rows>) -> Result<Arc<Rows>, ErrorKind> {
         self.fabric.lend(&rows);
         let memory = ViewMemory { own: self.own, members: &ids(), row: rows.row(), rows: &rows.rows() };
         self.fabric.open(view, &memory)?;
@@ -126,8 +138,8 @@ impl Member {
     }
 }
 
-fn fresh_rows(own: Rank) -> Arc<Rows> {
-    Rows::with_sizes(own, &[ROW_BYTES; MEMBERS as usize])
+fn fresh_rows(own: Rank, digest: u64) -> Arc<Rows> {
+    Rows::with_sizes(own, digest, &[ROW_BYTES; MEMBERS as usize])
 }
 
 /// Three members with view 1 open.
@@ -207,14 +219,31 @@ pub fn header(kind: u8, region: u16, length: u32, view: u64, last: u64) -> Vec<u
     bytes
 }
 
+/// The frame that says that a view is open, in memory of a layout.
+pub fn open_frame_of(view: ViewId, digest: u64) -> Vec<u8> {
+    open_frame_with(view, digest, ROW_BYTES as u64)
+}
+
+/// As [`open_frame_of`], with a row of this length.
+pub fn open_frame_with(view: ViewId, digest: u64, row_bytes: u64) -> Vec<u8> {
+    let mut bytes = header(1, 0, 8, view.0, row_bytes);
+    bytes.extend(digest.to_le_bytes());
+    bytes
+}
+
 /// The frame that says that view 1 is open.
 pub fn open_frame() -> Vec<u8> {
-    header(1, 0, 0, VIEW.0, ROW_BYTES as u64)
+    open_frame_of(VIEW, DIGEST)
 }
 
 /// A write into the row of who sends it.
 pub fn write_frame(offset: u64, content: &[u8]) -> Vec<u8> {
-    let mut bytes = header(2, 0, content.len() as u32, VIEW.0, offset);
+    write_frame_in(VIEW, offset, content)
+}
+
+/// As [`write_frame`], in another view.
+pub fn write_frame_in(view: ViewId, offset: u64, content: &[u8]) -> Vec<u8> {
+    let mut bytes = header(2, 0, content.len() as u32, view.0, offset);
     bytes.extend(content);
     bytes
 }
