@@ -7,6 +7,7 @@ use tramontane_core::layout::LayoutError;
 use tramontane_mesh::MeshError;
 
 use crate::bench::BenchError;
+use crate::group::{DescriptionError, StartError};
 use crate::join::JoinError;
 use crate::local::LocalError;
 use crate::member::Stopped;
@@ -211,6 +212,33 @@ impl From<LocalError> for Failure {
             LocalError::Verbs(error) => error.into(),
             LocalError::SharedMemory(error) => error.into(),
             LocalError::Sockets(error) => Self::system("cannot listen on the loopback", &error),
+        }
+    }
+}
+
+impl From<DescriptionError> for Failure {
+    fn from(error: DescriptionError) -> Self {
+        match error {
+            DescriptionError::Layout(error) => error.into(),
+            error => Self::new(Status::Usage, error, "see 'tramontane node --help'"),
+        }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::SharedMemory(error) => error.into(),
+            StartError::Stopped(error) => error.into(),
+            StartError::UnknownNode { .. } | StartError::Key(_) | StartError::KeyNeeded(_) => {
+                Self::told(Status::Usage, error)
+            }
+            StartError::Io(error) => Self::system("cannot start", &error),
+            StartError::Listen { .. }
+            | StartError::Meet(_)
+            | StartError::NotLetIn { .. }
+            | StartError::NobodyRuns { .. }
+            | StartError::Cancelled => Self::told(Status::Group, error),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::{Application, Batch};
 
 use super::payload;
@@ -22,7 +23,7 @@ pub(super) fn say(answer: &Answer<'_>) -> io::Result<()> {
 /// Who the suite's names belong to.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// By rank.
+    /// By node id, which is the rank where membership is fixed.
     pub(super) nodes: Vec<String>,
     /// By subgroup.
     pub(super) groups: Vec<String>,
@@ -43,18 +44,40 @@ impl Delivery {
     }
 }
 
+impl Names {
+    /// The name of a node, by its id: its place among the nodes.
+    pub(super) fn node(&self, id: u32) -> Option<&str> {
+        self.nodes.get(usize::try_from(id).ok()?).map(String::as_str)
+    }
+}
+
 impl Application for Delivery {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
-        let group = self.names.groups.get(batch.subgroup().index()).map_or("", String::as_str);
+        let subgroup = batch.subgroup();
+        let messages =
+            batch.map(|message| (u32::from(message.rank.0), None, message.place.0, message.payload));
+        self.tell(subgroup, messages);
+    }
+}
+
+impl Delivery {
+    /// Tells of messages: each with its sender, its view if there are views, its place and its bytes.
+    pub(super) fn tell<'m>(
+        &mut self,
+        subgroup: SubgroupId,
+        messages: impl Iterator<Item = (u32, Option<u64>, u64, &'m [u8])>,
+    ) {
+        let group = self.names.groups.get(subgroup.index()).map_or("", String::as_str);
         self.lines.clear();
-        for message in batch {
+        for (sender, view, place, payload) in messages {
             let answer = Answer::Deliver {
-                message: payload::name(message.payload),
-                sender: self.names.nodes.get(message.rank.index()).map_or("", String::as_str),
+                message: payload::name(payload),
+                sender: self.names.node(sender).unwrap_or(""),
                 group,
-                sequence: message.place.0,
-                bytes: message.payload.len(),
-                digest: payload::digest(message.payload),
+                view,
+                sequence: place,
+                bytes: payload.len(),
+                digest: payload::digest(payload),
             };
             // A vector takes whatever is written to it, and these types are JSON whatever they hold.
             let _ = serde_json::to_writer(&mut self.lines, &answer);

@@ -1,16 +1,19 @@
 //! Where the members of one run of the suite meet: under a name, or at sockets that they find through the folder
 //! that they share.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Refusal;
 use super::protocol::Init;
+use super::{FAILURE_TIMEOUT_MS, HEARTBEAT_MS, Refusal};
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
+use crate::configuration::WINDOW_DEFAULT;
+use crate::group::{Description, GroupCarrier, NodeDescription, SubgroupDescription};
 use crate::join::{Meeting, NetworkMeeting};
 use crate::local::Carrier;
 use crate::rdma::{self, DeviceOptions, NotBuilt};
@@ -43,6 +46,90 @@ pub(super) fn meeting(
         }
         Carrier::Tcp => Ok(Meeting::Tcp(on_network(init, own, interrupts)?)),
     }
+}
+
+/// The group as all members of a run describe it, joiners included: who is there at first is each start's own affair.
+pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Refusal> {
+    let ids = |names: &[String]| {
+        names.iter().map(|name| super::rank(init, name).map(u32::from)).collect::<Result<Vec<u32>, _>>()
+    };
+    let mut description = Description::local(name_of_run(init)?.as_str(), 0, WINDOW_DEFAULT, 0);
+    description.heartbeat_ms = HEARTBEAT_MS;
+    description.failure_timeout_ms = FAILURE_TIMEOUT_MS;
+    description.nodes = (0..).zip(&init.nodes).map(|(id, _)| NodeDescription { id, address: None }).collect();
+    if carrier == Carrier::Tcp {
+        description.fabric = GroupCarrier::Tcp;
+        // The suite's networks are its own.
+        description.allow_clear = true;
+        let ports = ports(init).map_err(|error| Failure::system("cannot choose ports", &error))?;
+        for ((node, told), port) in description.nodes.iter_mut().zip(&init.nodes).zip(ports) {
+            let address = format!("{}:{port}", told.address);
+            let parsed = address.parse();
+            node.address = Some(parsed.map_err(|_| super::not_understood(format_args!("\"{address}\"")))?);
+        }
+    }
+    let everyone: Vec<u32> = description.nodes.iter().map(|node| node.id).collect();
+    let mut initial = BTreeSet::new();
+    description.subgroups.clear();
+    for group in &init.groups {
+        if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender)) {
+            let what = format!("{outsider} sends to {} and is no member of it", group.group);
+            return Err(Refusal::Unsupported(what));
+        }
+        let (members, senders) = (ids(&group.members)?, ids(&group.senders)?);
+        initial.extend(members.iter().copied());
+        // Of one group anybody may be a member later; whoever may send later does not stand among today's senders.
+        let is_only = init.groups.len() == 1;
+        let members = if is_only { everyone.clone() } else { members };
+        let senders = if is_only { everyone.clone() } else { senders };
+        description.subgroups.push(SubgroupDescription {
+            name: group.group.clone(),
+            members: Some(members),
+            senders: Some(senders),
+            window: WINDOW_DEFAULT,
+            message_max: init.limits.message_bytes_max,
+            unordered: false,
+            restart_empty: false,
+        });
+    }
+    description.initial = initial.into_iter().collect();
+    description.complete().map_err(Failure::from)?;
+    Ok(description)
+}
+
+/// A port for each node, chosen by whoever comes first: below those that the system gives to connections.
+fn ports(init: &Init) -> io::Result<Vec<u16>> {
+    std::fs::create_dir_all(&init.shared)?;
+    let path = init.shared.join("tramontane.ports");
+    let draft = init.shared.join(format!("tramontane.ports.{}", std::process::id()));
+    let mut chosen = Vec::new();
+    for port in candidates()? {
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            chosen.push(port);
+        }
+        if chosen.len() == init.nodes.len() {
+            break;
+        }
+    }
+    std::fs::write(&draft, serde_json::to_vec(&chosen)?)?;
+    // Whoever is first has chosen for all; a file that is there is whole.
+    let linked = std::fs::hard_link(&draft, &path);
+    std::fs::remove_file(&draft)?;
+    if let Err(error) = linked
+        && error.kind() != io::ErrorKind::AlreadyExists
+    {
+        return Err(error);
+    }
+    Ok(serde_json::from_slice(&std::fs::read(&path)?)?)
+}
+
+/// Ports to try, from a random one on.
+fn candidates() -> io::Result<impl Iterator<Item = u16>> {
+    const LOWEST: u16 = 10_000;
+    const COUNT: u16 = 20_000;
+    let first = tramontane_mesh::incarnation()? % u64::from(COUNT);
+    let first = u16::try_from(first).unwrap_or(0);
+    Ok((0..COUNT).map(move |step| LOWEST + (first + step) % COUNT))
 }
 
 /// The members of one run have its shared folder in common, and no other run has it.

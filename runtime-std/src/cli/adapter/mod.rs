@@ -8,6 +8,7 @@
 
 mod delivery;
 mod meeting;
+mod part;
 mod payload;
 mod protocol;
 
@@ -25,12 +26,15 @@ use tramontane_core::ids::SubgroupId;
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration, WINDOW_DEFAULT};
+use crate::group::{self, Running, StartOptions};
 use crate::join::{JoinOptions, join};
 use crate::local::Carrier;
-use crate::member::{Polled, SendError, Sender, Settings, Stopped};
+use crate::member::{Polled, SendError, Settings, Stopped};
 use crate::rdma::DeviceOptions;
+use crate::shared_memory::Root;
 use delivery::{Delivery, Names, say};
-use meeting::meeting;
+use meeting::{describe, meeting};
+use part::{Part, Sending, Told};
 use protocol::{Answer, Command, Group, Init, VERSION};
 
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
@@ -48,15 +52,26 @@ pub(super) struct Arguments {
     device: DeviceOptions,
 }
 
-/// What is claimed: membership is fixed, so nothing about views, crashes and restarts.
+/// What is claimed, whatever carries the group.
 const FEATURES: [&str; 6] =
     ["pause", "stats", "several-groups", "suspension", "empty-messages", "large-messages"];
+
+/// What is claimed beside it where membership may change. Nothing survives in storage, so no restart.
+const FEATURES_IN_VIEWS: [&str; 4] = ["views", "crash", "leave", "join"];
+
+/// From one heartbeat to the next, and until a member counts as dead without one: longer than any pause that the suite asks
+/// for, and short against its deadlines. Who ends is noticed at once.
+const HEARTBEAT_MS: u64 = 20;
+const FAILURE_TIMEOUT_MS: u64 = 1_500;
 
 /// Between two looks at signals and at the member's state.
 const TICK: Duration = Duration::from_millis(20);
 
 /// How long one send may wait for room before the answer is that nobody knows.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a leave may take.
+const LEAVE_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a peer may have left before this member is told to stop too.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -149,9 +164,10 @@ fn next(commands: &Commands, interrupts: &Interrupts) -> Result<Option<Result<Co
 
 /// A member that has joined.
 struct Judged {
-    polled: Polled,
+    part: Part,
+    features: Vec<&'static str>,
     /// By group name: the subgroups in which this member sends, or not.
-    groups: HashMap<String, Option<Sender>>,
+    groups: HashMap<String, Option<Sending>>,
     pause_ms: Arc<AtomicU64>,
     message_bytes_max: u32,
     /// When a peer was first seen to have left.
@@ -164,38 +180,34 @@ impl Judged {
             let what = format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
             return Err(Refusal::Unsupported(what));
         }
-        if init.join {
-            return Err(Refusal::Unsupported("membership is fixed: nobody joins a running group".to_owned()));
-        }
-        let configuration = configuration(init)?;
         let own = rank(init, &init.node)?;
-        let options = JoinOptions {
-            meeting: meeting(init, own, arguments.fabric, &arguments.device, interrupts)?,
-            time_limit: Duration::from_millis(init.limits.deadline_ms),
-            cancel: interrupts.flag(),
-            settings: Settings::default(),
-        };
-        let joined = join(&configuration, u32::from(own), &options);
-        interrupts.check()?;
         let pause_ms = Arc::new(AtomicU64::new(0));
-        let names = Names {
+        let names = Arc::new(Names {
             nodes: init.nodes.iter().map(|node| node.node.clone()).collect(),
             groups: init.groups.iter().map(|group| group.group.clone()).collect(),
+        });
+        let delivery = Delivery::new(Arc::clone(&names), Arc::clone(&pause_ms));
+        let mut features = FEATURES.to_vec();
+        let part = if arguments.fabric == Carrier::Verbs {
+            Part::Fixed(join_fixed(init, own, arguments, interrupts, delivery)?)
+        } else {
+            features.extend(FEATURES_IN_VIEWS);
+            if arguments.fabric == Carrier::Tcp {
+                features.push("network");
+            }
+            Part::InViews(start(init, own, arguments, interrupts, delivery, names)?)
         };
-        let delivery = Delivery::new(Arc::new(names), Arc::clone(&pause_ms));
-        let polled =
-            joined?.spawn(delivery).map_err(|error| Failure::system("cannot start a thread", &error))?;
         let groups = init.groups.iter().zip(0_u16..);
         let groups =
-            groups.map(|(group, index)| (group.group.clone(), polled.sender(SubgroupId(index)))).collect();
+            groups.map(|(group, index)| (group.group.clone(), part.sender(SubgroupId(index)))).collect();
         let message_bytes_max = init.limits.message_bytes_max;
-        Ok(Self { polled, groups, pause_ms, message_bytes_max, deserted: None })
+        Ok(Self { part, features, groups, pause_ms, message_bytes_max, deserted: None })
     }
 
     /// Carries out commands until the last.
     fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
         let version = env!("CARGO_PKG_VERSION");
-        tell(&Answer::InitOk { name: "tramontane", version, features: &FEATURES })?;
+        tell(&Answer::InitOk { name: "tramontane", version, features: &self.features })?;
         loop {
             match next(commands, interrupts)? {
                 Some(Ok(Command::Multicast { message, groups, bytes })) => {
@@ -205,7 +217,8 @@ impl Judged {
                     self.pause_ms.store(ms, Ordering::Relaxed);
                     tell(&Answer::Ok { message: None })?;
                 }
-                Some(Ok(Command::Stats)) => tell(&Answer::Stats { posts: self.polled.writes() })?,
+                Some(Ok(Command::Stats)) => tell(&Answer::Stats { posts: self.part.writes() })?,
+                Some(Ok(Command::Leave)) => return self.leave(),
                 Some(Ok(Command::Stop)) => return self.stop(),
                 Some(Ok(Command::Init(_) | Command::Unknown)) => {
                     let text = "this member cannot do that".to_owned();
@@ -221,25 +234,21 @@ impl Judged {
         }
     }
 
-    fn multicast(&self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
+    fn multicast(&mut self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
         let refuse =
             |code, definite, text| tell(&Answer::Error { code, definite, message: Some(message), text });
         let [group] = groups else {
             return refuse("unsupported", true, "a message is for one group".to_owned());
         };
-        let Some(sender) = self.groups.get(group).and_then(Option::as_ref) else {
+        let Some(sender) = self.groups.get_mut(group).and_then(Option::as_mut) else {
             return refuse("not-a-sender", true, format!("this member does not send in {group}"));
         };
         if bytes > self.message_bytes_max as usize {
             let text = format!("{bytes} bytes, and the limit is {}", self.message_bytes_max);
             return refuse("too-large", true, text);
         }
-        match sender.reserve(bytes, SEND_LIMIT) {
-            Ok(mut slot) => {
-                payload::fill(slot.payload(), message);
-                slot.commit();
-                tell(&Answer::Ok { message: Some(message) })
-            }
+        match sender.send_with(bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
+            Ok(()) => tell(&Answer::Ok { message: Some(message) }),
             // Without a slot nothing was sent.
             Err(error @ SendError::TooLarge { .. }) => refuse("too-large", true, error.to_string()),
             Err(error @ SendError::TimedOut(_)) => refuse("full", true, error.to_string()),
@@ -249,7 +258,7 @@ impl Judged {
 
     /// Why this member goes on no more, if so. A peer that left on purpose was told to stop, as this one will be.
     fn given_up(&mut self) -> Option<Stopped> {
-        let stopped = self.polled.stopped()?;
+        let stopped = self.part.stopped()?;
         if matches!(stopped, Stopped::PeerLost { cause: LossCause::Left, .. }) {
             let since = *self.deserted.get_or_insert_with(Instant::now);
             return (since.elapsed() > FAREWELL).then_some(stopped);
@@ -257,12 +266,84 @@ impl Judged {
         Some(stopped)
     }
 
+    /// Leaves the groups for good.
+    fn leave(&mut self) -> Result<(), Failure> {
+        let Part::InViews(running) = &self.part else {
+            let text = "membership is fixed".to_owned();
+            return tell(&Answer::Error { code: "unsupported", definite: true, message: None, text });
+        };
+        // What was taken is delivered before this member goes, unless others send without end.
+        let _ = running.settle(LEAVE_LIMIT / 4);
+        running.ask_to_leave();
+        let asked = Instant::now();
+        let stopped = loop {
+            match running.stopped() {
+                Some(stopped) => break stopped,
+                None if asked.elapsed() > LEAVE_LIMIT => break Stopped::Closed,
+                None => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        match stopped {
+            Stopped::Left => tell(&Answer::Halt { reason: "left", text: None }),
+            stopped => {
+                tell(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                Err(stopped.into())
+            }
+        }
+    }
+
     fn stop(&mut self) -> Result<(), Failure> {
-        if !self.polled.settle(SETTLE) {
+        if !self.part.settle(SETTLE) {
             tracing::info!("stopped with something under way");
         }
         tell(&Answer::Halt { reason: "done", text: None })
     }
+}
+
+/// Joins over RDMA, where membership is fixed.
+fn join_fixed(
+    init: &Init,
+    own: u16,
+    arguments: &Arguments,
+    interrupts: &Interrupts,
+    delivery: Delivery,
+) -> Result<Polled, Refusal> {
+    if init.join {
+        return Err(Refusal::Unsupported("membership is fixed: nobody joins a running group".to_owned()));
+    }
+    let options = JoinOptions {
+        meeting: meeting(init, own, arguments.fabric, &arguments.device, interrupts)?,
+        time_limit: Duration::from_millis(init.limits.deadline_ms),
+        cancel: interrupts.flag(),
+        settings: Settings::default(),
+    };
+    let joined = join(&configuration(init)?, u32::from(own), &options);
+    interrupts.check()?;
+    Ok(joined?.spawn(delivery).map_err(|error| Failure::system("cannot start a thread", &error))?)
+}
+
+/// Becomes a member of groups whose membership changes, from the start or later.
+fn start(
+    init: &Init,
+    own: u16,
+    arguments: &Arguments,
+    interrupts: &Interrupts,
+    delivery: Delivery,
+    names: Arc<Names>,
+) -> Result<Running, Refusal> {
+    let description = describe(init, arguments.fabric)?;
+    let members = description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
+    let options = StartOptions {
+        node: u32::from(own),
+        root: Root::from_env(),
+        listener: None,
+        time_limit: Duration::from_millis(init.limits.deadline_ms),
+        cancel: interrupts.flag(),
+        settings: Settings::default(),
+    };
+    let started = group::start(description, options, Told::new(delivery, names, members));
+    interrupts.check()?;
+    Ok(started.map_err(Failure::from)?)
 }
 
 /// The group that the driver describes, as the runtime has it: all nodes in one view, each group a subgroup.

@@ -23,6 +23,7 @@ pub(super) enum Command {
     Pause {
         ms: u64,
     },
+    Leave,
     Stats,
     Stop,
     /// What this program does not know, or cannot do.
@@ -88,10 +89,17 @@ pub(super) enum Answer<'a> {
         message: Option<Cow<'a, str>>,
         sender: &'a str,
         group: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        view: Option<u64>,
         sequence: u64,
         bytes: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
+    },
+    View {
+        group: &'a str,
+        view: u64,
+        members: Vec<&'a str>,
     },
     Stats {
         posts: u64,
@@ -113,14 +121,22 @@ mod tests {
             "groups":[{"group":"g0","members":["n0"],"senders":["n0"]}],
             "limits":{"message_bytes_max":10240,"window":64,"deadline_ms":10000},"seed":7,"shared":"/s","storage":"/t"}"#;
         assert!(matches!(serde_json::from_str(init), Ok(Command::Init(Init { protocol: 1, .. }))));
-        assert!(matches!(serde_json::from_str(r#"{"type":"leave"}"#), Ok(Command::Unknown)));
+        assert!(matches!(serde_json::from_str(r#"{"type":"leave"}"#), Ok(Command::Leave)));
+        assert!(matches!(serde_json::from_str(r#"{"type":"dance"}"#), Ok(Command::Unknown)));
         assert!(serde_json::from_str::<Command>(r#"{"type":"pause"}"#).is_err());
     }
 
     #[test]
     fn an_empty_message_is_told_without_a_name() {
-        let answer =
-            Answer::Deliver { message: None, sender: "n0", group: "g0", sequence: 0, bytes: 0, digest: None };
+        let answer = Answer::Deliver {
+            message: None,
+            sender: "n0",
+            group: "g0",
+            view: None,
+            sequence: 0,
+            bytes: 0,
+            digest: None,
+        };
         let text = serde_json::to_string(&answer).expect("JSON");
         assert_eq!(
             text,

@@ -1,0 +1,127 @@
+//! The member that is judged: one of a group whose membership changes, or, over RDMA, one of a fixed membership.
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::ids::SubgroupId;
+
+use super::delivery::{Delivery, Names};
+use super::protocol::Answer;
+use crate::group::{self, Messages, Replica, Running, ViewChanged};
+use crate::member::{self, Polled, SendError, Stopped};
+
+/// A member.
+pub(super) enum Part {
+    /// Membership never changes.
+    Fixed(Polled),
+    /// Members come and go.
+    InViews(Running),
+}
+
+impl Part {
+    /// A sending end, if this member sends there.
+    pub(super) fn sender(&self, subgroup: SubgroupId) -> Option<Sending> {
+        match self {
+            Self::Fixed(polled) => polled.sender(subgroup).map(Sending::Fixed),
+            Self::InViews(running) => running.sender(subgroup).map(Sending::InViews),
+        }
+    }
+
+    pub(super) fn stopped(&self) -> Option<Stopped> {
+        match self {
+            Self::Fixed(polled) => polled.stopped(),
+            Self::InViews(running) => running.stopped(),
+        }
+    }
+
+    pub(super) fn writes(&self) -> u64 {
+        match self {
+            Self::Fixed(polled) => polled.writes(),
+            Self::InViews(running) => running.writes(),
+        }
+    }
+
+    pub(super) fn settle(&self, timeout: Duration) -> bool {
+        match self {
+            Self::Fixed(polled) => polled.settle(timeout),
+            Self::InViews(running) => running.settle(timeout),
+        }
+    }
+}
+
+/// A sending end.
+pub(super) enum Sending {
+    Fixed(member::Sender),
+    InViews(group::Sender),
+}
+
+impl Sending {
+    /// Sends a message that is built in place.
+    pub(super) fn send_with(
+        &mut self,
+        bytes: usize,
+        timeout: Duration,
+        build: impl FnOnce(&mut [u8]),
+    ) -> Result<(), SendError> {
+        match self {
+            Self::Fixed(sender) => {
+                let mut slot = sender.reserve(bytes, timeout)?;
+                build(slot.payload());
+                slot.commit();
+                Ok(())
+            }
+            Self::InViews(sender) => sender.send_with(bytes, timeout, build).map(|_| ()),
+        }
+    }
+}
+
+/// The application of a member that goes through views.
+pub(super) struct Told {
+    delivery: Delivery,
+    names: Arc<Names>,
+    /// By subgroup: the nodes that may be members, in the group's own order.
+    members: Vec<Vec<u32>>,
+}
+
+impl Told {
+    pub(super) fn new(delivery: Delivery, names: Arc<Names>, members: Vec<Vec<u32>>) -> Self {
+        Self { delivery, names, members }
+    }
+}
+
+impl Replica for Told {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        let subgroup = messages.subgroup();
+        // What came before this member did is no delivery of its own.
+        let own = messages.filter(|message| !message.is_replayed);
+        self.delivery.tell(
+            subgroup,
+            own.map(|message| (message.sender.get(), Some(message.view.0), message.place.0, message.payload)),
+        );
+    }
+
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        let mut lines = Vec::new();
+        for (group, members) in self.names.groups.iter().zip(&self.members) {
+            let present: Vec<u32> = change
+                .view
+                .members
+                .iter()
+                .map(|node| node.get())
+                .filter(|node| members.contains(node))
+                .collect();
+            if !present.contains(&change.own.get()) {
+                continue;
+            }
+            let names = present.iter().filter_map(|node| self.names.node(*node)).collect();
+            let answer = Answer::View { group, view: change.view.id.0, members: names };
+            // A vector takes whatever is written to it, and these types are JSON whatever they hold.
+            let _ = serde_json::to_writer(&mut lines, &answer);
+            lines.push(b'\n');
+        }
+        let mut out = io::stdout().lock();
+        // Without a driver there is nobody to tell.
+        let _ = out.write_all(&lines).and_then(|()| out.flush());
+    }
+}
