@@ -154,6 +154,25 @@ impl SharedMemory {
         self.residence.leave();
     }
 
+    /// What is news about the peers, who are looked for now and then: rarely anything.
+    #[cold]
+    fn next_news(&mut self) -> Option<Event> {
+        if self.is_awaiting && self.pace.is_due() {
+            self.look();
+        }
+        self.events.pop_front()
+    }
+
+    /// Somebody rang: perhaps for a row that was made.
+    #[cold]
+    fn woken(&mut self) -> Event {
+        if self.views.iter().any(OpenView::is_changing) {
+            self.pace = Pace::new();
+            self.look();
+        }
+        Event::Woken
+    }
+
     /// Looks for rows that are missing, or were made anew.
     #[cold]
     fn look(&mut self) {
@@ -290,20 +309,13 @@ impl Fabric for SharedMemory {
         if let Some(token) = self.completed.pop_front() {
             return Some(Event::Completed(token));
         }
-        if self.is_awaiting && self.pace.is_due() {
-            self.look();
+        if self.is_awaiting || !self.events.is_empty() {
+            let event = self.next_news();
+            if event.is_some() {
+                return event;
+            }
         }
-        if let Some(event) = self.events.pop_front() {
-            return Some(event);
-        }
-        if !self.bell.doorbell().take() {
-            return None;
-        }
-        if self.views.iter().any(OpenView::is_changing) {
-            self.pace = Pace::new();
-            self.look();
-        }
-        Some(Event::Woken)
+        if self.bell.doorbell().take() { Some(self.woken()) } else { None }
     }
 
     fn wake(&mut self, view: ViewId, to: Rank) {

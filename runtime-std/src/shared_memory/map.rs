@@ -115,3 +115,33 @@ impl Drop for Map {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    const BYTES: usize = 3 * 4096;
+
+    #[test]
+    fn a_place_is_zeros_until_a_file_is_there_and_is_never_a_gap() {
+        let place = Map::reserve(BYTES).expect("addresses");
+        let last = place.cell(BYTES - 8);
+        assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(&[1; BYTES]).expect("content");
+        // What may not be read cannot be put there, and the place stays.
+        let unreadable = std::fs::OpenOptions::new().write(true).open(file.path()).expect("opened");
+        assert!(place.replace(unreadable.as_fd()).is_err());
+        assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);
+        place.replace(file.as_file().as_fd()).expect("it may be read");
+        assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0x0101_0101_0101_0101);
+        // And a file after a file, as where a row is made anew.
+        let other = tempfile::NamedTempFile::new().expect("a file");
+        other.as_file().set_len(BYTES as u64).expect("its length");
+        place.replace(other.as_file().as_fd()).expect("it may be read");
+        assert_eq!(last.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+}
