@@ -56,6 +56,9 @@ pub(crate) trait Drive: Send + Sync {
     fn ring(&self);
 }
 
+/// After so long without any progress a sender that waits gives its processor away: somebody is slow, or gone.
+const WAIT_PATIENCE: Duration = Duration::from_millis(1);
+
 /// Tries until it works, at most `timeout`, driving the node meanwhile where that is possible.
 pub(crate) fn wait_driving<R>(
     driver: Option<&dyn Drive>,
@@ -64,7 +67,7 @@ pub(crate) fn wait_driving<R>(
     mut attempt: impl FnMut() -> Option<R>,
 ) -> Result<R, SendError> {
     let start = Instant::now();
-    let mut idle = Idle::new(timeout);
+    let mut idle = Idle::new(WAIT_PATIENCE);
     let mut tries = 0_u32;
     loop {
         tries = tries.wrapping_add(1);
@@ -75,12 +78,14 @@ pub(crate) fn wait_driving<R>(
         if let Some(stopped) = ending.stopped() {
             return Err(stopped.into());
         }
+        let mut is_stuck = false;
         if drove {
             idle.reset();
         } else if idle.pause() {
-            return Err(SendError::TimedOut(timeout));
+            is_stuck = true;
+            std::thread::sleep(KEEP_OFF.min(timeout));
         }
-        if tries.is_multiple_of(TRIES_PER_CLOCK) && start.elapsed() >= timeout {
+        if (is_stuck || tries.is_multiple_of(TRIES_PER_CLOCK)) && start.elapsed() >= timeout {
             return Err(SendError::TimedOut(timeout));
         }
     }

@@ -21,7 +21,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 use signal_hook::consts::{SIGHUP, SIGINT};
 
 /// How long a worker may go on after its parent let go of it.
@@ -82,6 +82,15 @@ impl Worker {
     pub fn tell(&mut self, line: &str) -> io::Result<()> {
         let input = self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(input, "{line}")
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// If it is gone, or what the operating system says.
+    pub fn signal(&self, signal: Signal) -> io::Result<()> {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        Ok(kill_process(pid.ok_or(io::ErrorKind::NotFound)?, signal)?)
     }
 
     /// Lets go of it: it ends, within [`GRACE`] unless it is stopped.

@@ -18,9 +18,15 @@ pub enum Command {
     Latency(Latency),
     /// What a group that has nothing to do costs: processor time, and posts.
     Idle(Idle),
+    /// What it costs when a member is killed, stopped or leaves under load; and whether anything is lost.
+    #[command(after_help = VIEWS_EXAMPLES)]
+    Views(Views),
     /// One process of an experiment; started by the others.
     #[command(hide = true)]
     Worker(Worker),
+    /// One member of a group whose membership changes; started by `views`.
+    #[command(hide = true)]
+    ViewMember(Worker),
 }
 
 const MULTICAST_EXAMPLES: &str = "Examples:
@@ -208,6 +214,49 @@ pub struct Idle {
     /// How long to look
     #[arg(long, default_value_t = 5)]
     pub seconds: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+const VIEWS_EXAMPLES: &str = "Examples:
+    tramontane bench views
+    tramontane bench views --ways kill --rounds 300 --failure-timeout-ms 1000
+    tramontane bench views --fabric tcp --nodes 5 --json
+
+Every message that any member delivers is checked: lost, doubled, reordered, or delivered differently, and the
+command ends with status 7.";
+
+/// `bench views`.
+#[derive(Args, Clone, Debug)]
+pub struct Views {
+    /// What carries the writes: shm or tcp
+    #[arg(long, value_enum, default_value_t = Carrier::SharedMemory)]
+    pub fabric: Carrier,
+    /// Members; all send
+    #[arg(long, default_value_t = 4)]
+    pub nodes: u16,
+    /// How members go, in turn [default: kill, stop, leave]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub ways: Vec<super::views::Way>,
+    /// How often one goes, and comes back
+    #[arg(long, default_value_t = 30)]
+    pub rounds: u32,
+    /// A member without a heartbeat for so long is removed
+    #[arg(long, default_value_t = 200)]
+    pub failure_timeout_ms: u64,
+    /// From one heartbeat to the next
+    #[arg(long, default_value_t = 5)]
+    pub heartbeat_ms: u64,
+    /// Between two messages of each member
+    #[arg(long, default_value_t = 200)]
+    pub pace_us: u64,
+    /// Up to so long the group runs undisturbed between two rounds
+    #[arg(long, default_value_t = 100)]
+    pub settle_ms: u64,
+    /// What decides who goes when
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -11,6 +11,7 @@ mod real;
 pub mod report;
 mod simulated;
 pub mod touch;
+pub mod views;
 pub mod worker;
 
 use std::io::Write;
@@ -52,6 +53,9 @@ pub enum BenchError {
     /// A member stopped in mid-run.
     #[error(transparent)]
     Stopped(#[from] Stopped),
+    /// A promise of the group was broken.
+    #[error("{0}")]
+    Broken(String),
     /// A send failed.
     #[error(transparent)]
     Send(#[from] SendError),
@@ -84,6 +88,16 @@ pub fn run(command: &command::Command, out: &mut impl Write) -> Result<(), Bench
             let report = low_rate::idle(arguments)?;
             print(out, arguments.json, &report, || report.text())
         }
+        command::Command::Views(arguments) => {
+            let report = views::run(arguments)?;
+            print(out, arguments.json, &report, || report.text())
+        }
+        command::Command::ViewMember(arguments) => {
+            let part = serde_json::from_str(&arguments.task)
+                .map_err(|error| BenchError::Arguments(format!("not a member: {error}")))?;
+            let leash = Leash::attach().map_err(|error| BenchError::Setup(error.to_string()))?;
+            views::member::run(&part, &leash)
+        }
         command::Command::Worker(arguments) => {
             let task = serde_json::from_str(&arguments.task)
                 .map_err(|error| BenchError::Arguments(format!("not a task: {error}")))?;
@@ -108,6 +122,12 @@ fn print(
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(BenchError::Output)
 }
 
+/// How progress is drawn.
+fn bar() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}")
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
 fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(), BenchError> {
     if arguments.nodes.contains(&0) {
         return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
@@ -123,10 +143,7 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
     let runs: Vec<(u32, u16)> =
         sizes.iter().flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes))).collect();
     // Drawn on standard error, and only if that is a terminal.
-    let progress = ProgressBar::new(runs.len() as u64).with_style(
-        ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}")
-            .unwrap_or_else(|_| ProgressStyle::default_bar()),
-    );
+    let progress = ProgressBar::new(runs.len() as u64).with_style(bar());
     progress.enable_steady_tick(Duration::from_millis(200));
     let mut rows = Vec::new();
     for (bytes, nodes) in runs {

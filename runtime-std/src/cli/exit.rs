@@ -268,6 +268,7 @@ impl From<BenchError> for Failure {
             BenchError::Rendezvous(error) => error.into(),
             BenchError::Place(error) => error.into(),
             BenchError::Stopped(stopped) => stopped.into(),
+            BenchError::Broken(what) => Self::new(Status::Disagreement, what, "please report this"),
             BenchError::Arguments(what) => Self::new(Status::Usage, what, "see 'tramontane bench --help'"),
             BenchError::Output(error) => Self::output(&error),
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {

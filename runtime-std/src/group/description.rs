@@ -15,7 +15,7 @@ use super::view::View;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration};
 
 /// A group file.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Description {
     /// What the group is called. Part of what all members must have alike.

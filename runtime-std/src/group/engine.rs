@@ -71,6 +71,8 @@ pub(super) struct Engine<R> {
     // Dropped first: they read the memory that the fabric keeps.
     present: OpenView,
     ended: Option<OpenView>,
+    /// Until when peers are told of its end, at most.
+    ended_until: Time,
     prepared: Option<Prepared>,
     view: Arc<View>,
     /// What the core asked to be prepared, and is not there.
@@ -96,6 +98,7 @@ impl<R: Replica> Engine<R> {
         let mut engine = Self {
             present,
             ended: None,
+            ended_until: Time::ZERO,
             prepared: None,
             view,
             wanted: None,
@@ -207,7 +210,9 @@ impl<R: Replica> Engine<R> {
         if let Err(error) = ended.step(self.now, fabric, &mut nothing, |_| false) {
             return Err(self.parts.membership.ending.stop(Stopped::Broken(error)));
         }
-        if ended.is_told() && fabric.retire(ended.view().id) {
+        // Who was told nothing for so long is suspected in the new view, if it is there at all.
+        let is_over = self.now >= self.ended_until;
+        if (ended.is_told() || is_over) && fabric.retire(ended.view().id) {
             self.ended = None;
         }
         Ok(())
@@ -241,6 +246,8 @@ impl<R: Replica> Engine<R> {
         let (next, view) = open(&self.parts, prepared)?;
         self.joiners.view_ends(&view);
         self.ended = Some(std::mem::replace(&mut self.present, next));
+        let options = self.parts.membership.view_options();
+        self.ended_until = self.now.after(options.failure_timeout_ns.saturating_mul(2));
         let before = std::mem::replace(&mut self.view, view);
         let joined: Vec<NodeId> =
             self.view.members.iter().copied().filter(|node| !before.members.contains(node)).collect();
