@@ -239,6 +239,10 @@ impl<'m> Node<'m> {
         };
         if let Some((peer, _)) = stages.lost {
             views.peer_lost(peer);
+            // Several may have gone at once, and a step names one.
+            for link in self.links.iter().filter(|link| link.lost) {
+                views.peer_lost(link.peer);
+            }
         }
         progress.add(&stages);
         self.post_views(fabric, views, &mut progress);

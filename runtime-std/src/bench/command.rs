@@ -248,6 +248,9 @@ pub struct Views {
     /// From one heartbeat to the next
     #[arg(long, default_value_t = 5)]
     pub heartbeat_ms: u64,
+    /// Measure instead what heartbeats cost a group in which nothing changes
+    #[arg(long)]
+    pub steady: bool,
     /// Between two messages of each member
     #[arg(long, default_value_t = 200)]
     pub pace_us: u64,

@@ -2,6 +2,7 @@
 //! machine's limit to compare with.
 
 pub mod command;
+mod in_views;
 pub mod low_rate;
 pub mod paper;
 pub mod plot;
@@ -86,6 +87,10 @@ pub fn run(command: &command::Command, out: &mut impl Write) -> Result<(), Bench
         }
         command::Command::Idle(arguments) => {
             let report = low_rate::idle(arguments)?;
+            print(out, arguments.json, &report, || report.text())
+        }
+        command::Command::Views(arguments) if arguments.steady => {
+            let report = in_views::steady(arguments)?;
             print(out, arguments.json, &report, || report.text())
         }
         command::Command::Views(arguments) => {

@@ -63,6 +63,8 @@ pub enum Kind {
     Latency,
     /// A group that has nothing to do, and sleeps.
     Idle,
+    /// Multicast in a group whose membership may change, with a heartbeat of so many ms.
+    InViews(u64),
 }
 
 /// What one process saw.
@@ -116,6 +118,7 @@ pub fn run(task: &Task) -> Result<Outcome, BenchError> {
         Kind::Polled => polled(task),
         Kind::Latency => latency(task),
         Kind::Idle => idle(task),
+        Kind::InViews(heartbeat_ms) => super::in_views::run(task, heartbeat_ms),
     }
 }
 
@@ -137,7 +140,7 @@ fn meet(task: &Task) -> Result<Mappings, BenchError> {
     Ok(mappings)
 }
 
-const JOIN_LIMIT: Duration = Duration::from_secs(20);
+pub(super) const JOIN_LIMIT: Duration = Duration::from_secs(20);
 
 fn member(task: &Task) -> Result<Member<JoinedFabric>, BenchError> {
     let cancel = AtomicBool::new(false);
@@ -151,7 +154,7 @@ fn member(task: &Task) -> Result<Member<JoinedFabric>, BenchError> {
     Ok(join(&task.group, task.node, &join_options)?)
 }
 
-fn totals(task: &Task) -> u64 {
+pub(super) fn totals(task: &Task) -> u64 {
     task.messages * task.group.subgroups[0].senders.len() as u64
 }
 

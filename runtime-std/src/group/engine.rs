@@ -328,9 +328,10 @@ impl<R: Replica> Engine<R> {
             Request::Connected { node, talk } => self.parts.fabric.connect(node, talk),
             Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
             Request::Wish { node } => self.joiners.wish(node, &mut self.present),
-            Request::Gone { node } => {
+            Request::Gone { node, was_let_in } => {
                 self.joiners.gone(node, &mut self.present);
-                if let Some(rank) = self.view.rank_of(node).filter(|rank| *rank != self.present.own()) {
+                let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
+                if let Some(rank) = rank.filter(|_| was_let_in) {
                     self.present.peer_lost(rank);
                 }
             }
@@ -453,6 +454,8 @@ impl<R: Replica + 'static> Driven for Engine<R> {
     }
 
     fn leave(&mut self) {
+        // Senders may keep this alive; whoever is supplied must not wait for it.
+        self.joiners = Joiners::default();
         self.parts.outside.is_over.store(true, Ordering::Relaxed);
         self.parts.fabric.fabric.leave();
     }

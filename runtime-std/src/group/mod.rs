@@ -40,7 +40,7 @@ mod view;
 
 pub use description::{Description, DescriptionError, GroupCarrier, NodeDescription, SubgroupDescription};
 pub use layout::ViewLayout;
-pub use outgoing::{Fate, Receipt, Sender, Slot, Unsent};
+pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::Running;
 pub use start::{StartError, StartOptions, start};

@@ -132,9 +132,9 @@ const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
 /// Serves one joiner, to its end. Runs in a thread of its own.
 pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requests) {
+    // Whoever goes before it is supplied changes nothing: it may be a second process of a member's id.
     if let Err(error) = converse(node, &mut talk, board, requests) {
-        tracing::info!(%node, %error, "a node that was joining is not supplied any more");
-        requests.ask(Request::Gone { node });
+        tracing::info!(%node, %error, "a node that wants to join is not supplied");
     }
 }
 
@@ -153,7 +153,12 @@ fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -
                 if !requests.ask(Request::Supply { node, subgroups, sink }) {
                     return Err(SupplyError::Ended);
                 }
-                return supply(node, talk, &queue, leads, requests);
+                let mut was_let_in = false;
+                let supplied = supply(node, talk, &queue, leads, requests, &mut was_let_in);
+                if supplied.is_err() {
+                    requests.ask(Request::Gone { node, was_let_in });
+                }
+                return supplied;
             }
             JoinerAsks::Ready | JoinerAsks::Up => return Err(SupplyError::Garbled),
         }
@@ -189,6 +194,7 @@ fn supply(
     queue: &Queue,
     leads: bool,
     requests: &Requests,
+    was_let_in: &mut bool,
 ) -> Result<(), SupplyError> {
     let states = match queue.take(talk, ANSWER)?.ok_or(SupplyError::Ended)? {
         Supplied::States(states) => states,
@@ -209,6 +215,10 @@ fn supply(
             }
             Some(Supplied::Member(view)) => {
                 say(talk, &JoinerHears::Member(WireView::from(&view)), STALL)?;
+                if !leads {
+                    return Ok(());
+                }
+                *was_let_in = true;
                 break;
             }
             Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),

@@ -1,0 +1,205 @@
+//! The paper's continuous sending in a group whose membership may change: what heartbeats cost.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+
+use super::command::Views;
+use super::processes::{self, Placement, Spread, Start};
+use super::worker::{JOIN_LIMIT, Kind, Outcome, Task, totals};
+use super::{BenchError, touch};
+use crate::configuration::GroupConfiguration;
+use crate::group::{Description, GroupCarrier, Messages, NodeDescription, StartOptions, start};
+use crate::local::{Carrier, LocalPlace};
+use crate::member::{SendError, Settings};
+use crate::rdma::DeviceOptions;
+use crate::shared_memory::Root;
+use tramontane_core::multicast::Switches;
+
+/// A heartbeat so rare that a run sees none.
+const NO_HEARTBEAT_MS: u64 = 600_000;
+
+/// Messages of each sender in a round.
+const MESSAGES: u64 = 400_000;
+
+/// Bytes of each.
+const BYTES: u32 = 1_024;
+
+/// One process.
+pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError> {
+    let total = totals(task);
+    let (done, finished) = sync_channel(1);
+    let (mut delivered, mut sum) = (0_u64, 0_u64);
+    let mut begun = None;
+    let application = move |messages: &mut Messages<'_, '_>| {
+        let begun = begun.get_or_insert_with(Instant::now);
+        for message in messages {
+            sum = sum.wrapping_add(touch::read(message.payload));
+            delivered += 1;
+        }
+        if delivered == total {
+            let _ = done.try_send((begun.elapsed(), sum));
+        }
+    };
+    let never = AtomicBool::new(false);
+    let (description, listener) = describe(task, heartbeat_ms)?;
+    let options = StartOptions {
+        node: task.node,
+        root: Root::from_env(),
+        listener,
+        time_limit: JOIN_LIMIT,
+        cancel: &never,
+        settings: Settings::default(),
+    };
+    let running =
+        start(description, options, application).map_err(|error| BenchError::Setup(error.to_string()))?;
+    let mut sent = 0;
+    if let Some(mut sender) = running.sender(SubgroupId(0)) {
+        while sent < task.messages {
+            let most = u32::try_from(task.messages - sent).unwrap_or(u32::MAX);
+            if let Ok(mut run) = sender.try_reserve_run(most) {
+                while let Ok(Some(mut slot)) = run.next(task.bytes) {
+                    touch::write(slot.payload(), sent);
+                    slot.commit();
+                    sent += 1;
+                }
+                continue;
+            }
+            // Waits for one slot; the others are taken at once again.
+            sender.send_with(task.bytes, JOIN_LIMIT, |payload| touch::write(payload, sent))?;
+            sent += 1;
+        }
+    }
+    let (elapsed, sum) = finished.recv_timeout(Duration::from_secs(60)).map_err(|_| {
+        running.stopped().map_or_else(
+            || BenchError::Setup("the last message did not arrive within 60 s".into()),
+            |stopped| SendError::Stopped(stopped).into(),
+        )
+    })?;
+    let writes = running.writes();
+    std::thread::sleep(Duration::from_millis(300));
+    drop(running);
+    Ok(Outcome {
+        rate: total as f64 / elapsed.as_secs_f64(),
+        delivered: total,
+        sum,
+        writes,
+        ..Outcome::default()
+    })
+}
+
+fn describe(
+    task: &Task,
+    heartbeat_ms: u64,
+) -> Result<(Description, Option<tramontane_mesh::Listener>), BenchError> {
+    let setup = |error: &dyn std::fmt::Display| BenchError::Setup(error.to_string());
+    let nodes = u32::try_from(task.group.members.len()).unwrap_or(u32::MAX);
+    let subgroup = &task.group.subgroups[0];
+    let mut description = Description::local("bench", nodes, subgroup.window, subgroup.message_max);
+    description.heartbeat_ms = heartbeat_ms;
+    description.failure_timeout_ms = heartbeat_ms.max(2_000) * 3;
+    let mut listener = None;
+    match &task.place {
+        LocalPlace::SharedMemory(name) => description.name.clone_from(name),
+        LocalPlace::Network { addresses, .. } => {
+            description.fabric = GroupCarrier::Tcp;
+            let node = |(id, address): (u32, _)| NodeDescription { id, address: Some(address) };
+            description.nodes = (0..).zip(addresses.iter().copied()).map(node).collect();
+            if let crate::join::Meeting::Tcp(meeting) = task.place.meeting()? {
+                let socket = meeting.listener.map(|socket| socket.try_clone()).transpose();
+                let socket = socket.map_err(|error| setup(&error))?;
+                listener = socket.map(TryInto::try_into).transpose().map_err(|error| setup(&error))?;
+            }
+        }
+    }
+    description.complete().map_err(|error| setup(&error))?;
+    Ok((description, listener))
+}
+
+/// Throughput with heartbeats by that without, in turn.
+pub(super) fn steady(arguments: &Views) -> Result<SteadyReport, BenchError> {
+    let task = Task {
+        place: LocalPlace::default(),
+        node: 0,
+        group: GroupConfiguration::single(arguments.nodes, arguments.nodes, 100, BYTES),
+        bytes: BYTES as usize,
+        messages: MESSAGES,
+        processor: None,
+        switches: Switches::all().bits(),
+        untouched: false,
+        delay_ns: 0,
+        delayed: 0,
+        kind: Kind::InViews(NO_HEARTBEAT_MS),
+    };
+    let device = DeviceOptions::default();
+    let start = Start { carrier: arguments.fabric, device: &device, placement: Placement::Spread };
+    let rate = |kind| -> Result<f64, BenchError> {
+        let outcomes = processes::run(&Task { kind, ..task.clone() }, &start)?;
+        Ok(processes::median(&outcomes.iter().map(|outcome| outcome.rate).collect::<Vec<_>>()))
+    };
+    let (mut with, mut without, mut fixed, mut ratios) = (vec![], vec![], vec![], vec![]);
+    for round in 0..arguments.rounds {
+        // Whichever comes first in a round finds the machine a little warmer or colder.
+        let mut measured = [0.0, 0.0];
+        let kinds = [Kind::InViews(arguments.heartbeat_ms), Kind::InViews(NO_HEARTBEAT_MS)];
+        for index in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+            measured[index] = rate(kinds[index])?;
+        }
+        with.push(measured[0]);
+        without.push(measured[1]);
+        ratios.push(measured[0] / measured[1]);
+        fixed.push(rate(Kind::Polled)?);
+    }
+    Ok(SteadyReport {
+        machine: super::report::machine(),
+        fabric: if arguments.fabric == Carrier::Tcp { "tcp" } else { "shm" },
+        nodes: arguments.nodes,
+        heartbeat_ms: arguments.heartbeat_ms,
+        with: Spread::of(&with),
+        without: Spread::of(&without),
+        fixed: Spread::of(&fixed),
+        ratio: Spread::of(&ratios),
+    })
+}
+
+/// What `bench views --steady` prints.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct SteadyReport {
+    machine: String,
+    fabric: &'static str,
+    nodes: u16,
+    heartbeat_ms: u64,
+    /// Messages a second at a member, with heartbeats.
+    with: Spread,
+    /// Without any.
+    without: Spread,
+    /// In a group of fixed membership, driven in the same way.
+    fixed: Spread,
+    /// With heartbeats by without, round by round.
+    ratio: Spread,
+}
+
+impl SteadyReport {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |what: &str, spread: &Spread| {
+            let Spread { median, min, max } = spread;
+            format!("{what:24} {:10.0} ({:.0}..{:.0})\n", median, min, max)
+        };
+        format!(
+            "{}\n{} members over {}, all send, {BYTES} bytes: messages a second at a member\n{}{}{}with heartbeats by without: {:.3} ({:.3}..{:.3})\n",
+            self.machine,
+            self.nodes,
+            self.fabric,
+            line(&format!("heartbeat {} ms", self.heartbeat_ms), &self.with),
+            line("no heartbeats", &self.without),
+            line("fixed membership", &self.fixed),
+            self.ratio.median,
+            self.ratio.min,
+            self.ratio.max,
+        )
+    }
+}
