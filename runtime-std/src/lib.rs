@@ -37,6 +37,10 @@
 //! # }
 //! ```
 //!
+//! Members of such a group stay to its end. Those of a [`group`] may fail, leave and join: [`group::start`] makes this
+//! process one of a [`group::Description`], its application is a [`group::Replica`], and `tramontane node` is the program
+//! that does so.
+//!
 //! `examples/three_members.rs` has several members, with polling threads. The program itself is [`cli`].
 
 pub mod bench;

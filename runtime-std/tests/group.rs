@@ -105,3 +105,20 @@ fn a_slot_that_is_held_through_a_change_is_sent_in_the_next_view_before_what_cam
         crowd.assert_same(&[0, 1]);
     }
 }
+
+#[test]
+fn after_two_died_at_once_both_may_come_back() {
+    for carrier in Carrier::ALL {
+        let mut crowd = Crowd::of(carrier, 5);
+        crowd.start_all(&[0, 1, 2, 3, 4]);
+        crowd.send(0, 0);
+        crowd.await_delivered(&[0, 1, 2, 3, 4], 1);
+        crowd.kill(3);
+        crowd.kill(4);
+        crowd.await_members(&[0, 1, 2], &[0, 1, 2]);
+        crowd.start_all(&[3, 4]);
+        crowd.send(4, 0);
+        crowd.await_delivered(&[0, 1, 2, 3, 4], 2);
+        crowd.assert_same_with_state(&[0, 1, 2, 3, 4]);
+    }
+}

@@ -7,7 +7,7 @@ use tramontane_core::layout::LayoutError;
 use tramontane_mesh::MeshError;
 
 use crate::bench::BenchError;
-use crate::group::{DescriptionError, StartError};
+use crate::group::{DescriptionError, DoorsError, StartError};
 use crate::join::JoinError;
 use crate::local::LocalError;
 use crate::member::Stopped;
@@ -218,27 +218,41 @@ impl From<LocalError> for Failure {
 
 impl From<DescriptionError> for Failure {
     fn from(error: DescriptionError) -> Self {
+        Self::told(Status::Usage, error)
+    }
+}
+
+impl From<DoorsError> for Failure {
+    fn from(error: DoorsError) -> Self {
         match error {
-            DescriptionError::Layout(error) => error.into(),
-            error => Self::new(Status::Usage, error, "see 'tramontane node --help'"),
+            DoorsError::Key(tramontane_mesh::KeyError::Io { .. }) => Self::new(
+                Status::Usage,
+                format_args!("cannot read the key: {error}"),
+                "let key_file name a file that you may read",
+            ),
+            error => Self::told(Status::Usage, error),
         }
     }
 }
 
+/// Why a node did not become a member, by who is to do something about it.
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
+            StartError::Doors(error) => error.into(),
             StartError::SharedMemory(error) => error.into(),
-            StartError::Stopped(error) => error.into(),
-            StartError::UnknownNode { .. } | StartError::Key(_) | StartError::KeyNeeded(_) => {
+            StartError::Meet(error) => error.into(),
+            StartError::Stopped(stopped) => stopped.into(),
+            StartError::Io(source) => Self::system("cannot start", &source),
+            StartError::UnknownNode { .. } => Self::told(Status::Usage, error),
+            StartError::Listen { ref source, .. } if source.kind() != std::io::ErrorKind::AddrInUse => {
                 Self::told(Status::Usage, error)
             }
-            StartError::Io(error) => Self::system("cannot start", &error),
+            StartError::Cancelled => Self::silent(Status::Interrupted),
             StartError::Listen { .. }
-            | StartError::Meet(_)
             | StartError::NotLetIn { .. }
             | StartError::NobodyRuns { .. }
-            | StartError::Cancelled => Self::told(Status::Group, error),
+            | StartError::SentAway { .. } => Self::told(Status::Group, error),
         }
     }
 }

@@ -39,9 +39,19 @@ impl Interrupts {
         &self.asked
     }
 
+    /// Whether this process was asked to end.
+    pub(super) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// From now on only a signal that is yet to come counts.
+    pub(super) fn forget(&self) {
+        self.asked.store(false, Ordering::Relaxed);
+    }
+
     /// Fails if this process was asked to end.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        if !self.asked.load(Ordering::Relaxed) {
+        if !self.is_asked() {
             return Ok(());
         }
         let terminated = self.with.load(Ordering::Relaxed) == SIGTERM as usize;

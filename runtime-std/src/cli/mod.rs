@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `demo` | a group of processes on this machine, compared |
 //! | `cast` | one member as a filter |
+//! | `node`, `status`, `leave` | a member of a group that survives its members; how all are; one goes |
 //! | `layout` | memory maps |
 //! | `plan` | schedules of block multicasts |
 //! | `adapter` | one member, driven by the conformance suite |
@@ -11,7 +12,8 @@
 //! | `exit` | exit statuses and errors |
 //! | `interrupt` | SIGINT and SIGTERM |
 //! | `network` | where members of several hosts meet |
-//! | `options`, `clock` | what commands share |
+//! | `group_file` | the group file, and errors of those who start from it |
+//! | `options`, `clock`, `lines`, `output`, `record` | what commands share |
 //!
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked for, to
 //! standard error too.
@@ -22,11 +24,18 @@ mod clock;
 mod demo;
 mod devices;
 mod exit;
+mod group_file;
 mod interrupt;
 mod layout;
+mod leave;
+mod lines;
 mod network;
+mod node;
 mod options;
+mod output;
 mod plan;
+mod record;
+mod status;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
@@ -53,6 +62,7 @@ const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
 
 const EXAMPLES: &str = "  tramontane demo
   tramontane cast --group log --id 0 --nodes 3
+  tramontane node --config group.toml --id 0
   tramontane layout --nodes 4
   tramontane bench latency
   tramontane verbs devices";
@@ -74,6 +84,12 @@ enum Command {
     Demo(demo::Arguments),
     #[command(after_help = help(cast::EXAMPLES))]
     Cast(cast::Arguments),
+    #[command(after_help = help(node::EXAMPLES))]
+    Node(node::Arguments),
+    #[command(after_help = help(status::EXAMPLES))]
+    Status(status::Arguments),
+    #[command(after_help = help(leave::EXAMPLES))]
+    Leave(leave::Arguments),
     #[command(after_help = help(layout::EXAMPLES))]
     Layout(layout::Arguments),
     #[command(after_help = help(plan::EXAMPLES))]
@@ -108,6 +124,9 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Cast(arguments) => cast::run(arguments),
+        Command::Node(arguments) => node::run(arguments),
+        Command::Status(arguments) => status::run(arguments),
+        Command::Leave(arguments) => leave::run(arguments),
         Command::Layout(arguments) => layout::run(arguments),
         Command::Plan(arguments) => plan::run(arguments),
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),

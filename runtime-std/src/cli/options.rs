@@ -28,7 +28,7 @@ pub(super) struct JoinOption {
 const SECONDS_MAX: f64 = 315_360_000.0;
 
 /// Reads a time in seconds: `2`, `0.5`.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     if !(0.0..=SECONDS_MAX).contains(&seconds) {
         return Err("not between 0 and ten years".to_owned());

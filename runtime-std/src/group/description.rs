@@ -121,7 +121,7 @@ const fn message_max_default() -> u32 {
 #[non_exhaustive]
 pub enum DescriptionError {
     /// It cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}: {source}; give a group file that you may read (tramontane node --example-config)", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -129,18 +129,20 @@ pub enum DescriptionError {
         source: std::io::Error,
     },
     /// It is not TOML, or has a field that does not belong there.
-    #[error("{}: {text}", path.display())]
+    #[error("{}, line {line}: {text}; 'tramontane node --example-config' explains every field", path.display())]
     Parse {
         /// The file.
         path: PathBuf,
-        /// What and where.
+        /// The line, from 1.
+        line: usize,
+        /// What.
         text: String,
     },
     /// A node stands twice.
-    #[error("node {0} stands twice among the nodes")]
+    #[error("node {0} stands twice among the nodes; give each an id of its own")]
     DuplicateNode(u32),
     /// Something names a node that is none.
-    #[error("{what} names node {node}, which is not among the nodes")]
+    #[error("{what} names node {node}, which is not among the nodes; add it there, or take it out here")]
     UnknownNode {
         /// What names it.
         what: String,
@@ -148,16 +150,20 @@ pub enum DescriptionError {
         node: u32,
     },
     /// A node has no address, over TCP.
-    #[error("node {0} needs an address: the group is on TCP")]
+    #[error(
+        "node {0} has no address, and the group is on TCP; say where it listens: address = \"10.9.0.1:7000\""
+    )]
     NoAddress(u32),
     /// A heartbeat that is not well below the failure timeout.
-    #[error("failure_timeout_ms must be at least 3 times heartbeat_ms, and neither may be 0")]
+    #[error(
+        "failure_timeout_ms is less than 3 times heartbeat_ms, or one of them is 0; raise failure_timeout_ms"
+    )]
     Times,
     /// A subgroup's name stands twice.
-    #[error("subgroup \"{0}\" stands twice")]
+    #[error("subgroup \"{0}\" stands twice; give each a name of its own")]
     DuplicateSubgroup(String),
     /// What the layout finds.
-    #[error("the group is wrong: {0}")]
+    #[error("the group is wrong: {0}; correct the group file")]
     Layout(#[from] LayoutError),
 }
 
@@ -170,8 +176,10 @@ impl Description {
         let text = std::fs::read_to_string(path)
             .map_err(|source| DescriptionError::Read { path: path.to_path_buf(), source })?;
         let mut description: Self = toml::from_str(&text).map_err(|error| {
-            let text = error.to_string().trim_end().replace('\n', " ");
-            DescriptionError::Parse { path: path.to_path_buf(), text }
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            let text = error.message().trim_end().replace('\n', " ");
+            DescriptionError::Parse { path: path.to_path_buf(), line, text }
         })?;
         if let (Some(key), Some(folder)) = (&mut description.key_file, path.parent()) {
             *key = folder.join(&*key);

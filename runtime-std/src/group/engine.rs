@@ -206,6 +206,13 @@ impl<R: Replica> Engine<R> {
     fn let_go(&mut self) -> Result<(), Stopped> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
+        // Who is out and cannot be reached has nothing to be told. Its loss may have been seen by nobody but the fabric:
+        // several may be lost in one step, and a view that has ended hears of none.
+        for (rank, node) in (0..).map(Rank).zip(ended.view().members.clone()) {
+            if !self.view.members.contains(&node) && !fabric.ready(ended.view().id, rank) {
+                ended.peer_lost(rank);
+            }
+        }
         let mut nothing = |_: &mut Batch<'_>| {};
         if let Err(error) = ended.step(self.now, fabric, &mut nothing, |_| false) {
             return Err(self.parts.membership.ending.stop(Stopped::Broken(error)));

@@ -12,6 +12,7 @@ use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 use tramontane_mesh::{Purpose, Talk, TalkError, VisitError};
 
 use super::description::Description;
+use super::looking::is_for_good;
 use super::outside::Outside;
 use super::replica::{Message, Messages, Replica};
 use super::supply::{JoinerAsks, JoinerHears};
@@ -24,6 +25,9 @@ const STALL: Duration = Duration::from_secs(60);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How long a node goes on that every member sends away for good: whoever still meets others sends everybody away.
+const SENT_AWAY: Duration = Duration::from_secs(2);
+
 /// Room for what stands around a message.
 const AROUND: u64 = 4096;
 
@@ -32,6 +36,8 @@ const AROUND: u64 = 4096;
 pub(super) enum AttemptError {
     #[error("no member of the group is to be found")]
     Nobody,
+    #[error("node {node}: {why}")]
+    SentAway { node: NodeId, why: VisitError },
     #[error("{0}")]
     NotNow(String),
     #[error("subgroup {0} has members, and none of them answers")]
@@ -71,13 +77,23 @@ pub(super) fn join<R: Replica>(
     until: Instant,
     cancel: &AtomicBool,
 ) -> Result<LetIn, AttemptError> {
+    let mut sent_away_since = None;
     loop {
         let error = match attempt(description, own, outside, replica, cancel) {
             Ok(let_in) => return Ok(let_in),
             Err(error) => error,
         };
         tracing::debug!(%error, "not let in yet");
-        let is_final = matches!(error, AttemptError::Restore(_) | AttemptError::Visit(VisitError::Cancelled));
+        let is_final = match error {
+            AttemptError::Restore(_) | AttemptError::Visit(VisitError::Cancelled) => true,
+            AttemptError::SentAway { .. } => {
+                sent_away_since.get_or_insert_with(Instant::now).elapsed() > SENT_AWAY
+            }
+            _ => {
+                sent_away_since = None;
+                false
+            }
+        };
         if is_final || Instant::now() >= until || cancel.load(Ordering::Relaxed) {
             return Err(error);
         }
@@ -133,14 +149,18 @@ fn find_lead(
     outside: &Outside,
     cancel: &AtomicBool,
 ) -> Result<(NodeId, View, Talk), AttemptError> {
+    let mut sent_away = None;
     for node in outside.addresses.keys().copied().filter(|node| *node != own) {
         match welcome(node, outside, cancel) {
             Ok((view, talk)) => return Ok((node, view, talk)),
             Err(AttemptError::Visit(VisitError::Cancelled)) => return Err(VisitError::Cancelled.into()),
+            Err(AttemptError::Visit(why)) if is_for_good(&why) => {
+                sent_away = Some(AttemptError::SentAway { node, why });
+            }
             Err(error) => tracing::debug!(%node, %error, "does not lead a join"),
         }
     }
-    Err(AttemptError::Nobody)
+    Err(sent_away.unwrap_or(AttemptError::Nobody))
 }
 
 fn welcome(node: NodeId, outside: &Outside, cancel: &AtomicBool) -> Result<(View, Talk), AttemptError> {

@@ -7,7 +7,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `description`, `view`, `layout` | the group file; a view; a view's layout, the same at all members |
-//! | `start` | how a process becomes a member |
+//! | `start`, `looking` | how a process becomes a member; whether somebody runs already |
 //! | `joining`, `supply`, `joiners` | the joiner; the thread that supplies one; all whom a member supplies |
 //! | `engine`, `open_view` | what is stepped: from view to view; one view |
 //! | `outgoing` | senders that outlive views |
@@ -15,15 +15,18 @@
 //! | `replica`, `running` | the application's side; the handle |
 //! | `membership`, `request` | what stays the same; what other threads ask of the engine |
 //! | `status`, `account`, `operator` | what is seen from outside |
+//! | `doors`, `visits` | where the doors are, and what keys they take; an operator's side of them |
 
 mod account;
 mod description;
 mod door;
+mod doors;
 mod engine;
 mod fabric;
 mod joiners;
 mod joining;
 mod layout;
+mod looking;
 mod membership;
 mod open_view;
 mod operator;
@@ -37,12 +40,15 @@ mod status;
 mod supply;
 mod talking;
 mod view;
+mod visits;
 
 pub use description::{Description, DescriptionError, GroupCarrier, NodeDescription, SubgroupDescription};
+pub use doors::DoorsError;
 pub use layout::ViewLayout;
 pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::Running;
 pub use start::{StartError, StartOptions, start};
-pub use status::{GroupStatus, SubgroupStatus};
+pub use status::{Board, GroupStatus, SubgroupStatus};
 pub use view::{FIRST_VIEW, View};
+pub use visits::{AskError, Visits};

@@ -48,6 +48,12 @@ impl Running {
         self.board.status().unwrap_or_default()
     }
 
+    /// The same for other threads, and for after the end.
+    #[must_use]
+    pub fn board(&self) -> Board {
+        self.board.clone()
+    }
+
     /// Why this member is no longer part of its group, if it is not.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {

@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_mesh::{
-    Address, Identity, KeyError, Listener, Mesh, MeshError, MeshOptions, Purpose, SharedKey, Talk,
-    incarnation, visit,
+    Address, Identity, Listener, Mesh, MeshError, MeshOptions, SharedKey, Talk, VisitError, incarnation,
 };
 
 use super::account::Account;
 use super::description::{Description, GroupCarrier};
 use super::door::Hall;
+use super::doors::{Doors, DoorsError};
 use super::engine::{Engine, Parts};
 use super::fabric::GroupFabric;
 use super::joining::{self, AttemptError, LetIn};
+use super::looking::{Looked, look};
 use super::membership::Membership;
-use super::operator::{self, OperatorAsks, OperatorHears};
 use super::outgoing::{Gate, Outgoing};
 use super::outside::Outside;
 use super::replica::Replica;
@@ -36,9 +36,6 @@ use crate::member::{Settings, Stopped};
 use crate::poll::Poller;
 use crate::shared_memory::{self, GroupName, Residence, Root, SharedMemory};
 use crate::tcp::{self, Tcp};
-
-/// How long a look for a running member may take.
-const LOOK: Duration = Duration::from_millis(500);
 
 /// Between two looks while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
@@ -65,19 +62,18 @@ pub struct StartOptions<'s> {
 #[non_exhaustive]
 pub enum StartError {
     /// The description has no such node.
-    #[error("node {node} is not in the group file; it has {known:?}")]
+    #[error(
+        "node {node} is not in the group file, which has {known:?}; take one of these, or add it at all members"
+    )]
     UnknownNode {
         /// The node.
         node: u32,
         /// Those that it has.
         known: Vec<u32>,
     },
-    /// The key cannot be had.
+    /// The others' doors cannot be gone to.
     #[error(transparent)]
-    Key(#[from] KeyError),
-    /// An address that others can reach, and no key.
-    #[error("{0} can be reached from outside, and there is no key: give key_file, or set allow_clear = true")]
-    KeyNeeded(Address),
+    Doors(#[from] DoorsError),
     /// No place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
@@ -95,7 +91,7 @@ pub enum StartError {
     #[error(transparent)]
     Meet(#[from] MeshError),
     /// The group runs, and did not let this node in.
-    #[error("the group did not let node {node} in: {why}")]
+    #[error("the group did not let node {node} in: {why}; see 'tramontane status', and try again")]
     NotLetIn {
         /// This node.
         node: u32,
@@ -104,13 +100,21 @@ pub enum StartError {
     },
     /// Nobody runs, and this is no initial node.
     #[error(
-        "no member of group \"{group}\" is running, and node {node} is not among its initial nodes: start those first"
+        "no member of group \"{group}\" is running, and node {node} is not among its initial nodes; start those first"
     )]
     NobodyRuns {
         /// The group.
         group: String,
         /// This node.
         node: u32,
+    },
+    /// A process of the group goes by another key, description or program, and no other one runs.
+    #[error("node {node}: {why}")]
+    SentAway {
+        /// The node.
+        node: u32,
+        /// What it said.
+        why: VisitError,
     },
     /// The wait was ended.
     #[error("interrupted while joining")]
@@ -119,7 +123,7 @@ pub enum StartError {
     #[error(transparent)]
     Stopped(#[from] Stopped),
     /// The system refused something.
-    #[error("cannot start: {0}")]
+    #[error("cannot start: {0}; see what the system says, and try again")]
     Io(#[from] std::io::Error),
 }
 
@@ -158,6 +162,7 @@ impl Place {
             let known = description.nodes.iter().map(|node| node.id).collect();
             return Err(StartError::UnknownNode { node: options.node, known });
         }
+        let Doors { addresses, key } = Doors::of(description, &options.root)?;
         let digest = description.digest();
         let identity = Identity { node: own, incarnation: incarnation()?, digest };
         let mut residence = None;
@@ -167,14 +172,6 @@ impl Place {
             let claimed =
                 Residence::claim(root, &name, own, digest, identity.incarnation, *time_limit, cancel)?;
             residence = Some(Arc::new(claimed));
-        }
-        let addresses = addresses(description, residence.as_deref());
-        let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
-        if let Some(exposed) = addresses.values().find(|address| !address.is_local())
-            && key.is_none()
-            && !description.allow_clear
-        {
-            return Err(StartError::KeyNeeded(exposed.clone()));
         }
         let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
         let listener = match options.listener {
@@ -218,7 +215,7 @@ impl Place {
             }
             None => {
                 let joined = joining::join(&description, self.own, &outside, &mut replica, until, cancel);
-                let joined = joined.map_err(|error| not_let_in(self.own, &error))?;
+                let joined = joined.map_err(|error| not_let_in(self.own, error))?;
                 let view = joined.view.clone();
                 let_in = Some(joined);
                 view
@@ -268,7 +265,8 @@ impl Place {
     ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
         let is_initial = description.initial.contains(&self.own.get());
         loop {
-            if self.is_running_elsewhere() {
+            let looked = self.look();
+            if looked.is_running {
                 return Ok(None);
             }
             if is_initial {
@@ -278,6 +276,10 @@ impl Place {
                 return Err(StartError::Cancelled);
             }
             if Instant::now() >= until {
+                // Not before: whoever still meets others sends everybody away.
+                if let Some((node, why)) = looked.sent_away {
+                    return Err(StartError::SentAway { node: node.get(), why });
+                }
                 let group = description.name.clone();
                 return Err(StartError::NobodyRuns { group, node: self.own.get() });
             }
@@ -285,28 +287,8 @@ impl Place {
         }
     }
 
-    /// Whether somebody is a member of a view without this node.
-    fn is_running_elsewhere(&self) -> bool {
-        let never = AtomicBool::new(false);
-        let others = self.addresses.iter().filter(|(node, _)| **node != self.own);
-        std::thread::scope(|scope| {
-            let looks: Vec<_> = others
-                .map(|(_, address)| {
-                    scope.spawn(|| {
-                        let asked =
-                            visit(address, &self.identity, self.key.as_ref(), Purpose::Ask, LOOK, &never);
-                        let mut talk = asked.ok()?.talk;
-                        match operator::ask(&mut talk, OperatorAsks::Status).ok()? {
-                            OperatorHears::Status(status) => Some(status),
-                            OperatorHears::Leaving | OperatorHears::NotYet => None,
-                        }
-                    })
-                })
-                .collect();
-            let own = self.own.get();
-            let statuses = looks.into_iter().filter_map(|look| look.join().ok().flatten());
-            statuses.into_iter().any(|status| !status.members.contains(&own))
-        })
+    fn look(&self) -> Looked {
+        look(&self.identity, &self.addresses, self.key.as_ref())
     }
 
     /// Meets the other initial nodes, and goes on looking for a running one meanwhile.
@@ -334,7 +316,7 @@ impl Place {
             scope.spawn(|| {
                 while !is_met.load(Ordering::Relaxed) {
                     std::thread::sleep(LOOK_PAUSE);
-                    if !is_met.load(Ordering::Relaxed) && self.is_running_elsewhere() {
+                    if !is_met.load(Ordering::Relaxed) && self.look().is_running {
                         is_found.store(true, Ordering::Relaxed);
                         stop.store(true, Ordering::Relaxed);
                     }
@@ -370,23 +352,12 @@ impl Place {
     }
 }
 
-fn not_let_in(own: NodeId, error: &AttemptError) -> StartError {
+fn not_let_in(own: NodeId, error: AttemptError) -> StartError {
     match error {
-        AttemptError::Visit(tramontane_mesh::VisitError::Cancelled) => StartError::Cancelled,
+        AttemptError::Visit(VisitError::Cancelled) => StartError::Cancelled,
+        AttemptError::SentAway { node, why } => StartError::SentAway { node: node.get(), why },
         error => StartError::NotLetIn { node: own.get(), why: error.to_string() },
     }
-}
-
-/// Where each node's door is.
-fn addresses(description: &Description, residence: Option<&Residence>) -> BTreeMap<NodeId, Address> {
-    let address = |node: &super::description::NodeDescription| {
-        let id = NodeId(node.id);
-        match residence {
-            Some(residence) => Some((id, Address::Unix(residence.socket_path(id)))),
-            None => Some((id, Address::Tcp(node.address?))),
-        }
-    };
-    description.nodes.iter().filter_map(address).collect()
 }
 
 /// One for each subgroup in which this node sends, and whether that has no order.

@@ -31,7 +31,7 @@ pub struct GroupStatus {
     pub views_installed: u64,
     /// Messages that it delivered since.
     pub delivered: u64,
-    /// Messages that it sent since.
+    /// Messages that it sent since; those that were sent again in a next view count again.
     pub sent: u64,
     /// Its rounds that went by without a message.
     pub nulls: u64,
@@ -58,9 +58,10 @@ pub struct SubgroupStatus {
     pub closed: bool,
 }
 
-/// Where the last status hangs, and the view with it. Nothing until this process is a member.
+/// Where the last status hangs, for any thread to look at. Nothing until this process is a member; the last one stays
+/// when it is none any more.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Board(Arc<Mutex<Option<Hung>>>);
+pub struct Board(Arc<Mutex<Option<Hung>>>);
 
 type Hung = (GroupStatus, Arc<View>);
 
@@ -69,7 +70,9 @@ impl Board {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, Arc::clone(view)));
     }
 
-    pub(super) fn status(&self) -> Option<GroupStatus> {
+    /// How things stand, as of a heartbeat ago at most while the member runs.
+    #[must_use]
+    pub fn status(&self) -> Option<GroupStatus> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(status, _)| status.clone())
     }
 

@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -106,8 +106,7 @@ impl Residence {
     /// Where a node's control socket lives. Somebody else makes it; it goes with its owner, or is cleared with the dead.
     #[must_use]
     pub fn socket_path(&self, node: NodeId) -> PathBuf {
-        let door = Names::of(node).door;
-        self.folder.path().join(door.to_string_lossy().as_ref())
+        door_in(self.folder.path(), node)
     }
 
     /// Whether a process has the place of a node now.
@@ -194,6 +193,18 @@ impl Residence {
     fn peers(&self) -> MutexGuard<'_, Vec<Arc<Peer>>> {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Root {
+    /// Where a node's control socket lives, for one who has no place in the group: see [`Residence::socket_path`].
+    #[must_use]
+    pub fn socket_path(&self, group: &GroupName, node: NodeId) -> PathBuf {
+        door_in(&self.path().join(group.as_str()), node)
+    }
+}
+
+fn door_in(folder: &Path, node: NodeId) -> PathBuf {
+    folder.join(Names::of(node).door.to_string_lossy().as_ref())
 }
 
 impl Drop for Residence {

@@ -4,6 +4,8 @@
 // Each test program uses its own part of it.
 #![allow(dead_code)]
 
+pub mod group;
+
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -100,6 +102,15 @@ impl Ended {
         for word in words {
             assert!(self.errors.contains(word), "{word:?} is not in {:?}", self.errors);
         }
+    }
+}
+
+impl Ended {
+    /// As [`Ended::failed`], of a command that has printed something all the same.
+    #[track_caller]
+    pub fn failed_after_output(&self, status: i32, words: &[&str]) {
+        assert!(!self.output.is_empty(), "{self:?}");
+        self.failed(status, words);
     }
 }
 

@@ -220,6 +220,13 @@ impl Crowd {
         self.await_that("the view comes", || self.running[&node].status().view >= view);
     }
 
+    /// Until all of `nodes` are in a view of these members.
+    pub fn await_members(&self, nodes: &[u32], members: &[u32]) {
+        for node in nodes {
+            self.await_that("the members", || self.running[node].status().members == members);
+        }
+    }
+
     pub fn await_stopped(&self, node: u32, is_so: impl Fn(&Stopped) -> bool) {
         self.await_that("it stops", || self.running[&node].stopped().is_some());
         let stopped = self.running[&node].stopped().expect("it stopped");

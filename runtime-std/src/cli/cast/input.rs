@@ -1,10 +1,11 @@
 //! From standard input to the group: one line, one record.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::BufRead;
 use std::time::Duration;
 
 use super::frame::Frame;
 use crate::cli::exit::{Failure, Status};
+use crate::cli::lines::each_line;
 use crate::member::{SendError, Sender, Stopped};
 
 /// How long a record that finds no free slot drives the node itself, before it rests.
@@ -20,6 +21,12 @@ pub(super) enum InputError {
     Failed(Failure),
     /// The member is no longer part of its group, which others notice too.
     Stopped(Stopped),
+}
+
+impl From<Failure> for InputError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
 }
 
 /// Sends one message, however long it takes until a slot is free.
@@ -42,74 +49,7 @@ pub(super) fn send(sender: &Sender, frame: Frame<'_>) -> Result<(), InputError> 
 
 /// Sends every line, and then that there are no more.
 pub(super) fn send_lines(input: impl BufRead, limit: usize, sender: &Sender) -> Result<(), InputError> {
-    each_line(input, limit, |line| send(sender, Frame::Record(line)))?;
+    let advice = "start all members with a larger --message-max";
+    each_line(input, limit, advice, |line| send(sender, Frame::Record(line)))?;
     send(sender, Frame::InputEnded)
-}
-
-/// Hands over each line without its newline; a last one without any counts too.
-fn each_line(
-    mut input: impl BufRead,
-    limit: usize,
-    mut each: impl FnMut(&[u8]) -> Result<(), InputError>,
-) -> Result<(), InputError> {
-    let mut line = Vec::new();
-    let mut number = 0_u64;
-    loop {
-        line.clear();
-        number += 1;
-        // One byte more than may be is enough to know that it is too large.
-        match (&mut input).take(limit as u64 + 1).read_until(b'\n', &mut line) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
-            Err(error) => return Err(InputError::Failed(unreadable(&error))),
-        }
-        if line.last() == Some(&b'\n') {
-            line.pop();
-        }
-        if line.len() > limit {
-            let what = format_args!("record {number} of the input is larger than {limit} bytes");
-            let advice = "start all members with a larger --message-max";
-            return Err(InputError::Failed(Failure::new(Status::Input, what, advice)));
-        }
-        each(&line)?;
-    }
-}
-
-fn unreadable(error: &io::Error) -> Failure {
-    let what = format_args!("cannot read the input: {error}");
-    Failure::new(Status::Input, what, "give an input that can be read")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(input: &[u8], limit: usize) -> Result<Vec<Vec<u8>>, String> {
-        let mut lines = Vec::new();
-        let outcome = each_line(input, limit, |line| {
-            lines.push(line.to_vec());
-            Ok(())
-        });
-        match outcome {
-            Ok(()) => Ok(lines),
-            Err(InputError::Failed(failure)) => Err(failure.text().to_owned()),
-            Err(InputError::Stopped(stopped)) => Err(stopped.to_string()),
-        }
-    }
-
-    #[test]
-    fn lines_are_taken_as_they_are() {
-        assert_eq!(lines(b"", 3), Ok(vec![]));
-        assert_eq!(
-            lines(b"\n\nab\r\n\xff", 3),
-            Ok(vec![b"".into(), b"".into(), b"ab\r".into(), b"\xff".into()])
-        );
-    }
-
-    #[test]
-    fn a_line_that_is_too_large_is_named_with_what_to_do() {
-        assert!(lines(b"abc\n", 3).is_ok());
-        let text = lines(b"abc\nabcd\n", 3).expect_err("too large");
-        assert!(text.contains("record 2") && text.contains("--message-max"), "{text}");
-    }
 }

@@ -24,6 +24,7 @@ use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use super::network::NetworkOptions;
 use super::options::{JoinOption, WindowOption, record_bytes};
+use super::output::Output;
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
 use crate::join::{JoinOptions, Meeting, join};
 use crate::local::Carrier;
@@ -32,7 +33,7 @@ use crate::rdma::DeviceOptions;
 use crate::shared_memory::{GroupName, Root};
 use frame::{FRAMING, Frame};
 use input::InputError;
-use output::{Format, Output};
+use output::Format;
 
 pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three write and all three have alike:
     tramontane cast --group log --id 0 --nodes 3
@@ -195,7 +196,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let member = joined?;
 
     let (sender, events) = mpsc::channel();
-    let output = Output::start(sender.clone()).map_err(|error| cannot_start(&error))?;
+    let failed = sender.clone();
+    let output = Output::start(move |error| {
+        // The command may be over already.
+        let _ = failed.send(Event::OutputFailed(error));
+    });
+    let output = output.map_err(|error| cannot_start(&error))?;
     let receiver = output::Receiver::new(output.clone(), arguments.format, sender.clone(), nodes);
     let polled = member.spawn(receiver).map_err(|error| cannot_start(&error))?;
     let mut cast = Cast { polled, output, events, all_ended: false };

@@ -1,0 +1,49 @@
+//! The group file, and visits to the nodes that stand in it, as a command line says them.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::exit::{Failure, Status};
+use super::options::seconds;
+use crate::group::{AskError, Description, Visits};
+use crate::shared_memory::Root;
+
+/// How an operator's command finds a group.
+#[derive(Args, Debug)]
+pub(super) struct GroupOptions {
+    /// The group file, the same as its nodes have: 'tramontane node --example-config' explains it
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// How long to wait for an answer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", allow_negative_numbers = true, value_parser = seconds)]
+    pub(super) time_limit: Duration,
+}
+
+impl GroupOptions {
+    /// The group, and the way to its nodes.
+    pub(super) fn open(&self) -> Result<(Description, Visits), Failure> {
+        let description = read(&self.config)?;
+        let visits = Visits::new(&description, &Root::from_env())?;
+        Ok((description, visits))
+    }
+}
+
+/// Reads a group file.
+pub(super) fn read(path: &Path) -> Result<Description, Failure> {
+    Ok(Description::read(path)?)
+}
+
+/// Fails if a node does not stand in the file.
+pub(super) fn check_node(description: &Description, node: u32) -> Result<(), Failure> {
+    if description.nodes.iter().any(|known| known.id == node) {
+        return Ok(());
+    }
+    Err(Failure::told(Status::Usage, AskError::UnknownNode(node)))
+}
+
+/// Nodes as people list them: `0 1 2`.
+pub(super) fn listed(nodes: impl IntoIterator<Item = u32>) -> String {
+    nodes.into_iter().map(|node| node.to_string()).collect::<Vec<_>>().join(" ")
+}

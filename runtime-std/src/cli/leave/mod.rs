@@ -1,0 +1,79 @@
+//! `tramontane leave`: asks a node to leave its group, and waits until it has.
+
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::exit::{Failure, Status};
+use super::group_file::{GroupOptions, check_node, listed};
+use super::interrupt::Interrupts;
+use super::status::newest;
+use crate::group::{AskError, GroupStatus, Visits};
+
+pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
+
+The node ends with 0 once the others go on without it. What it had read and not sent yet, it says.";
+
+/// Ask a node to leave its group, and wait until it is out
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    group: GroupOptions,
+    /// Which node
+    #[arg(long, value_name = "K")]
+    id: u32,
+}
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long one look may take.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Asks, waits and says so.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (description, visits) = arguments.group.open()?;
+    let (node, limit) = (arguments.id, arguments.group.time_limit);
+    check_node(&description, node)?;
+    let interrupts = Interrupts::watch()?;
+    let until = Instant::now() + limit;
+    visits.ask_to_leave(node, limit, interrupts.flag()).map_err(|error| {
+        Failure::told(Status::Group, format_args!("node {node} was not asked to leave: {error}"))
+    })?;
+    loop {
+        interrupts.check()?;
+        if let Some(text) = look(&visits, node, &interrupts) {
+            return writeln!(io::stdout(), "{text}").map_err(|error| Failure::output(&error));
+        }
+        if Instant::now() >= until {
+            let what = format_args!("node {node} was asked to leave, and is still there after {limit:?}");
+            return Err(Failure::new(
+                Status::Group,
+                what,
+                "see 'tramontane status', or allow more --time-limit",
+            ));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// What there is to tell once the node is out.
+fn look(visits: &Visits, node: u32, interrupts: &Interrupts) -> Option<String> {
+    let answers = visits.statuses(LOOK, interrupts.flag());
+    let others = answers.iter().filter(|(other, _)| **other != node);
+    let others: Vec<&GroupStatus> = others.filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+    match newest(others.into_iter()) {
+        Some((_, members)) if members.contains(&node) => None,
+        Some((view, members)) => {
+            Some(format!("node {node} has left; view {view}: {}", listed(members.to_vec())))
+        }
+        None => {
+            let is_gone = matches!(
+                answers.get(&node),
+                Some(Err(AskError::Visit(tramontane_mesh::VisitError::NotThere)))
+            );
+            is_gone.then(|| format!("node {node} has left; it was the last one"))
+        }
+    }
+}

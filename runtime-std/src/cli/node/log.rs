@@ -1,0 +1,240 @@
+//! What a node keeps of what was delivered: its state, which a node that joins takes over.
+//!
+//! # Invariants
+//! - A log holds whole lines, in the order of delivery: what cannot be written whole is taken back.
+//! - The file of an earlier life stays as it was until this process is a member; then what it joined with takes its
+//!   place. A group that starts anew begins with empty logs, and what was there is kept under another name.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead as _, BufReader, Cursor, ErrorKind, Read, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Lines that are kept in memory.
+pub(super) const RECENT_LINES: usize = 1_000;
+
+/// Bytes of them.
+const RECENT_BYTES: usize = 16 << 20;
+
+/// The state of one subgroup.
+pub(super) enum Log {
+    File(LogFile),
+    Recent(Recent),
+}
+
+impl Log {
+    /// Adds whole lines.
+    pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.append(lines),
+            Self::Recent(recent) => recent.restore_from(lines),
+        }
+    }
+
+    /// What it holds now, to be read while it grows.
+    pub(super) fn snapshot(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match self {
+            Self::File(file) => Box::new(file.snapshot()?),
+            Self::Recent(recent) => Box::new(Cursor::new(recent.bytes())),
+        })
+    }
+
+    /// Takes over another member's.
+    pub(super) fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.restore(state),
+            Self::Recent(recent) => {
+                *recent = Recent::default();
+                recent.restore_from(state)
+            }
+        }
+    }
+
+    /// This process is a member: from now on the log is the group's. Says where a log of an earlier life is kept that
+    /// is not part of it.
+    pub(super) fn begin(&mut self) -> io::Result<Option<PathBuf>> {
+        match self {
+            Self::File(file) => file.begin(),
+            Self::Recent(_) => Ok(None),
+        }
+    }
+}
+
+/// The last lines, in memory.
+#[derive(Default)]
+pub(super) struct Recent {
+    lines: VecDeque<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Recent {
+    fn restore_from(&mut self, lines: impl Read) -> io::Result<()> {
+        let mut lines = BufReader::new(lines);
+        loop {
+            let mut line = Vec::new();
+            if lines.read_until(b'\n', &mut line)? == 0 {
+                return Ok(());
+            }
+            self.bytes += line.len();
+            self.lines.push_back(line);
+            while self.lines.len() > RECENT_LINES || self.bytes > RECENT_BYTES {
+                self.bytes -= self.lines.pop_front().map_or(0, |line| line.len());
+            }
+        }
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.lines.iter().flatten().copied().collect()
+    }
+}
+
+/// All lines, in a file.
+pub(super) struct LogFile {
+    path: PathBuf,
+    /// What is written to: the log, or what will take its place.
+    file: File,
+    length: u64,
+    is_restored: bool,
+}
+
+impl LogFile {
+    /// Opens the log, made if it is not there. No other process may have it open as its log.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let file = open(path)?;
+        let length = file.metadata()?.len();
+        Ok(Self { path: path.to_owned(), file, length, is_restored: false })
+    }
+
+    fn append(&mut self, lines: &[u8]) -> io::Result<()> {
+        let written = self.file.write_all(lines);
+        let whole = if written.is_ok() {
+            lines.len()
+        } else {
+            // Half a line is none.
+            let bytes = self.file.metadata()?.len().saturating_sub(self.length);
+            let bytes = lines.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+            lines[..bytes].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
+        };
+        self.length += u64::try_from(whole).unwrap_or(u64::MAX);
+        if written.is_err() {
+            self.file.set_len(self.length)?;
+        }
+        written
+    }
+
+    fn snapshot(&self) -> io::Result<impl Read + Send + use<>> {
+        Ok(File::open(&self.path)?.take(self.length))
+    }
+
+    fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
+        let joining = self.joining_path();
+        let file = open(&joining)?;
+        file.set_len(0)?;
+        (self.file, self.length, self.is_restored) = (file, 0, true);
+        self.length = io::copy(state, &mut self.file)?;
+        Ok(())
+    }
+
+    fn begin(&mut self) -> io::Result<Option<PathBuf>> {
+        if self.is_restored {
+            self.is_restored = false;
+            std::fs::rename(self.joining_path(), &self.path)?;
+            return Ok(None);
+        }
+        if self.length == 0 {
+            return Ok(None);
+        }
+        let kept = (1_u32..).map(|number| with_ending(&self.path, &number.to_string()));
+        let kept = kept.into_iter().find(|path| !path.exists()).unwrap_or_default();
+        std::fs::rename(&self.path, &kept)?;
+        *self = Self::open(&self.path)?;
+        Ok(Some(kept))
+    }
+
+    fn joining_path(&self) -> PathBuf {
+        with_ending(&self.path, "joining")
+    }
+}
+
+impl Drop for LogFile {
+    fn drop(&mut self) {
+        if self.is_restored {
+            // The join came to nothing; whoever comes next begins another one.
+            let _ = std::fs::remove_file(self.joining_path());
+        }
+    }
+}
+
+/// `path.ending`.
+pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(io::Error::new(ErrorKind::ResourceBusy, "another process has it as its log"))
+        }
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(log: &Log) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        log.snapshot().and_then(|mut state| state.read_to_end(&mut bytes)).expect("it can be read");
+        bytes
+    }
+
+    #[test]
+    fn memory_keeps_the_last_lines() {
+        let mut log = Log::Recent(Recent::default());
+        for number in 0..RECENT_LINES + 2 {
+            log.append(format!("{number}\n").as_bytes()).expect("room");
+        }
+        let bytes = content(&log);
+        assert!(bytes.starts_with(b"2\n3\n"), "{}", String::from_utf8_lossy(&bytes[..20]));
+        log.append(&vec![b'x'; RECENT_BYTES + 1]).expect("room");
+        assert_eq!(content(&log), b"");
+    }
+
+    #[test]
+    fn a_log_of_an_earlier_life_is_kept_where_the_group_starts_anew_and_replaced_where_it_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, "old\n").expect("a file");
+        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+        assert_eq!(log.begin().expect("a new one"), Some(with_ending(&path, "1")));
+        log.append(b"new\n").expect("room");
+        assert_eq!(content(&log), b"new\n");
+        assert_eq!(std::fs::read(with_ending(&path, "1")).expect("kept"), b"old\n");
+        drop(log);
+
+        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+        log.restore(&mut &b"group's\n"[..]).expect("room");
+        log.append(b"since\n").expect("room");
+        assert_eq!(std::fs::read(&path).expect("untouched"), b"new\n");
+        log.restore(&mut &b"group's again\n"[..]).expect("room");
+        assert_eq!(log.begin().expect("the restored one"), None);
+        log.append(b"more\n").expect("room");
+        assert_eq!(content(&log), b"group's again\nmore\n");
+        assert!(!with_ending(&path, "joining").exists());
+    }
+
+    #[test]
+    fn a_log_has_one_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let _first = LogFile::open(&path).expect("it is free");
+        let error = LogFile::open(&path).err().expect("it is taken");
+        assert_eq!(error.kind(), ErrorKind::ResourceBusy);
+    }
+}

@@ -1,0 +1,193 @@
+//! A node's figures for Prometheus, over HTTP.
+
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, OnceLock};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+use tiny_http::{Header, Method, Request, Response, Server};
+
+use crate::cli::exit::{Failure, Status};
+use crate::group::{Board, GroupStatus};
+
+/// What the answer is, by the standard that Prometheus reads.
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// States that a member can be in: see [`GroupStatus::state`].
+const STATES: [&str; 5] = ["steady", "changing", "leaving", "left", "halted"];
+
+/// Serves the figures at an address, in a thread that ends with the process. Nothing is told until `board` is set.
+pub(super) fn serve(
+    address: SocketAddr,
+    is_exposed: bool,
+    board: Arc<OnceLock<Board>>,
+) -> Result<(), Failure> {
+    if !address.ip().is_loopback() && !is_exposed {
+        let what = format_args!("--metrics {address} can be reached from other hosts, and has no password");
+        let advice = "take 127.0.0.1, or give --metrics-exposed too on a network that you trust";
+        return Err(Failure::new(Status::Usage, what, advice));
+    }
+    let taken = |error: &dyn fmt::Display| {
+        let what = format_args!("cannot serve metrics at {address}: {error}");
+        Failure::new(Status::Usage, what, "take another address for --metrics, or stop what listens there")
+    };
+    let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
+    let server = Server::from_listener(listener, None).map_err(|error| taken(&error))?;
+    let answer_all = move || {
+        for request in server.incoming_requests() {
+            answer(request, board.get());
+        }
+    };
+    let spawned = std::thread::Builder::new().name("tramontane-metrics".into()).spawn(answer_all);
+    spawned.map(drop).map_err(|error| Failure::system("cannot start a thread", &error))
+}
+
+fn answer(request: Request, board: Option<&Board>) {
+    let text = match (request.method(), request.url(), board.and_then(Board::status)) {
+        (Method::Get, "/metrics", Some(status)) => exposition(status).map_err(|_| 500),
+        (Method::Get, "/metrics", None) => Err(503),
+        _ => Err(404),
+    };
+    let response = match text {
+        Ok(text) => Response::from_string(text),
+        Err(503) => Response::from_string("not a member yet\n").with_status_code(503),
+        Err(code) => Response::from_string("GET /metrics\n").with_status_code(code),
+    };
+    let header = Header::from_bytes("Content-Type", CONTENT_TYPE);
+    let answered = match header {
+        Ok(header) => request.respond(response.with_header(header)),
+        Err(()) => request.respond(response),
+    };
+    if let Err(error) = answered {
+        tracing::debug!(%error, "whoever asked for metrics went away");
+    }
+}
+
+/// The text of a status.
+fn exposition(status: GroupStatus) -> Result<String, fmt::Error> {
+    let labels = [("group", status.group.clone()), ("node", status.node.to_string())];
+    let labels = labels.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let mut registry = Registry::with_prefix_and_labels("tramontane", labels);
+    registry.register_collector(Box::new(Figures(status)));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// A status as it is told.
+#[derive(Debug)]
+struct Figures(GroupStatus);
+
+impl Collector for Figures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Self(status) = self;
+        let counters = [
+            ("views_installed", "Views that this process has installed", status.views_installed),
+            ("delivered_messages", "Messages delivered", status.delivered),
+            ("sent_messages", "Messages sent; those sent again in a next view count again", status.sent),
+            ("null_rounds", "Own rounds that went by without a message", status.nulls),
+            ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
+            ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
+        ];
+        for (name, help, value) in counters {
+            write(&mut encoder, name, help, &ConstCounter::new(value))?;
+        }
+        let uptime = seconds(status.uptime_ms);
+        write(
+            &mut encoder,
+            "uptime_seconds",
+            "Since this process became a member",
+            &ConstGauge::new(uptime),
+        )?;
+        let gauges = [
+            ("view", "The view that is installed", status.view),
+            ("view_members", "Members of the view", count(&status.members)),
+            ("suspected_members", "Members that this one takes for dead", count(&status.suspected)),
+            ("joining_nodes", "Nodes that are taking over state from this one", count(&status.joining)),
+        ];
+        for (name, help, value) in gauges {
+            write(&mut encoder, name, help, &gauge(value))?;
+        }
+        let states = STATES.map(|state| ([("state", state)], u64::from(status.state == state)));
+        write_family(&mut encoder, "state", "1 for the state that this member is in", &states)?;
+        let subgroups = |value: &dyn Fn(&crate::group::SubgroupStatus) -> u64| -> Vec<_> {
+            let labelled = status.subgroups.iter().map(|s| ([("subgroup", s.name.as_str())], value(s)));
+            labelled.collect()
+        };
+        let received = subgroups(&|subgroup| subgroup.received);
+        write_family(&mut encoder, "received_places", "Places received in this view", &received)?;
+        let delivered = subgroups(&|subgroup| subgroup.delivered);
+        write_family(&mut encoder, "delivered_places", "Places delivered in this view", &delivered)?;
+        let members = subgroups(&|subgroup| count(&subgroup.members));
+        write_family(&mut encoder, "subgroup_members", "Members in this view", &members)?;
+        let closed = subgroups(&|subgroup| u64::from(subgroup.closed));
+        write_family(&mut encoder, "subgroup_closed", "1 if the subgroup has lost its state", &closed)
+    }
+}
+
+fn write(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> Result<(), fmt::Error> {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+/// One gauge for each set of labels.
+fn write_family<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: &[(L, u64)],
+) -> Result<(), fmt::Error> {
+    let Some((_, first)) = values.first() else { return Ok(()) };
+    let mut family = encoder.encode_descriptor(name, help, None, gauge(*first).metric_type())?;
+    for (labels, value) in values {
+        gauge(*value).encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}
+
+/// The format's numbers are signed.
+fn gauge(value: u64) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn count(nodes: &[u32]) -> u64 {
+    u64::try_from(nodes.len()).unwrap_or(u64::MAX)
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    std::time::Duration::from_millis(milliseconds).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::group::SubgroupStatus;
+
+    #[test]
+    fn the_text_is_what_the_standard_has() {
+        let subgroup = |name: &str| SubgroupStatus { name: name.into(), delivered: 7, ..Default::default() };
+        let status = GroupStatus {
+            group: "a \"quoted\\ name\n".into(),
+            delivered: u64::MAX,
+            state: "steady".into(),
+            subgroups: vec![subgroup("one"), subgroup("two")],
+            ..Default::default()
+        };
+        let text = exposition(status).expect("text");
+        let read = openmetrics_parser::openmetrics::parse_openmetrics(&text);
+        let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        for name in ["tramontane_delivered_messages", "tramontane_view", "tramontane_state"] {
+            assert!(read.families.contains_key(name), "{name} is not in {:?}", read.families.keys());
+        }
+        assert!(text.contains("subgroup=\"two\"} 7\n") && text.ends_with("# EOF\n"), "{text}");
+    }
+}

@@ -1,0 +1,250 @@
+//! `tramontane node`: one member of a group that survives its members. Standard input goes in, the group's order comes
+//! out; its state is the log of it, which whoever comes (back) takes over.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `application`, `log` | what is done with deliveries; what is kept of them |
+//! | `input` | lines that are sent, in a thread that sits in a read when the command ends |
+//! | `life` | the main thread: waits for what ends the member, and ends it |
+//! | `metrics` | figures for Prometheus |
+
+mod application;
+mod input;
+mod life;
+mod log;
+mod metrics;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use clap::Args;
+use tramontane_core::ids::SubgroupId;
+
+use super::exit::{Failure, Status};
+use super::group_file;
+use super::interrupt::Interrupts;
+use super::options::seconds;
+use super::output::Output;
+use crate::group::{Description, Running, StartOptions, start};
+use crate::member::Settings;
+use crate::shared_memory::Root;
+use application::{Application, Printing};
+use life::Life;
+use log::{Log, LogFile, Recent};
+
+pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.toml
+  In three terminals, in any order; any of them may be killed and started again:
+    tramontane node --config group.toml --id 0 --log log-0
+    tramontane node --config group.toml --id 1 --log log-1
+    tramontane node --config group.toml --id 2 --log log-2
+  tramontane status --config group.toml
+  tramontane leave --config group.toml --id 2
+
+A node's state is its log: whoever joins takes it over from a member, so that the logs of all members are the same
+bytes. Give all of them --log, or none: without it a node keeps, and hands on, the last 1000 lines (16 MB at most).
+FILE is replaced once the node is a member; where the group starts anew it is kept as FILE.1, FILE.2, and so on.
+Where the group file has several subgroups, each has its own log: FILE.NAME.
+SIGINT and SIGTERM let the node leave: it ends with 0 when the others go on without it. A second signal, half a
+second later, ends it at once. A node that was taken for dead, or that lost the majority, ends with 9.
+An output that nobody reads holds up this node alone, until the others take it for dead.";
+
+/// Be a member of a group that survives its members: it forms when its first nodes come, and nodes come and go
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The group file
+    #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
+    config: Option<PathBuf>,
+    /// Which of its nodes this is
+    #[arg(long, value_name = "K", required_unless_present = "example_config")]
+    id: Option<u32>,
+    /// Print a group file that explains every field
+    #[arg(long, exclusive = true)]
+    example_config: bool,
+    /// The subgroup that lines of the input go to [default: the first in which this node sends]
+    #[arg(long, value_name = "NAME")]
+    subgroup: Option<String>,
+    /// Append what is delivered to FILE, and not to the output
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Print nothing of what is delivered
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+    /// Print deliveries and views as JSON, an object a line
+    #[arg(long)]
+    json: bool,
+    /// Leave when the input ends; otherwise the node goes on without
+    #[arg(long)]
+    leave_at_end: bool,
+    /// How long it may take to become a member, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true, value_parser = seconds)]
+    time_limit: Duration,
+    /// Serve figures for Prometheus at http://ADDRESS/metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Let --metrics have an address that other hosts can reach: whoever can, reads the figures
+    #[arg(long, requires = "metrics")]
+    metrics_exposed: bool,
+}
+
+/// A group file that explains every field.
+const EXAMPLE: &str = include_str!("example.toml");
+
+/// What happens to a node.
+#[derive(Debug)]
+pub(super) enum Event {
+    /// The input ended, and all of it was sent.
+    InputEnded,
+    /// Something that this node needs does not work: it leaves.
+    Failed(Failure),
+    /// Nothing can be written any more.
+    OutputFailed(io::Error),
+    /// To be told on standard error.
+    Said(String),
+}
+
+/// Runs a node.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (Some(config), Some(node), false) = (&arguments.config, arguments.id, arguments.example_config)
+    else {
+        return io::stdout().write_all(EXAMPLE.as_bytes()).map_err(|error| Failure::output(&error));
+    };
+    let description = group_file::read(config)?;
+    group_file::check_node(&description, node)?;
+    let input = arguments.input_subgroup(&description, node)?;
+    let interrupts = Interrupts::watch()?;
+    let board = Arc::new(OnceLock::new());
+    if let Some(address) = arguments.metrics {
+        metrics::serve(address, arguments.metrics_exposed, Arc::clone(&board))?;
+    }
+    let (sender, events) = mpsc::channel();
+    let failed = sender.clone();
+    let output = Output::start(move |error| {
+        // The command may be over already.
+        let _ = failed.send(Event::OutputFailed(error));
+    });
+    let output = output.map_err(|error| cannot_start(&error))?;
+    let application = Application::new(
+        Printing { deliveries: !arguments.quiet && arguments.log.is_none(), json: arguments.json },
+        output.clone(),
+        sender.clone(),
+        arguments.logs(&description, node)?,
+        description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
+    );
+    let message_max = input.map_or(u32::MAX, |id| message_max(&description, id));
+    let running = become_member(description, node, arguments.time_limit, &interrupts, application);
+    let mut life = match running {
+        Ok(running) => Life::new(running, output, events, arguments.leave_at_end),
+        Err(failure) => return Err(life::reason(&events).unwrap_or(failure)),
+    };
+    let _ = board.set(life.running().board());
+    let lines_to = input.and_then(|id| life.running().sender(id));
+    let outcome = input::start(lines_to, message_max, life.is_over(), sender)
+        .map_err(|error| cannot_start(&error))
+        .and_then(|()| life.attend(&interrupts));
+    life.end(outcome, &interrupts)
+}
+
+fn become_member(
+    description: Description,
+    node: u32,
+    time_limit: Duration,
+    interrupts: &Interrupts,
+    application: Application,
+) -> Result<Running, Failure> {
+    let options = StartOptions {
+        node,
+        root: Root::from_env(),
+        listener: None,
+        time_limit,
+        cancel: interrupts.flag(),
+        settings: Settings::default(),
+    };
+    let running = start(description, options, application);
+    if running.is_err() {
+        // Who is asked to end while it waits is not to blame for those who did not come.
+        interrupts.check()?;
+    }
+    Ok(running?)
+}
+
+fn cannot_start(error: &io::Error) -> Failure {
+    Failure::system("cannot start a thread", error)
+}
+
+fn message_max(description: &Description, subgroup: SubgroupId) -> u32 {
+    description.subgroups.get(subgroup.index()).map_or(0, |subgroup| subgroup.message_max)
+}
+
+impl Arguments {
+    /// Where lines go; nothing if this node sends nowhere.
+    fn input_subgroup(&self, description: &Description, node: u32) -> Result<Option<SubgroupId>, Failure> {
+        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        let Some(name) = &self.subgroup else {
+            let mut subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+            return Ok(subgroups.find(|(_, s)| s.senders().contains(&node)).map(|(id, _)| id));
+        };
+        let Some(id) = description.subgroup(name) else {
+            let what = format!("--subgroup {name} is not in the group file");
+            return wrong(&what, "take one that is");
+        };
+        let sends = description.subgroups.get(id.index()).is_some_and(|s| s.senders().contains(&node));
+        if !sends {
+            let what = format!("node {node} does not send in subgroup {name}");
+            return wrong(&what, "take another --subgroup, or add it to the senders in the group file");
+        }
+        Ok(Some(id))
+    }
+
+    /// The state of each subgroup that the node belongs to.
+    fn logs(&self, description: &Description, node: u32) -> Result<BTreeMap<SubgroupId, Log>, Failure> {
+        let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+        let ours = subgroups.filter(|(_, subgroup)| subgroup.members().contains(&node));
+        let is_one = description.subgroups.len() == 1;
+        let open = |(id, subgroup): (SubgroupId, &crate::group::SubgroupDescription)| {
+            let log = match &self.log {
+                None => Log::Recent(Recent::default()),
+                Some(path) if is_one => open_log(path)?,
+                Some(path) => open_log(&log_of_subgroup(path, &subgroup.name)?)?,
+            };
+            Ok((id, log))
+        };
+        ours.map(open).collect()
+    }
+}
+
+fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
+    if name.contains('/') || name.contains('\0') {
+        let what = format_args!("subgroup \"{name}\" cannot be part of a file's name");
+        return Err(Failure::new(Status::Usage, what, "give it another one, or leave out --log"));
+    }
+    Ok(log::with_ending(path, name))
+}
+
+fn open_log(path: &Path) -> Result<Log, Failure> {
+    let wrong = |error: &io::Error| {
+        let what = format_args!("cannot open the log {}: {error}", path.display());
+        Failure::new(Status::Usage, what, "give each node a --log of its own that it may write")
+    };
+    LogFile::open(path).map(Log::File).map_err(|error| wrong(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_a_group_file_and_names_every_field() {
+        let mut description: Description = toml::from_str(EXAMPLE).expect("it parses");
+        description.complete().expect("it is right");
+        let defaults = "name = \"log\"\nnodes = [{ id = 0 }, { id = 1 }, { id = 2 }]\n";
+        let mut defaults: Description = toml::from_str(defaults).expect("it parses");
+        defaults.complete().expect("it is right");
+        defaults.subgroups[0].name = "lines".into();
+        assert_eq!(description, defaults, "the example shows the defaults");
+    }
+}

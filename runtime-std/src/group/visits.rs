@@ -1,0 +1,122 @@
+//! An operator's side of the doors: asking members how they are, and asking one to leave.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tramontane_core::ids::NodeId;
+use tramontane_mesh::{Identity, Purpose, TalkError, VisitError, incarnation, visit};
+
+use super::description::Description;
+use super::doors::{Doors, DoorsError};
+use super::operator::{self, OperatorAsks, OperatorHears};
+use super::status::GroupStatus;
+use crate::shared_memory::Root;
+
+/// Why a node does not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The description has no such node.
+    #[error("node {0} is not in the group file; take one that is")]
+    UnknownNode(u32),
+    /// Nobody let us in.
+    #[error(transparent)]
+    Visit(#[from] VisitError),
+    /// The node went away, or is stopped, in mid-word.
+    #[error(transparent)]
+    Talk(#[from] TalkError),
+    /// Its process runs, and is no member yet.
+    #[error("it is starting, and no member yet; try again later")]
+    NotYet,
+    /// Another node is there, or another program.
+    #[error("it did not say what was asked; look at the addresses, and run the same program everywhere")]
+    Garbled,
+}
+
+/// Goes to the doors of a group's processes, as one who is no member.
+#[derive(Debug)]
+pub struct Visits {
+    doors: Doors,
+    identity: Identity,
+}
+
+impl Visits {
+    /// To the nodes of a description, which must be the one that they have. `root` is where groups live, over shared
+    /// memory.
+    ///
+    /// # Errors
+    /// [`DoorsError`].
+    pub fn new(description: &Description, root: &Root) -> Result<Self, DoorsError> {
+        let doors = Doors::of(description, root)?;
+        // It only tells two visits apart, and nothing does that to an operator's.
+        let incarnation = incarnation().unwrap_or_default();
+        let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };
+        Ok(Self { doors, identity })
+    }
+
+    /// How a node is.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn status(
+        &self,
+        node: u32,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<GroupStatus, AskError> {
+        match self.ask(node, OperatorAsks::Status, time_limit, cancel)? {
+            OperatorHears::Status(status) => Ok(*status),
+            OperatorHears::NotYet => Err(AskError::NotYet),
+            OperatorHears::Leaving => Err(AskError::Garbled),
+        }
+    }
+
+    /// How all nodes are, asked at once.
+    #[must_use]
+    pub fn statuses(
+        &self,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> BTreeMap<u32, Result<GroupStatus, AskError>> {
+        std::thread::scope(|scope| {
+            let nodes = self.doors.addresses.keys().map(|node| node.get());
+            let asked: Vec<_> = nodes
+                .map(|node| (node, scope.spawn(move || self.status(node, time_limit, cancel))))
+                .collect();
+            let heard = |(node, asked): (u32, std::thread::ScopedJoinHandle<'_, _>)| {
+                (node, asked.join().unwrap_or(Err(AskError::Garbled)))
+            };
+            asked.into_iter().map(heard).collect()
+        })
+    }
+
+    /// Asks a node to leave its group. It does so from now on: it is out once the others are in a view without it.
+    ///
+    /// # Errors
+    /// [`AskError`].
+    pub fn ask_to_leave(&self, node: u32, time_limit: Duration, cancel: &AtomicBool) -> Result<(), AskError> {
+        match self.ask(node, OperatorAsks::Leave, time_limit, cancel)? {
+            OperatorHears::Leaving => Ok(()),
+            OperatorHears::NotYet => Err(AskError::NotYet),
+            OperatorHears::Status(_) => Err(AskError::Garbled),
+        }
+    }
+
+    fn ask(
+        &self,
+        node: u32,
+        what: OperatorAsks,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<OperatorHears, AskError> {
+        let Doors { addresses, key } = &self.doors;
+        let address = addresses.get(&NodeId(node)).ok_or(AskError::UnknownNode(node))?;
+        let visited = visit(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel)?;
+        if visited.node != NodeId(node) {
+            return Err(AskError::Garbled);
+        }
+        let mut talk = visited.talk;
+        Ok(operator::ask(&mut talk, what)?)
+    }
+}
