@@ -7,7 +7,6 @@ use super::{Node, Progress, ViewLink, Views};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, Write, WriteList};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
-use crate::view::PeerState;
 
 impl<'m> Node<'m> {
     /// Brings each peer's copy of the view columns up to date: content first, then the guards.
@@ -30,9 +29,10 @@ impl<'m> Node<'m> {
         let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
         let mut all = true;
         let mut refused = None;
-        for (rank, link) in (0..count).map(Rank).zip(views.loan.links.iter_mut()) {
-            let lost = views.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost);
-            if rank == self.rank || lost || *link == current {
+        for rank in (0..count).map(Rank) {
+            let given_up = views.is_given_up(rank);
+            let Some(link) = views.loan.links.get_mut(rank.index()) else { continue };
+            if rank == self.rank || given_up || *link == current {
                 continue;
             }
             if !fabric.ready(self.view, rank) {
