@@ -36,6 +36,8 @@ struct Carrier {
     cut: BTreeSet<u16>,
     /// Peers whose memory cannot be written yet.
     unready: BTreeSet<u16>,
+    /// Peers that cut this member off.
+    denied_by: BTreeSet<u16>,
 }
 
 impl Carrier {
@@ -71,6 +73,9 @@ impl Fabric for Carrier {
     fn post(&mut self, _: ViewId, to: Rank, writes: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
         if self.cut.contains(&to.0) {
             return Err(ErrorKind::PeerLost);
+        }
+        if self.denied_by.contains(&to.0) {
+            return Err(ErrorKind::Revoked);
         }
         if self.chance(20) {
             return Err(ErrorKind::QueueFull);
@@ -164,6 +169,7 @@ fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
             random: seed ^ u64::from(rank.0) << 32 | id,
             cut: BTreeSet::new(),
             unready: BTreeSet::new(),
+            denied_by: BTreeSet::new(),
         };
         let view = ViewId(id);
         let capabilities = fabric.capabilities();
@@ -343,6 +349,19 @@ fn a_member_dies_under_load_and_the_others_lose_nothing() {
         }
     }
     assert!(resent > 20, "only {resent} messages were in flight");
+}
+
+#[test]
+fn a_member_that_is_cut_off_halts_and_accuses_nobody() {
+    for sending in [true, false] {
+        let mut run = Run::new(4, false, 3);
+        run.run(5, sending);
+        run.members[0].fabric.denied_by.extend([1, 2]);
+        let status = (0..400).map(|_| run.step(0)).find(|status| status.is_final());
+        assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
+        let (change, table) = run.members[0].views.change().expect("state that fits");
+        assert!((0..4).all(|rank| !change.suspects(&*table, Rank(rank))));
+    }
 }
 
 #[test]

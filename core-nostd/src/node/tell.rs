@@ -7,6 +7,7 @@ use super::{Node, Progress, ViewLink, Views};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, Write, WriteList};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
+use crate::view::Loss;
 
 impl<'m> Node<'m> {
     /// Brings each peer's copy of the view columns up to date: content first, then the guards.
@@ -54,14 +55,15 @@ impl<'m> Node<'m> {
                 Ok(()) => all = false,
                 // Only a full queue is worth another try; the peer is suspected for anything else.
                 Err(error) if error.kind() == ErrorKind::QueueFull => all = false,
-                Err(_) => {
-                    refused = Some(rank);
+                Err(error) => {
+                    let denied = error.kind() == ErrorKind::Revoked;
+                    refused = Some((rank, if denied { Loss::Denied } else { Loss::Reported }));
                 }
             }
         }
-        if let Some(peer) = refused {
+        if let Some((peer, loss)) = refused {
             // The next step finds who else is.
-            views.peer_lost(peer);
+            views.note_loss(peer, loss);
             all = false;
         }
         if all {

@@ -110,8 +110,13 @@ impl<'m> Views<'m> {
 
     /// Says that the fabric cannot reach a peer any more, and looks at the view in the next step.
     pub fn peer_lost(&mut self, peer: Rank) {
+        self.note_loss(peer, Loss::Reported);
+    }
+
+    /// What the fabric said of a peer, to be looked at in the next step.
+    pub(super) fn note_loss(&mut self, peer: Rank, loss: Loss) {
         if let Some(peer) = self.loan.peers.get_mut(peer.index()) {
-            peer.lost.get_or_insert(Loss::Reported);
+            peer.lost.get_or_insert(loss);
         }
         self.next_look = Time::ZERO;
     }
@@ -247,8 +252,9 @@ impl<'m> Node<'m> {
                 self.step_wedged(fabric, application)?
             }
         };
-        if let Some((peer, _)) = stages.lost {
-            views.peer_lost(peer);
+        if let Some((peer, cause)) = stages.lost {
+            let loss = if cause == LossCause::Denied { Loss::Denied } else { Loss::Reported };
+            views.note_loss(peer, loss);
         }
         progress.add(&stages);
         self.post_views(fabric, views, &mut progress);
