@@ -34,6 +34,10 @@ struct Carrier {
     copies: Option<Vec<Vec<RowWriter<'static>>>>,
     random: u64,
     cut: BTreeSet<u16>,
+    /// Peers whose memory cannot be written yet.
+    unready: BTreeSet<u16>,
+    /// Peers that cut this member off.
+    denied_by: BTreeSet<u16>,
 }
 
 impl Carrier {
@@ -57,8 +61,8 @@ impl Fabric for Carrier {
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
         Ok(())
     }
-    fn ready(&self, _: ViewId, _: Rank) -> bool {
-        true
+    fn ready(&self, _: ViewId, peer: Rank) -> bool {
+        !self.unready.contains(&peer.0)
     }
     fn cut(&mut self, _: ViewId, peer: Rank) {
         self.cut.insert(peer.0);
@@ -69,6 +73,9 @@ impl Fabric for Carrier {
     fn post(&mut self, _: ViewId, to: Rank, writes: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
         if self.cut.contains(&to.0) {
             return Err(ErrorKind::PeerLost);
+        }
+        if self.denied_by.contains(&to.0) {
+            return Err(ErrorKind::Revoked);
         }
         if self.chance(20) {
             return Err(ErrorKind::QueueFull);
@@ -161,6 +168,8 @@ fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
             copies: if shared { None } else { Some(copies.clone()) },
             random: seed ^ u64::from(rank.0) << 32 | id,
             cut: BTreeSet::new(),
+            unready: BTreeSet::new(),
+            denied_by: BTreeSet::new(),
         };
         let view = ViewId(id);
         let capabilities = fabric.capabilities();
@@ -345,6 +354,35 @@ fn a_member_dies_under_load_and_the_others_lose_nothing() {
         }
     }
     assert!(resent > 20, "only {resent} messages were in flight");
+}
+
+#[test]
+fn a_member_that_is_cut_off_halts_and_accuses_nobody() {
+    for sending in [true, false] {
+        let mut run = Run::new(4, false, 3);
+        run.run(5, sending);
+        run.members[0].fabric.denied_by.extend([1, 2]);
+        let status = (0..400).map(|_| run.step(0)).find(|status| status.is_final());
+        assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
+        let (change, table) = run.members[0].views.change().expect("state that fits");
+        assert!((0..4).all(|rank| !change.suspects(&*table, Rank(rank))));
+    }
+}
+
+#[test]
+fn a_joiner_that_never_came_does_not_hold_the_old_memory() {
+    for seed in 0..10 {
+        let mut run = Run::new(4, false, seed + 1);
+        for member in &mut run.members {
+            member.fabric.unready.insert(3);
+        }
+        run.stopped.insert(4);
+        run.run(5, false);
+        // One is told so by its fabric, the others by that one: it was never written to, so no post fails.
+        run.members[0].views.peer_lost(Rank(3));
+        run.run_to_the_end_of_the_view(false);
+        assert!(run.members[..3].iter().all(|member| member.views.is_told()));
+    }
 }
 
 #[test]

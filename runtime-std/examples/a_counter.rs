@@ -7,8 +7,8 @@
 //! ```
 
 use std::io::{Cursor, Read};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;

@@ -7,7 +7,7 @@ use super::{Node, Progress, ViewLink, Views};
 use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, Write, WriteList};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
-use crate::view::PeerState;
+use crate::view::Loss;
 
 impl<'m> Node<'m> {
     /// Brings each peer's copy of the view columns up to date: content first, then the guards.
@@ -31,9 +31,10 @@ impl<'m> Node<'m> {
         let is_final = views.status().is_final();
         let mut all = true;
         let mut refused = None;
-        for (rank, link) in (0..count).map(Rank).zip(views.loan.links.iter_mut()) {
-            let lost = views.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost);
-            if rank == self.rank || lost || *link == current {
+        for rank in (0..count).map(Rank) {
+            let given_up = views.is_given_up(rank);
+            let Some(link) = views.loan.links.get_mut(rank.index()) else { continue };
+            if rank == self.rank || given_up || *link == current {
                 continue;
             }
             // At the end nobody looks for losses in this view any more: a post finds who has gone.
@@ -61,14 +62,15 @@ impl<'m> Node<'m> {
                 Ok(()) => all = false,
                 // Only a full queue is worth another try; the peer is suspected for anything else.
                 Err(error) if error.kind() == ErrorKind::QueueFull => all = false,
-                Err(_) => {
-                    refused = Some(rank);
+                Err(error) => {
+                    let denied = error.kind() == ErrorKind::Revoked;
+                    refused = Some((rank, if denied { Loss::Denied } else { Loss::Reported }));
                 }
             }
         }
-        if let Some(peer) = refused {
+        if let Some((peer, loss)) = refused {
             // The next step finds who else is.
-            views.peer_lost(peer);
+            views.note_loss(peer, loss);
             all = false;
         }
         if all {

@@ -9,9 +9,11 @@
 use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause, Promises};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
-use crate::layout::Layout;
+use crate::layout::{Layout, ViewColumn};
 use crate::multicast::{Application, Control, Order, Poster, Shown, Work};
-use crate::view::{Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState};
+use crate::view::{
+    Cause, Host, Loss, NextView, PeerState, RowTable, Status, Table, ViewChange, ViewState, flag_of,
+};
 
 /// Between two looks at a view in which nothing changes: so many to a heartbeat.
 const LOOKS_A_HEARTBEAT: u32 = 3;
@@ -84,12 +86,12 @@ impl<'m> Views<'m> {
         self.state.status()
     }
 
-    /// Whether every peer that is not lost was sent all that there is to know of the view.
+    /// Whether every peer that is neither lost nor suspected was sent all that there is to know of the view.
     #[must_use]
     pub fn is_told(&self) -> bool {
         let mut rank = Rank::ZERO;
-        for (peer, link) in self.loan.peers.iter().zip(self.loan.links.iter()) {
-            let told = peer.is_lost() || link.version == self.table.version();
+        for link in self.loan.links.iter() {
+            let told = link.version == self.table.version() || self.is_given_up(rank);
             if rank != self.state.rank && !told {
                 return false;
             }
@@ -98,10 +100,23 @@ impl<'m> Views<'m> {
         true
     }
 
+    /// Whether nothing goes out to a peer any more. Who is suspected because another member suspects it need not be
+    /// lost here, and if it never was ready no post will ever say so.
+    pub(super) fn is_given_up(&self, rank: Rank) -> bool {
+        let (word, flag) = flag_of(rank);
+        let suspicions = self.table.load(self.state.rank, ViewColumn::Suspicions(word));
+        suspicions & flag != 0 || self.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost)
+    }
+
     /// Says that the fabric cannot reach a peer any more, and looks at the view in the next step.
     pub fn peer_lost(&mut self, peer: Rank) {
+        self.note_loss(peer, Loss::Reported);
+    }
+
+    /// What the fabric said of a peer, to be looked at in the next step.
+    pub(super) fn note_loss(&mut self, peer: Rank, loss: Loss) {
         if let Some(peer) = self.loan.peers.get_mut(peer.index()) {
-            peer.lost.get_or_insert(Loss::Reported);
+            peer.lost.get_or_insert(loss);
         }
         self.next_look = Time::ZERO;
     }
@@ -237,8 +252,9 @@ impl<'m> Node<'m> {
                 self.step_wedged(fabric, application)?
             }
         };
-        if let Some((peer, _)) = stages.lost {
-            views.peer_lost(peer);
+        if let Some((peer, cause)) = stages.lost {
+            let loss = if cause == LossCause::Denied { Loss::Denied } else { Loss::Reported };
+            views.note_loss(peer, loss);
             // Several may have gone at once, and a step names one.
             for link in self.links.iter().filter(|link| link.lost) {
                 views.peer_lost(link.peer);

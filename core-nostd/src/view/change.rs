@@ -34,7 +34,8 @@ impl core::error::Error for RequestError {}
 
 /// The view protocol of one member, over state that is lent for the time of a call.
 ///
-/// - *Inputs*: [`ViewChange::step`]; [`ViewChange::peer_lost`] for what the fabric reports;
+/// - *Inputs*: [`ViewChange::step`]; [`ViewChange::peer_lost`] and [`ViewChange::denied_by`] for what the fabric
+///   reports;
 ///   [`ViewChange::leave`], [`ViewChange::wish`] and [`ViewChange::take_back`] for what is asked of the group.
 /// - *Outputs*: cells in the [`Table`], calls of the [`Host`], and the [`Status`].
 /// - *Getters*: [`ViewChange::status`], [`ViewChange::next_view`], [`ViewChange::trim`],
@@ -89,6 +90,14 @@ impl<'v> ViewChange<'v> {
     pub fn peer_lost(&mut self, peer: Rank) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost = Some(Loss::Reported);
+        }
+    }
+
+    /// Says that a peer takes no writes from this member any more: it suspects it. This member halts at the next step, as
+    /// if it had read so (VIE-3); unless the next view is decided already.
+    pub fn denied_by(&mut self, peer: Rank) {
+        if let Some(peer) = self.peers.get_mut(peer.index()) {
+            peer.lost = Some(Loss::Denied);
         }
     }
 

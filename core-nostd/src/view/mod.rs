@@ -52,6 +52,6 @@ pub use cells::{Accepted, Ballot, Change, Committed, Stance};
 pub use change::{RequestError, ViewChange};
 #[cfg(feature = "planted-faults")]
 pub use planted::Fault;
-pub(crate) use state::Loss;
 pub use state::{Cause, Halt, NextView, PeerState, Status, ViewOptions, ViewState};
+pub(crate) use state::{Loss, flag_of};
 pub use table::{Host, RowTable, Table};

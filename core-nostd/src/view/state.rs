@@ -131,6 +131,8 @@ impl PeerState {
 pub(crate) enum Loss {
     Silent,
     Reported,
+    /// It takes no writes from this member any more: it suspects it, and no row will say so.
+    Denied,
 }
 
 /// What a member remembers of the change itself.

@@ -59,11 +59,12 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 continue;
             }
             if let Some(loss) = self.peers.get(rank.index()).and_then(|peer| peer.lost) {
-                let cause = match loss {
-                    Loss::Silent => Cause::Silent,
-                    Loss::Reported => Cause::Lost,
-                };
-                self.suspect(rank, cause);
+                match loss {
+                    Loss::Silent => self.suspect(rank, Cause::Silent),
+                    Loss::Reported => self.suspect(rank, Cause::Lost),
+                    // To suspect those in turn who cut this member off would take down whoever hears of it first.
+                    Loss::Denied => self.halt(Halt::SuspectedBy(rank)),
+                }
             } else {
                 self.take_suspicions_of(rank);
             }

@@ -1,0 +1,65 @@
+//! Steps of the view protocol done wrong by all members: the search of simulated groups must find each that shows at this
+//! level, and make the plan that shows it small. Run with `cargo test -p tramontane-conformance --features
+//! planted-faults --test planted_view_faults`.
+//!
+//! `core-nostd/tests/view/planted.rs` finds all of them by itself. Three are not found here in 1,500 plans: `TrimRecomputed`,
+//! `TakeoverTooEarly` and `AcceptsFromSuspected`. Three cannot show here: `ReceivesAfterWedge`, since a
+//! node that is wedged has no stage that receives; `GuardFirst`, since columns are posted at the end of a step, when
+//! both are there; `SuspectedGoesOn`, since a fabric that copies cuts who is suspected before it could read so.
+
+mod membership_history;
+
+use membership_history::failure::{judged, smallest};
+use tramontane_core::view::Fault;
+use tramontane_fixtures::membership::Plan;
+
+/// The first of so many plans that finds a fault, and what it says.
+fn found(fault: Fault, plans: u64) -> Option<(Plan, Vec<String>)> {
+    (0..plans).find_map(|seed| {
+        let plan = Plan { fault: Some(fault), ..Plan::random(seed) };
+        let complaints = judged(&plan).1;
+        (!complaints.is_empty()).then_some((plan, complaints))
+    })
+}
+
+/// Finds a fault, and a small plan that shows it.
+fn must_be_found(fault: Fault, plans: u64) {
+    let (plan, complaints) =
+        found(fault, plans).unwrap_or_else(|| panic!("{plans} plans do not find {fault:?}"));
+    let (small, tries) = smallest(&plan, &complaints);
+    println!("{fault:?}: seed {}: {}\n{tries} tried\n{small}", plan.seed, complaints.join("; "));
+    assert!(things(&small) <= THINGS_MAX, "{fault:?}: this is not small:\n{small}");
+    assert!(!judged(&small).1.is_empty(), "{fault:?}: the smallest plan does not fail:\n{small}");
+}
+
+/// The most that a reader has to keep in mind of a plan: a drawn one has some forty things.
+const THINGS_MAX: usize = 16;
+
+fn things(plan: &Plan) -> usize {
+    plan.members.len() + plan.subgroups.len() + plan.loads.len() + plan.deeds.len()
+}
+
+macro_rules! faults {
+    ($($name:ident $fault:ident $plans:literal)*) => {$(
+        #[test]
+        fn $name() {
+            must_be_found(Fault::$fault, $plans);
+        }
+    )*};
+}
+
+faults! {
+    a_takeover_that_forgets TakeoverForgets 400
+    a_decision_without_the_echo EchoSkipped 200
+    no_majority NoMajority 200
+    a_seal_without_memory MemoryNotReady 50
+    installing_before_the_trim InstallsEarly 400
+    a_leaver_that_goes_early LeaverGoesEarly 1000
+}
+
+/// A plan that shows it needs many members, and stays large.
+#[test]
+fn trims_from_a_majority_alone() {
+    let (plan, complaints) = found(Fault::TrimFromMajority, 100).expect("100 plans find it");
+    println!("seed {}: {}", plan.seed, complaints.join("; "));
+}
