@@ -127,10 +127,12 @@ impl LogFile {
     }
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
-        let joining = self.joining_path();
-        let file = open(&joining)?;
-        file.set_len(0)?;
-        (self.file, self.length, self.is_restored) = (file, 0, true);
+        if !self.is_restored {
+            self.file = open(&self.joining_path())?;
+            self.is_restored = true;
+        }
+        self.length = 0;
+        self.file.set_len(0)?;
         self.length = io::copy(state, &mut self.file)?;
         Ok(())
     }
