@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::Fabric as _;
-use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
+use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
@@ -25,18 +25,17 @@ use tramontane_core::view::{Halt, NextView, Status};
 use super::account::Account;
 use super::fabric::GroupFabric;
 use super::joiners::Joiners;
-use super::layout::ViewLayout;
 use super::membership::{Membership, nanoseconds};
 use super::open_view::OpenView;
 use super::outgoing::{Outgoing, Unsent};
 use super::outside::Outside;
+use super::prepared::{Prepared, open, prepare};
 use super::replica::{Message, Messages, Replica, ViewChanged};
 use super::request::Request;
-use super::supply::{Sink, Supplied};
 use super::view::View;
 use crate::host::HostFabric as _;
 use crate::joined::JoinedBell;
-use crate::member::{Idle, Memory, Stopped};
+use crate::member::{Idle, Stopped};
 use crate::poll::{Driven, Look};
 
 /// Steps between two looks at the clock: reading it costs as much as an idle step.
@@ -59,29 +58,22 @@ pub(super) struct Parts<R> {
     pub(super) idle_time: Option<Duration>,
 }
 
-/// The next view, as far as it is there.
-struct Prepared {
-    view: View,
-    layout: Arc<ViewLayout>,
-    memory: Memory,
-}
-
 /// A member of a group whose membership changes.
 pub(super) struct Engine<R> {
     // Dropped first: they read the memory that the fabric keeps.
-    present: OpenView,
+    pub(super) present: OpenView,
     ended: Option<OpenView>,
     /// Until when peers are told of its end, at most.
     ended_until: Time,
     prepared: Option<Prepared>,
-    view: Arc<View>,
+    pub(super) view: Arc<View>,
     /// What the core asked to be prepared, and is not there.
     wanted: Option<Vec<NodeId>>,
-    joiners: Joiners,
-    is_leaving: bool,
+    pub(super) joiners: Joiners,
+    pub(super) is_leaving: bool,
     /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier view.
     has_cares: bool,
-    parts: Parts<R>,
+    pub(super) parts: Parts<R>,
     idle_time: Duration,
     origin: Instant,
     now: Time,
@@ -206,13 +198,6 @@ impl<R: Replica> Engine<R> {
     fn let_go(&mut self) -> Result<(), Stopped> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
-        // Who is out and cannot be reached has nothing to be told. Its loss may have been seen by nobody but the fabric:
-        // several may be lost in one step, and a view that has ended hears of none.
-        for (rank, node) in (0..).map(Rank).zip(ended.view().members.clone()) {
-            if !self.view.members.contains(&node) && !fabric.ready(ended.view().id, rank) {
-                ended.peer_lost(rank);
-            }
-        }
         let mut nothing = |_: &mut Batch<'_>| {};
         if let Err(error) = ended.step(self.now, fabric, &mut nothing, |_| false) {
             return Err(self.parts.membership.ending.stop(Stopped::Broken(error)));
@@ -296,7 +281,7 @@ impl<R: Replica> Engine<R> {
     }
 
     /// This member's part is over: what it could not send goes back (VIE-7).
-    fn end(&mut self, why: Stopped) -> Stopped {
+    pub(super) fn end(&mut self, why: Stopped) -> Stopped {
         tracing::info!(view = %self.view.id, %why, "this member ends");
         self.note_delivered();
         let mut unsent = self.parts.unsent.lock().unwrap_or_else(PoisonError::into_inner);
@@ -330,54 +315,6 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
-        match request {
-            Request::Connected { node, talk } => self.parts.fabric.connect(node, talk),
-            Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
-            Request::Wish { node } => self.joiners.wish(node, &mut self.present),
-            Request::Gone { node, was_let_in } => {
-                self.joiners.gone(node, &mut self.present);
-                let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
-                if let Some(rank) = rank.filter(|_| was_let_in) {
-                    self.present.peer_lost(rank);
-                }
-            }
-            Request::Leave => {
-                self.is_leaving = true;
-                if self.view.members.len() == 1 {
-                    return Err(self.end(Stopped::Left));
-                }
-                self.present.leave();
-            }
-        }
-        Ok(())
-    }
-
-    fn supply(&mut self, node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink) -> Result<(), Stopped> {
-        let description = &self.parts.membership.description;
-        let own = self.parts.membership.own;
-        let is_ours =
-            |subgroup: &SubgroupId| self.view.subgroup_members(description, *subgroup).contains(&own);
-        let refusal = if self.view.members.contains(&node) {
-            Some("it is a member still, or another process has its id")
-        } else if self.present.status() != Status::Steady || self.is_leaving {
-            Some("the view is changing")
-        } else if !subgroups.iter().all(is_ours) {
-            Some("this member does not belong to all of the subgroups")
-        } else {
-            None
-        };
-        if let Some(why) = refusal {
-            sink.put(Supplied::NotNow(why.to_owned()));
-            return Ok(());
-        }
-        let Self { joiners, parts, .. } = self;
-        let begun = catch_unwind(AssertUnwindSafe(|| {
-            joiners.begin(node, subgroups, sink, &mut parts.replica);
-        }));
-        begun.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))
-    }
-
     fn hang_status(&mut self) {
         let Self { present, view, joiners, parts, is_leaving, .. } = self;
         let joining = joiners.nodes().map(NodeId::get).collect();
@@ -395,28 +332,6 @@ fn deliver<R: Replica>(batch: &mut Batch<'_>, view: &View, joiners: &mut Joiners
     let mut messages = Messages::live(batch, view, Some(&mut tap));
     replica.deliver(&mut messages);
     messages.finish();
-}
-
-/// Makes a view's memory.
-fn prepare<R>(parts: &mut Parts<R>, view: View) -> Result<Prepared, Stopped> {
-    let membership = &parts.membership;
-    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
-    let layout = membership.description.view_layout(&view).map_err(|error| failed(error.to_string()))?;
-    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
-    let memory = parts.fabric.open_view(layout.get(), own, view.id);
-    let memory = memory.map_err(|error| failed(error.to_string()))?;
-    Ok(Prepared { view, layout: Arc::new(layout), memory })
-}
-
-/// Opens the node of a view on its memory.
-fn open<R>(parts: &Parts<R>, prepared: Prepared) -> Result<(OpenView, Arc<View>), Stopped> {
-    let Prepared { view, layout, memory } = prepared;
-    let membership = &parts.membership;
-    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
-    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
-    let capabilities = parts.fabric.fabric.capabilities();
-    let present = OpenView::open(view.clone(), layout, own, memory, membership, capabilities);
-    Ok((present.map_err(|error| failed(error.to_string()))?, Arc::new(view)))
 }
 
 impl<R: Replica + 'static> Driven for Engine<R> {

@@ -9,7 +9,7 @@
 //! | `description`, `view`, `layout` | the group file; a view; a view's layout, the same at all members |
 //! | `start`, `looking` | how a process becomes a member; whether somebody runs already |
 //! | `joining`, `supply`, `joiners` | the joiner; the thread that supplies one; all whom a member supplies |
-//! | `engine`, `open_view` | what is stepped: from view to view; one view |
+//! | `engine`, `asked`, `prepared`, `open_view` | what is stepped: from view to view; what others ask of it; the next view; one view |
 //! | `outgoing` | senders that outlive views |
 //! | `fabric`, `outside`, `door` | what carries writes; calls to others; visitors |
 //! | `replica`, `running` | the application's side; the handle |
@@ -18,6 +18,7 @@
 //! | `doors`, `visits` | where the doors are, and what keys they take; an operator's side of them |
 
 mod account;
+mod asked;
 mod description;
 mod door;
 mod doors;
@@ -32,6 +33,7 @@ mod open_view;
 mod operator;
 mod outgoing;
 mod outside;
+mod prepared;
 mod replica;
 mod request;
 mod running;

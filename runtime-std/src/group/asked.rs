@@ -1,0 +1,62 @@
+//! What other threads ask of the engine, carried out between two steps.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::view::Status;
+
+use super::engine::Engine;
+use super::replica::Replica;
+use super::request::Request;
+use super::supply::{Sink, Supplied};
+use crate::member::Stopped;
+
+impl<R: Replica> Engine<R> {
+    pub(super) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
+        match request {
+            Request::Connected { node, talk } => self.parts.fabric.connect(node, talk),
+            Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
+            Request::Wish { node } => self.joiners.wish(node, &mut self.present),
+            Request::Gone { node, was_let_in } => {
+                self.joiners.gone(node, &mut self.present);
+                let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
+                if let Some(rank) = rank.filter(|_| was_let_in) {
+                    self.present.peer_lost(rank);
+                }
+            }
+            Request::Leave => {
+                self.is_leaving = true;
+                if self.view.members.len() == 1 {
+                    return Err(self.end(Stopped::Left));
+                }
+                self.present.leave();
+            }
+        }
+        Ok(())
+    }
+
+    fn supply(&mut self, node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink) -> Result<(), Stopped> {
+        let description = &self.parts.membership.description;
+        let own = self.parts.membership.own;
+        let is_ours =
+            |subgroup: &SubgroupId| self.view.subgroup_members(description, *subgroup).contains(&own);
+        let refusal = if self.view.members.contains(&node) {
+            Some("it is a member still, or another process has its id")
+        } else if self.present.status() != Status::Steady || self.is_leaving {
+            Some("the view is changing")
+        } else if !subgroups.iter().all(is_ours) {
+            Some("this member does not belong to all of the subgroups")
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            sink.put(Supplied::NotNow(why.to_owned()));
+            return Ok(());
+        }
+        let Self { joiners, parts, .. } = self;
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            joiners.begin(node, subgroups, sink, &mut parts.replica);
+        }));
+        begun.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))
+    }
+}

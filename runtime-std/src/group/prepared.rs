@@ -1,0 +1,40 @@
+//! The next view, from its memory to its node.
+
+use std::sync::Arc;
+
+use tramontane_core::fabric::Fabric as _;
+
+use super::engine::Parts;
+use super::layout::ViewLayout;
+use super::open_view::OpenView;
+use super::view::View;
+use crate::member::{Memory, Stopped};
+
+/// The next view, as far as it is there.
+pub(super) struct Prepared {
+    pub(super) view: View,
+    layout: Arc<ViewLayout>,
+    memory: Memory,
+}
+
+/// Makes a view's memory.
+pub(super) fn prepare<R>(parts: &mut Parts<R>, view: View) -> Result<Prepared, Stopped> {
+    let membership = &parts.membership;
+    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
+    let layout = membership.description.view_layout(&view).map_err(|error| failed(error.to_string()))?;
+    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
+    let memory = parts.fabric.open_view(layout.get(), own, view.id);
+    let memory = memory.map_err(|error| failed(error.to_string()))?;
+    Ok(Prepared { view, layout: Arc::new(layout), memory })
+}
+
+/// Opens the node of a view on its memory.
+pub(super) fn open<R>(parts: &Parts<R>, prepared: Prepared) -> Result<(OpenView, Arc<View>), Stopped> {
+    let Prepared { view, layout, memory } = prepared;
+    let membership = &parts.membership;
+    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
+    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
+    let capabilities = parts.fabric.fabric.capabilities();
+    let present = OpenView::open(view.clone(), layout, own, memory, membership, capabilities);
+    Ok((present.map_err(|error| failed(error.to_string()))?, Arc::new(view)))
+}
