@@ -37,8 +37,17 @@ impl Member {
         writeln!(input, "{command}").expect("the member reads");
     }
 
-    /// The next line; it must come, for the test ends with the member.
+    /// The next line that is no view; it must come, for the test ends with the member.
     fn answer(&mut self) -> Value {
+        loop {
+            let answer = self.line();
+            if answer["type"] != "view" {
+                return answer;
+            }
+        }
+    }
+
+    fn line(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("text");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
@@ -127,7 +136,7 @@ fn what_it_cannot_do_is_said_and_costs_nothing() {
     let mut member = Member::start(&place, &init(&place, 0, 1));
     assert_eq!(member.answer()["type"], "init_ok");
     let refused = [
-        (json!({"type": "leave"}), "unsupported"),
+        (json!({"type": "dance"}), "unsupported"),
         (json!({"type": "multicast", "message": "a", "groups": ["g0", "g1"], "bytes": 100}), "unsupported"),
         (json!({"type": "multicast", "message": "a", "groups": ["g1"], "bytes": 100}), "not-a-sender"),
         (json!({"type": "multicast", "message": "a", "groups": ["nowhere"], "bytes": 100}), "not-a-sender"),
@@ -149,18 +158,31 @@ fn what_it_cannot_do_is_said_and_costs_nothing() {
 }
 
 #[test]
-fn a_joiner_and_an_outside_sender_are_unsupported() {
+fn a_member_leaves_and_the_others_tell_of_the_view_without_it() {
     let place = Place::new();
-    let mut joining = init(&place, 0, 2);
-    joining["join"] = json!(true);
+    let mut members: Vec<Member> = (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
+    for member in &mut members {
+        let view = member.line();
+        assert_eq!((&view["type"], &view["members"]), (&json!("view"), &json!(["n0", "n1", "n2"])));
+        assert_eq!(member.answer()["type"], "init_ok");
+    }
+    members[2].ask(&json!({"type": "leave"}));
+    let halt = members[2].answer();
+    assert_eq!((&halt["type"], &halt["reason"]), (&json!("halt"), &json!("left")));
+    let view = members[0].line();
+    assert_eq!((&view["type"], &view["view"]), (&json!("view"), &json!(2)));
+    assert_eq!(view["members"], json!(["n0", "n1"]));
+}
+
+#[test]
+fn an_outside_sender_is_unsupported() {
+    let place = Place::new();
     let mut outside = init(&place, 0, 2);
     outside["groups"][1]["members"] = json!(["n1"]);
     outside["groups"][1]["senders"] = json!(["n0"]);
-    for wrong in [joining, outside] {
-        let mut member = Member::start(&place, &wrong);
-        assert_eq!(member.answer()["code"], "unsupported");
-        assert_eq!(member.answer()["type"], "halt");
-    }
+    let mut member = Member::start(&place, &outside);
+    assert_eq!(member.answer()["code"], "unsupported");
+    assert_eq!(member.answer()["type"], "halt");
 }
 
 #[test]
