@@ -15,7 +15,7 @@ use super::description::Description;
 use super::looking::is_for_good;
 use super::outside::Outside;
 use super::replica::{Message, Messages, Replica};
-use super::supply::{JoinerAsks, JoinerHears};
+use super::supply::{Delivered, JoinerAsks, JoinerHears, TOGETHER_MAX};
 use super::talking::{hear, say};
 use super::view::View;
 
@@ -209,27 +209,31 @@ fn take<R: Replica>(
     replica: &mut R,
 ) -> Result<Option<View>, AttemptError> {
     let longest = description.subgroups.iter().map(|subgroup| u64::from(subgroup.message_max)).max();
-    let bytes_max = longest.unwrap_or(0) + AROUND * 16;
+    let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
+    let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
     loop {
         match hear(&mut supplier.talk, bytes_max, STALL)? {
             JoinerHears::State { subgroup } => restore(&mut supplier.talk, SubgroupId(subgroup), replica)?,
-            JoinerHears::Message { subgroup, view, place, sender, payload } => {
-                let message = Message {
-                    subgroup: SubgroupId(subgroup),
-                    view: ViewId(view),
-                    place: Place(place),
-                    sender: NodeId(sender),
-                    payload: &payload,
-                    is_replayed: true,
-                };
-                replica.deliver(&mut Messages::replayed(message));
-            }
+            JoinerHears::Messages(messages) => messages.iter().for_each(|message| replay(message, replica)),
             JoinerHears::CaughtUp => return Ok(None),
             JoinerHears::Member(view) => return Ok(Some(view.into())),
             JoinerHears::NotNow(why) => return Err(AttemptError::NotNow(why)),
             JoinerHears::View(_) => return Err(AttemptError::Garbled),
         }
     }
+}
+
+/// Hands over a message that was delivered before this node was a member.
+fn replay<R: Replica>(delivered: &Delivered, replica: &mut R) {
+    let message = Message {
+        subgroup: SubgroupId(delivered.subgroup),
+        view: ViewId(delivered.view),
+        place: Place(delivered.place),
+        sender: NodeId(delivered.sender),
+        payload: &delivered.payload,
+        is_replayed: true,
+    };
+    replica.deliver(&mut Messages::replayed(message));
 }
 
 /// Hands a state to the application as it comes, whatever its size.

@@ -30,6 +30,9 @@ const BACKLOG_MAX: usize = 256 << 20;
 /// What one message costs beside its bytes.
 const MESSAGE_COST: usize = 64;
 
+/// Messages are sent together up to so many bytes, and one message: one by one, a joiner of a busy group never catches up.
+pub(super) const TOGETHER_MAX: usize = 256 << 10;
+
 /// How long a joiner may take nothing.
 const STALL: Duration = Duration::from_secs(30);
 
@@ -61,12 +64,22 @@ pub(super) enum JoinerHears {
     NotNow(String),
     /// The state of a subgroup follows, as a stream.
     State { subgroup: u16 },
-    /// A message that was delivered since.
-    Message { subgroup: u16, view: u64, place: u64, sender: u32, payload: Vec<u8> },
+    /// Messages that were delivered since, in their order.
+    Messages(Vec<Delivered>),
     /// Nothing waits at this moment.
     CaughtUp,
     /// The joiner is a member of this view, and has got everything that came before it.
     Member(WireView),
+}
+
+/// A delivered message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Delivered {
+    pub(super) subgroup: u16,
+    pub(super) view: u64,
+    pub(super) place: u64,
+    pub(super) sender: u32,
+    pub(super) payload: Vec<u8>,
 }
 
 /// What the member puts into a joiner's queue.
@@ -74,7 +87,7 @@ pub(super) enum Supplied {
     NotNow(String),
     /// States as they were when the queue began.
     States(Vec<(SubgroupId, Box<dyn Read + Send>)>),
-    Message(JoinerHears, usize),
+    Message(Delivered, usize),
     Member(View),
     /// The joiner was too slow.
     GivenUp,
@@ -100,14 +113,14 @@ impl Sink {
             self.put(Supplied::GivenUp);
             return false;
         }
-        let heard = JoinerHears::Message {
+        let delivered = Delivered {
             subgroup: message.subgroup.0,
             view: message.view.0,
             place: message.place.0,
             sender: message.sender.get(),
             payload: message.payload.to_vec(),
         };
-        self.put(Supplied::Message(heard, cost))
+        self.put(Supplied::Message(delivered, cost))
     }
 }
 
@@ -149,12 +162,12 @@ fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -
                 let subgroups = subgroups.into_iter().map(SubgroupId).collect();
                 let (sender, receiver) = channel();
                 let sink = Sink { sender, backlog: Arc::default() };
-                let queue = Queue { receiver, backlog: Arc::clone(&sink.backlog) };
+                let mut queue = Queue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
                 if !requests.ask(Request::Supply { node, subgroups, sink }) {
                     return Err(SupplyError::Ended);
                 }
                 let mut was_let_in = false;
-                let supplied = supply(node, talk, &queue, leads, requests, &mut was_let_in);
+                let supplied = supply(node, talk, &mut queue, leads, requests, &mut was_let_in);
                 if supplied.is_err() {
                     requests.ask(Request::Gone { node, was_let_in });
                 }
@@ -169,11 +182,36 @@ fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -
 struct Queue {
     receiver: Receiver<Supplied>,
     backlog: Arc<AtomicUsize>,
+    /// What came behind the last messages.
+    held: Option<Supplied>,
 }
 
 impl Queue {
+    /// That message, and those behind it, as far as they go together and are there.
+    fn take_more(&mut self, first: Delivered, cost: usize) -> Vec<Delivered> {
+        let (mut taken, mut bytes) = (vec![first], cost);
+        while bytes < TOGETHER_MAX {
+            match self.receiver.try_recv() {
+                Ok(Supplied::Message(message, cost)) => {
+                    taken.push(message);
+                    bytes += cost;
+                }
+                Ok(other) => {
+                    self.held = Some(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        self.backlog.fetch_sub(bytes, Ordering::Relaxed);
+        taken
+    }
+
     /// The next thing, or nothing if none comes at once.
-    fn take(&self, talk: &Talk, patience: Duration) -> Result<Option<Supplied>, SupplyError> {
+    fn take(&mut self, talk: &Talk, patience: Duration) -> Result<Option<Supplied>, SupplyError> {
+        if let Some(held) = self.held.take() {
+            return Ok(Some(held));
+        }
         let until = Instant::now() + patience;
         loop {
             match self.receiver.recv_timeout(LOOK_PAUSE.min(patience)) {
@@ -191,7 +229,7 @@ impl Queue {
 fn supply(
     node: NodeId,
     talk: &mut Talk,
-    queue: &Queue,
+    queue: &mut Queue,
     leads: bool,
     requests: &Requests,
     was_let_in: &mut bool,
@@ -209,9 +247,8 @@ fn supply(
     loop {
         let patience = if is_caught_up { STALL } else { Duration::ZERO };
         match queue.take(talk, patience)? {
-            Some(Supplied::Message(heard, cost)) => {
-                queue.backlog.fetch_sub(cost, Ordering::Relaxed);
-                say(talk, &heard, STALL)?;
+            Some(Supplied::Message(message, cost)) => {
+                say(talk, &JoinerHears::Messages(queue.take_more(message, cost)), STALL)?;
             }
             Some(Supplied::Member(view)) => {
                 say(talk, &JoinerHears::Member(WireView::from(&view)), STALL)?;

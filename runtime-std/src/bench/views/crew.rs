@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead as _, BufReader};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::ChildStdout;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -15,9 +16,10 @@ use super::logs::{self, Who};
 use super::member::{LEAVE, MESSAGE_BYTES, Part, Said, now_ns};
 use crate::bench::BenchError;
 use crate::bench::command::Views;
-use crate::group::{Description, GroupCarrier, NodeDescription};
+use crate::group::{Description, GroupCarrier, NodeDescription, Visits};
 use crate::local::Carrier;
 use crate::process::Worker;
+use crate::shared_memory::Root;
 
 /// Slots of each sender.
 const WINDOW: u32 = 100;
@@ -202,8 +204,12 @@ impl Crew {
                 return Ok(found);
             }
             if started.elapsed() > patience {
-                let views: Vec<_> = self.views.iter().rev().take(2).collect();
-                return Err(BenchError::Broken(format!("{what} in {patience:?}; the last views: {views:?}")));
+                let last = self.views.last_key_value();
+                let statuses = Visits::new(&self.template.description, &Root::under(self.folder.path()))
+                    .map(|visits| visits.statuses(LOOK_PAUSE * 10, &AtomicBool::new(false)));
+                return Err(BenchError::Broken(format!(
+                    "{what} in {patience:?}; the last view: {last:?}; nodes: {statuses:?}"
+                )));
             }
             match self.receiver.recv_timeout(LOOK_PAUSE) {
                 Ok((who, said)) => self.note(who, said)?,

@@ -34,7 +34,7 @@ use report::Rounds;
 pub use report::{ViewsReport, Way, WaySummary};
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs `bench views`.
 ///
