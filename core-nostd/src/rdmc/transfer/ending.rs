@@ -5,7 +5,8 @@
 //! reached everyone, whatever happens next.
 //!
 //! Failing: who learns of a failure, from its fabric or from a peer's cell, tells all. So a survivor that no
-//! other can reach in one way is reached in another.
+//! other can reach in one way is reached in another. Who is cut off from all and has nothing under way learns
+//! nothing from a fabric: whoever watches its peers (the view's heartbeats) tells it through `lost`.
 
 use super::cells::Name;
 use super::failure::{Cause, Failure};

@@ -5,11 +5,14 @@ use super::ending::Close;
 use super::failure::{Cause, Failure};
 use super::here::Here;
 use super::lengths::{Lengths, blocks_min};
-use super::message::{Message, MessageMemory};
+use super::message::{Message, MessageMemory, Staged};
 use super::setup::{GroupNumber, OpenError, Setup};
 use crate::fabric::{Area, Blocks, ErrorKind, LossCause, ViewMemory};
 use crate::ids::{Rank, ViewId};
 use crate::rdmc::{Schedule, Shape};
+
+/// Bytes of a first block that are copied in one call: some microseconds.
+const PIECE_BYTES: usize = 1 << 16;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -266,7 +269,7 @@ impl<'m> BlockGroup<'m> {
         self.post_sends(fabric, &mut progress);
         self.post_receives(fabric, &mut progress);
         if progress.posts == 0 {
-            // The copy waits until nothing else does: a relay must not stand behind it.
+            // The copy waits until nothing else does, and goes in pieces: a relay must not stand behind it.
             self.place_staged(memory);
         }
         self.finish(memory, &mut progress);
@@ -321,13 +324,19 @@ impl<'m> BlockGroup<'m> {
         self.has_started
     }
 
-    /// Copies a first block from staging to its place.
+    /// Copies a piece of a first block from staging to its place.
     fn place_staged(&mut self, memory: &mut impl MessageMemory) {
         let Stage::Moving(message) = &mut self.stage else { return };
-        if let Some(block) = message.staged.take() {
-            let place = message.place_of(block, self.setup.block_bytes);
-            memory.place(self.setup.staging, place, message.lengths.of_block(block));
+        let Some(Staged { block, placed }) = message.staged else { return };
+        let left = message.lengths.of_block(block).saturating_sub(placed);
+        let length = left.min(PIECE_BYTES);
+        let place = message.place_of(block, self.setup.block_bytes);
+        let at = |area: Area| Area { offset: area.offset.saturating_add(placed), ..area };
+        if length > 0 {
+            memory.place(at(self.setup.staging), at(place), length);
         }
+        let placed = placed.saturating_add(length);
+        message.staged = if length == left { None } else { Some(Staged { block, placed }) };
     }
 
     /// Completes a message of which nothing is left to do.

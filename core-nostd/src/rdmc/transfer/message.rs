@@ -13,12 +13,19 @@ pub trait MessageMemory {
     /// room, which ends the group.
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area>;
 
-    /// Copies a block from the staging block to its place in the message.
+    /// Copies a piece of a block from the staging block to its place in the message; in rising order, 64 KiB at most.
     fn place(&mut self, from: Area, to: Area, length: usize);
 
     /// A message is whole, and has so many bytes. At this member its memory may change from now on; it says
     /// nothing of others (RDM-5). At the root: the same of what it sent.
     fn completed(&mut self, number: u64, bytes: usize);
+}
+
+/// A block that waits in the staging block for its place, and how much of it is there already.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Staged {
+    pub(super) block: Block,
+    pub(super) placed: usize,
 }
 
 /// What is to be done of a message, and with it.
@@ -29,8 +36,7 @@ pub(super) struct Message {
     pub(super) lengths: Lengths,
     /// Blocks that did not come yet.
     pub(super) missing: u32,
-    /// The block that waits in the staging block for its place.
-    pub(super) staged: Option<Block>,
+    pub(super) staged: Option<Staged>,
     /// The step whose receive is looked at next.
     pub(super) receive: Step,
     /// The step whose send is looked at next, and which of its two.
@@ -56,8 +62,8 @@ impl Message {
     ) -> Self {
         let (start, end) = schedule.part(own);
         let missing = schedule.shape().last_block();
-        let receive = first.next();
-        Self { schedule, area, lengths, missing, staged: Some(block), receive, send: (start, 0), end }
+        let (receive, staged) = (first.next(), Some(Staged { block, placed: 0 }));
+        Self { schedule, area, lengths, missing, staged, receive, send: (start, 0), end }
     }
 
     pub(super) fn blocks(&self) -> u32 {

@@ -19,7 +19,7 @@
 //!    order, receives may arrive in any: a block of a later step does not wait for one of an earlier.
 //! 3. A receiver does not know of a message before its first block. That block's number (the immediate value) is how
 //!    many blocks there are, and it goes to a *staging* block, since where it belongs depends on that. Then the
-//!    application gives memory for the message and the block is copied there, after what waits to be sent: one
+//!    application gives memory for the message and the block is copied there, in pieces, whenever nothing else is to be posted: one
 //!    block a message is copied, as in the paper. Every other block's number is its place, to be compared.
 //! 4. The last block is as long as its fabric says; all others have the group's block size. So a receiver knows
 //!    the length when it has the last block, and is asked for memory for whole blocks. In a pipeline a message of

@@ -48,7 +48,7 @@ impl BlockGroup<'_> {
         if !is_here || !self.is_ready(peer, step, is_first) {
             return false;
         }
-        let source = if message.staged == Some(hop.block) {
+        let source = if message.staged.is_some_and(|staged| staged.block == hop.block) {
             self.setup.staging
         } else {
             message.place_of(hop.block, self.setup.block_bytes)
