@@ -14,6 +14,9 @@ use super::group::{BlockGroup, Outcome, Progress, Stage};
 use crate::fabric::{Blocks, ErrorKind, FabricError, LossCause};
 use crate::ids::Rank;
 
+/// Members whose cells are looked at in one call, at most.
+const LOOKS_MAX: usize = 64;
+
 /// Members that are told in one call, at most.
 const TOLD_MAX: u32 = 32;
 
@@ -42,15 +45,29 @@ impl Close {
 }
 
 impl BlockGroup<'_> {
-    /// Looks whether a peer says that the group failed.
-    pub(super) fn hear_of_failures(&mut self) {
+    /// Looks whether some peers say that the group failed: the next few, in turn. There is more to do until all were
+    /// looked at.
+    pub(super) fn hear_of_failures(&mut self, progress: &mut Progress) {
         if matches!(self.stage, Stage::Over(_)) {
             return;
         }
-        let own = self.memory.own;
-        let others = self.setup.members.iter().filter(|member| **member != own);
-        let told = others.map(|member| (*member, self.told_by(*member, Name::Failed)));
-        let Some((teller, cell)) = told.into_iter().find(|(_, cell)| *cell != 0) else { return };
+        for member in self.setup.members.iter().skip(self.looked).take(LOOKS_MAX) {
+            let cell = if *member == self.memory.own { 0 } else { self.told_by(*member, Name::Failed) };
+            if cell != 0 {
+                self.hear(*member, cell);
+                return;
+            }
+        }
+        self.looked = self.looked.saturating_add(LOOKS_MAX);
+        if self.looked < self.setup.members.len() {
+            progress.has_more = true;
+        } else {
+            self.looked = 0;
+        }
+    }
+
+    /// A peer says that the group failed, or what no correct member says.
+    fn hear(&mut self, teller: Rank, cell: u64) {
         match Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member)) {
             Some(Failure { member, cause }) => self.fail(member, cause),
             None => self.fail(teller, Cause::Lost(LossCause::Misbehaved)),

@@ -136,6 +136,8 @@ pub struct BlockGroup<'m> {
     /// Who was not yet told of the last receive.
     pub(super) owed: Option<Rank>,
     pub(super) close: Close,
+    /// Members whose `failed` cells were looked at since the last began a round.
+    pub(super) looked: usize,
     /// How many members were told of a failure.
     pub(super) told: usize,
     /// Whether all members can be written to.
@@ -169,6 +171,7 @@ impl<'m> BlockGroup<'m> {
             in_flight: 0,
             owed: None,
             close: Close::NotAsked,
+            looked: 0,
             told: 0,
             has_started: false,
         })
@@ -258,7 +261,7 @@ impl<'m> BlockGroup<'m> {
     /// Posts what can be posted now, and no more than a bounded number: see the [module](super).
     pub fn step<F: Blocks>(&mut self, fabric: &mut F, memory: &mut impl MessageMemory) -> Progress {
         let mut progress = Progress::default();
-        self.hear_of_failures();
+        self.hear_of_failures(&mut progress);
         if matches!(self.stage, Stage::Over(Outcome::Failed(_))) {
             self.tell_failure(fabric, &mut progress);
             return progress;

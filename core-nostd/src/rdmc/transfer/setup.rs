@@ -35,7 +35,8 @@ impl GroupNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Window {
-    /// Receives that are posted and not filled, at most.
+    /// Receives that are posted and not filled, at most. One leaves the port idle until its notice is there; with three,
+    /// a block that is early may be in the way of one that is not (`docs/performance.md`).
     pub receives: u16,
     /// Sends that are posted and not done, at most. Two keep the port busy; with more, a block of a later step may
     /// share it with one of an earlier.
@@ -43,9 +44,9 @@ pub struct Window {
 }
 
 impl Default for Window {
-    /// Three receives, two sends.
+    /// Two of each.
     fn default() -> Self {
-        Self { receives: 3, sends: 2 }
+        Self { receives: 2, sends: 2 }
     }
 }
 
