@@ -7,7 +7,7 @@
 mod simulated;
 
 use simulated::{Simulated, Wrap};
-use tramontane_conformance::contract::{Report, run};
+use tramontane_conformance::contract::{Report, run, run_blocks};
 use tramontane_core::fabric::Promises;
 use tramontane_fixtures::counting::Counting;
 use tramontane_fixtures::fabric::SimFabric;
@@ -60,6 +60,19 @@ fn the_simulated_fabric_keeps_the_contract() {
                 println!("The simulated fabric, {what}:\n{report}");
             }
             assert_kept(what, seed, &report, silent);
+        }
+    }
+}
+
+#[test]
+fn blocks_on_the_simulated_fabric_keep_the_contract() {
+    for (what, profile, _) in profiles() {
+        for seed in 0..SEEDS / 4 {
+            let report = run_blocks(&Simulated { profile: profile.clone(), seed, wrap: Bare });
+            if seed == 0 {
+                println!("Blocks on the simulated fabric, {what}:\n{report}");
+            }
+            assert_kept(what, seed, &report, &[]);
         }
     }
 }

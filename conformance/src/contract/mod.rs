@@ -16,6 +16,7 @@
 //! | `life` | open, ready, cut, retire |
 //! | `losing` | lost peers |
 //! | `sleeping` | doorbells |
+//! | `blocks` | blocks, on fabrics that carry them ([`run_blocks`]) |
 //!
 //! The clauses see a fabric through the trait alone. What they compare is bytes that they read from the
 //! rows, as a member would.
@@ -23,6 +24,7 @@
 //! That the clauses can fail is itself tested: `tests/contract_can_fail.rs` spoils a fabric in a few dozen
 //! ways, and each must be caught by the clause that is meant for it.
 
+mod blocks;
 mod crowding;
 mod landing;
 mod life;
@@ -36,6 +38,7 @@ mod sleeping;
 mod testbed;
 mod values;
 
+pub use blocks::{BLOCK_BYTES_MIN, BlockBench, clauses as block_clauses};
 pub use report::{Breach, Clause, Entry, Finding, Outcome, Report, Verdict};
 pub use testbed::{Actor, Bench, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake};
 
@@ -71,6 +74,18 @@ pub fn run_chosen<T: Testbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Rep
             continue;
         }
         testbed.with(|bench| report.add(&clauses()[index], bench));
+    }
+    report
+}
+
+/// Judges a fabric that carries blocks by every clause about them, each on a group of its own.
+pub fn run_blocks<T: Testbed>(testbed: &T) -> Report
+where
+    for<'b> T::Bench<'b>: BlockBench,
+{
+    let mut report = Report::default();
+    for index in 0..block_clauses::<T::Bench<'static>>().len() {
+        testbed.with(|bench| report.add(&block_clauses()[index], bench));
     }
     report
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use tramontane_conformance::contract::{
-    Actor, Bench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
+    Wake,
 };
-use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
+use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_fixtures::fabric::SimFabric;
 use tramontane_fixtures::memory::ViewRows;
-use tramontane_fixtures::network::{Network, SharedNetwork};
+use tramontane_fixtures::network::{BLOCKS, BlockMemory, Network, SharedNetwork};
 use tramontane_fixtures::plan::Plan;
 use tramontane_fixtures::profile::Profile;
 
@@ -38,6 +39,9 @@ impl<W: Wrap> Testbed for Simulated<W> {
         let rows = ViewRows::with_sizes(&vec![ROW_BYTES_MIN; nodes]);
         let mut network = Network::new(self.profile.clone(), nodes, self.seed, &Plan::calm());
         network.add_view(VIEW, (0..nodes).collect(), &rows);
+        for node in 0..nodes {
+            network.lend_blocks(node, BlockMemory::Bytes(vec![0; BLOCK_BYTES_MIN]));
+        }
         let network = network.shared();
         let fabrics = (0..nodes).map(|node| self.wrap.wrap(SimFabric::new(network.clone(), node))).collect();
         let held = (0..nodes).map(|node| rows.held_by(node)).collect();
@@ -184,5 +188,24 @@ impl<F: Fabric> Bench for SimBench<'_, F> {
             self.pass();
         }
         Err(Breach(format!("after {TURNS_MAX} turns the two members are not done")))
+    }
+}
+
+impl<'m> BlockBench for SimBench<'m, SimFabric<'m>> {
+    fn block_region(&self) -> Region {
+        BLOCKS
+    }
+
+    fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
+        if let BlockMemory::Bytes(memory) = self.network.borrow_mut().block_memory(member.index()) {
+            memory[offset..offset + bytes.len()].copy_from_slice(bytes);
+        }
+    }
+
+    fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
+        match self.network.borrow_mut().block_memory(member.index()) {
+            BlockMemory::Bytes(memory) => memory[offset..offset + length].to_vec(),
+            BlockMemory::Identities { .. } => Vec::new(),
+        }
     }
 }

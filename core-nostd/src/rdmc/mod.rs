@@ -12,6 +12,8 @@
 //! | [`Algorithm::Pipeline`] | `ceil(log2 n) + k - 1` | nothing: fewer steps are not possible |
 //! | [`Algorithm::Hybrid`] | `ceil(log2 racks) + ceil(log2 largest rack) + k - 1` | leaders send twice in a step |
 //!
+//! A [`transfer::BlockGroup`] follows a schedule over a fabric that carries blocks.
+//!
 //! # Invariants
 //! - Every member but the root receives each block once, and from one who has had it for at least a step (RDM-2).
 //! - But for the hybrid's leaders, nobody sends twice in a step; nobody at all receives twice in one.
@@ -24,6 +26,7 @@ mod hypercube;
 mod pipeline;
 mod schedule;
 mod sequential;
+pub mod transfer;
 mod tree;
 
 pub use schedule::{Algorithm, Hop, Schedule, ScheduleError, Shape};

@@ -5,6 +5,10 @@ use core::num::{NonZeroU16, NonZeroU32};
 use super::{chain, hybrid::Racks, pipeline::Pipeline, sequential, tree};
 use crate::ids::{Block, Rank, Step};
 
+/// A member's first block comes within so many steps of the beginning of its part: two pipelines, one after the
+/// other, take at most 16 each for their first block.
+const STEPS_TO_FIRST_MAX: u64 = 34;
+
 /// How a message gets from the root, rank 0, to everyone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
@@ -162,5 +166,44 @@ impl Schedule {
             Algorithm::Pipeline => Pipeline::new(shape).received(rank, step),
             Algorithm::Hybrid { racks } => Racks::new(shape, racks).received(rank, step),
         }
+    }
+
+    /// A member's part: it neither sends nor receives before the first of these steps, nor from the second on.
+    ///
+    /// What lies between may still have idle steps; what lies outside need not be looked at.
+    #[must_use]
+    pub fn part(&self, rank: Rank) -> (Step, Step) {
+        let end = self.steps();
+        let blocks = u64::from(self.shape.blocks.get());
+        let place = u64::from(rank.0);
+        let (from, to) = match self.algorithm {
+            _ if rank == Rank::ZERO => (0, end),
+            Algorithm::Sequential => {
+                let from = place.saturating_sub(1).saturating_mul(blocks);
+                (from, from.saturating_add(blocks))
+            }
+            Algorithm::Chain => (place.saturating_sub(1), place.saturating_add(blocks)),
+            Algorithm::Tree => (u64::from(rank.0.ilog2()).saturating_mul(blocks), end),
+            Algorithm::Pipeline | Algorithm::Hybrid { .. } => (0, end),
+        };
+        (Step(from.min(end)), Step(to.min(end)))
+    }
+
+    /// When a member's first block comes, and from whom; nothing for the root.
+    ///
+    /// From whom does not depend on the number of blocks, if there are at least two: a member can wait for a
+    /// message of which it knows nothing yet (RDM-4). `fixtures/tests/schedules.rs` holds it against every algorithm.
+    #[must_use]
+    pub fn first_received(&self, rank: Rank) -> Option<(Step, Hop)> {
+        let (Step(from), _) = self.part(rank);
+        (from..from.saturating_add(STEPS_TO_FIRST_MAX))
+            .find_map(|step| self.received(rank, Step(step)).map(|hop| (Step(step), hop)))
+    }
+
+    /// Whether a member's block of that step is its first.
+    pub(super) fn is_first(&self, rank: Rank, step: Step) -> bool {
+        let (Step(from), _) = self.part(rank);
+        step.0.saturating_sub(from) < STEPS_TO_FIRST_MAX
+            && self.first_received(rank).is_some_and(|(first, _)| first == step)
     }
 }

@@ -14,6 +14,9 @@ pub enum Command {
     /// Continuous sending: messages a second at each member (Spindle IV).
     #[command(after_help = MULTICAST_EXAMPLES)]
     Multicast(Multicast),
+    /// Block multicasts of large messages, in the simulator: the experiments of RDMC's paper.
+    #[command(after_help = BLOCKS_EXAMPLES)]
+    Blocks(super::blocks::command::Arguments),
     /// Time from commit to delivery at a low rate, beside the hand-off of one cache line.
     Latency(Latency),
     /// What a group that has nothing to do costs: processor time, and posts.
@@ -28,6 +31,11 @@ pub enum Command {
     #[command(hide = true)]
     ViewMember(Worker),
 }
+
+const BLOCKS_EXAMPLES: &str = "Examples:
+    tramontane bench blocks
+    tramontane bench blocks --experiment algorithms --nodes 4,16 --plot blocks.svg
+    tramontane bench blocks --experiment scale,delays --json";
 
 const MULTICAST_EXAMPLES: &str = "Examples:
     tramontane bench multicast --probe

@@ -1,6 +1,7 @@
-//! Experiments: the paper's continuous sending, over shared memory, RDMA or in the simulator, and probes of the
-//! machine's limit to compare with.
+//! Experiments: Spindle's continuous sending, over shared memory, RDMA or in the simulator, and probes of the
+//! machine's limit to compare with; and RDMC's block multicasts, in the simulator.
 
+pub mod blocks;
 pub mod command;
 mod in_views;
 pub mod low_rate;
@@ -81,6 +82,7 @@ impl From<OutOfRow> for BenchError {
 pub fn run(command: &command::Command, out: &mut impl Write) -> Result<(), BenchError> {
     match command {
         command::Command::Multicast(arguments) => multicast(arguments, out),
+        command::Command::Blocks(arguments) => blocks::run(arguments, out),
         command::Command::Latency(arguments) => {
             let report = low_rate::latency(arguments)?;
             print(out, arguments.json, &report, || report.text())

@@ -16,7 +16,7 @@ pub fn draw(rows: &[Row], path: &Path) -> Result<(), BenchError> {
         .map_err(|error| BenchError::Setup(format!("cannot draw {}: {error}", path.display())))
 }
 
-const COLOURS: [RGBColor; 5] = [
+pub(super) const COLOURS: [RGBColor; 5] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 30),
     RGBColor(44, 140, 60),

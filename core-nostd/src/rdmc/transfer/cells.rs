@@ -1,0 +1,65 @@
+//! What a member publishes of itself: a group's cells in its row, one cache line.
+//!
+//! | cell | says |
+//! |---|---|
+//! | `ready` | how many steps since the group began this member has posted all receives for |
+//! | `failed` | why the group ended, once it did |
+//! | `closing` | the root: one more than the messages it sent, once it closes; another: the same, once all are here |
+//! | `closed` | the root: one, once everybody has said so |
+
+use crate::fabric::{Kind, Write};
+use crate::layout::CACHE_LINE;
+use crate::memory::{OutOfRow, Row, RowWriter};
+
+/// Bytes of each member's row that a group's cells take.
+pub const CELLS_BYTES: usize = CACHE_LINE;
+
+/// Which cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Name {
+    Ready,
+    Failed,
+    Closing,
+    Closed,
+}
+
+/// Where a group's cells lie in every member's row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cells {
+    offset: usize,
+}
+
+impl Cells {
+    /// The cells at an offset, which must lie in every row.
+    pub(super) fn new(offset: usize, rows: &[Row<'_>]) -> Result<Self, OutOfRow> {
+        let end = offset.checked_add(CELLS_BYTES).ok_or(OutOfRow)?;
+        let fits = offset.is_multiple_of(CACHE_LINE) && rows.iter().all(|row| end <= row.bytes());
+        if fits { Ok(Self { offset }) } else { Err(OutOfRow) }
+    }
+
+    /// What a member says; nothing yet is zero.
+    pub(super) fn read(self, row: &Row<'_>, name: Name) -> u64 {
+        row.cell(self.place(name)).map_or(0, |cell| cell.load())
+    }
+
+    pub(super) fn publish(self, row: RowWriter<'_>, name: Name, value: u64) {
+        if let Ok(cell) = row.cell(self.place(name)) {
+            cell.publish(value);
+        }
+    }
+
+    /// The write that brings a cell to a peer.
+    pub(super) fn write(self, name: Name) -> Write {
+        Write::of_row(self.place(name), 8, Kind::Guard)
+    }
+
+    fn place(self, name: Name) -> usize {
+        let inside = match name {
+            Name::Ready => 0,
+            Name::Failed => 8,
+            Name::Closing => 16,
+            Name::Closed => 24,
+        };
+        self.offset.saturating_add(inside)
+    }
+}

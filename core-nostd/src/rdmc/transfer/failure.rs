@@ -1,0 +1,103 @@
+//! Why a group ended before it was closed, and how that is told in a cell.
+
+use crate::fabric::LossCause;
+use crate::ids::Rank;
+
+/// What became of a member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Cause {
+    /// Its fabric peers lost it, or it misbehaved.
+    Lost(LossCause),
+    /// Its application had no memory for a message.
+    NoMemory,
+    /// Its own fabric refused what it should take.
+    Fabric,
+}
+
+/// Why a group ended: the first failure that this member learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Failure {
+    /// Whose: a rank of the view.
+    pub member: Rank,
+    /// What became of it.
+    pub cause: Cause,
+}
+
+impl core::fmt::Display for Failure {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("the group ended at member ")?;
+        core::fmt::Display::fmt(&self.member, out)?;
+        out.write_str(": ")?;
+        match self.cause {
+            Cause::Lost(cause) => core::fmt::Display::fmt(&cause, out),
+            Cause::NoMemory => out.write_str("it had no memory for a message"),
+            Cause::Fabric => out.write_str("its fabric refused a post"),
+        }
+    }
+}
+
+/// The lowest bit says that there is something, then the cause, then the rank.
+const CAUSE_SHIFT: u32 = 8;
+const RANK_SHIFT: u32 = 16;
+
+impl Failure {
+    pub(super) fn encode(self) -> u64 {
+        let cause: u64 = match self.cause {
+            Cause::Lost(LossCause::Exited) => 1,
+            Cause::Lost(LossCause::Left) => 2,
+            Cause::Lost(LossCause::Unreachable) => 3,
+            Cause::Lost(LossCause::Denied) => 4,
+            Cause::Lost(LossCause::Misbehaved) => 5,
+            Cause::NoMemory => 6,
+            Cause::Fabric => 7,
+        };
+        let rank = u64::from(self.member.0);
+        1 | (cause << CAUSE_SHIFT) | (rank << RANK_SHIFT)
+    }
+
+    /// What a peer tells; none if no correct member can tell that.
+    pub(super) fn decode(cell: u64) -> Option<Self> {
+        let cause = match (cell >> CAUSE_SHIFT) & 0xff {
+            1 => Cause::Lost(LossCause::Exited),
+            2 => Cause::Lost(LossCause::Left),
+            3 => Cause::Lost(LossCause::Unreachable),
+            4 => Cause::Lost(LossCause::Denied),
+            5 => Cause::Lost(LossCause::Misbehaved),
+            6 => Cause::NoMemory,
+            7 => Cause::Fabric,
+            _ => return None,
+        };
+        let member = Rank(u16::try_from(cell >> RANK_SHIFT).ok()?);
+        (cell & 0xff == 1).then_some(Self { member, cause })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_survives_its_cell_and_nothing_else_is_one() {
+        let lost = [
+            LossCause::Exited,
+            LossCause::Left,
+            LossCause::Unreachable,
+            LossCause::Denied,
+            LossCause::Misbehaved,
+        ];
+        let causes = lost.into_iter().map(Cause::Lost).chain([Cause::NoMemory, Cause::Fabric]);
+        for cause in causes {
+            for rank in [0, 1, u16::MAX] {
+                let failure = Failure { member: Rank(rank), cause };
+                assert_eq!(Failure::decode(failure.encode()), Some(failure));
+            }
+        }
+        for cell in [0, 1, 0x0101_0001, 0x0801, 1 << 40, u64::MAX] {
+            let decoded = Failure::decode(cell);
+            assert!(decoded.is_none_or(|failure| failure.encode() == cell), "{cell:x}: {decoded:?}");
+        }
+        assert_eq!(Failure::decode(0), None);
+    }
+}

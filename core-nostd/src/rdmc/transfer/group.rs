@@ -1,0 +1,359 @@
+//! A member's part in a group: what it remembers, what its application asks of it, and one step.
+
+use super::cells::{Cells, Name};
+use super::ending::Close;
+use super::failure::{Cause, Failure};
+use super::here::Here;
+use super::lengths::{Lengths, blocks_min};
+use super::message::{Message, MessageMemory, Staged};
+use super::setup::{GroupNumber, OpenError, Setup};
+use crate::fabric::{Area, Blocks, ErrorKind, LossCause, ViewMemory};
+use crate::ids::{Rank, ViewId};
+use crate::rdmc::{Schedule, Shape};
+
+/// Bytes of a first block that are copied in one call: some microseconds.
+const PIECE_BYTES: usize = 1 << 16;
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Progress {
+    /// Posts of all kinds.
+    pub posts: u32,
+    /// Whether another step would do something now.
+    pub has_more: bool,
+}
+
+impl Progress {
+    /// Whether nothing is to be done before something happens.
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.posts == 0 && !self.has_more
+    }
+}
+
+/// How a group ended, as one member sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Outcome {
+    /// Every message reached every member (RDM-6).
+    Closed,
+    /// Somebody failed. Messages that were completed here are whole; others may lack them.
+    Failed(Failure),
+}
+
+/// Why a message is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum SendError {
+    /// Only the first member of a group sends in it.
+    NotRoot,
+    /// The message before is not completed.
+    Busy,
+    /// The group ends or has ended.
+    Ended,
+    /// The message has more blocks than memory was lent for.
+    TooLarge {
+        /// Its blocks; as many as can be counted, at most.
+        blocks: u32,
+        /// How many there may be.
+        blocks_max: u32,
+    },
+}
+
+impl core::fmt::Display for SendError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NotRoot => {
+                out.write_str("only the first member of a group sends; open a group for each sender")
+            }
+            Self::Busy => out.write_str("the message before is not completed; send again when it is"),
+            Self::Ended => out.write_str("the group has ended; open another among who is left"),
+            Self::TooLarge { blocks, blocks_max } => {
+                out.write_str("the message has ")?;
+                core::fmt::Display::fmt(blocks, out)?;
+                out.write_str(" blocks, and the group takes ")?;
+                core::fmt::Display::fmt(blocks_max, out)
+            }
+        }
+    }
+}
+
+impl core::error::Error for SendError {}
+
+/// Why a group is not closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum CloseError {
+    /// The root closes; the others find out.
+    NotRoot = 1,
+    /// The group has ended.
+    Ended = 2,
+}
+
+impl core::fmt::Display for CloseError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::NotRoot => "only the first member of a group closes it",
+            Self::Ended => "the group has ended already; ask for its outcome",
+        })
+    }
+}
+
+impl core::error::Error for CloseError {}
+
+/// What a member is at.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant)] // One of these in a group, and nowhere to put it aside.
+pub(super) enum Stage {
+    /// No message is under way. A receiver may have its receive for the next one posted.
+    Between { asked: bool },
+    /// A message is under way.
+    Moving(Message),
+    /// The group is over.
+    Over(Outcome),
+}
+
+/// One member's part in a group. See the [module](super).
+#[derive(Debug)]
+pub struct BlockGroup<'m> {
+    pub(super) setup: Setup<'m>,
+    pub(super) memory: ViewMemory<'m>,
+    pub(super) cells: Cells,
+    /// The own place in the group, which is the schedule's rank.
+    pub(super) own: Rank,
+    pub(super) here: Here<'m>,
+    pub(super) stage: Stage,
+    /// Messages completed.
+    pub(super) done: u64,
+    /// Steps of them, as the `ready` cells count.
+    pub(super) base: u64,
+    /// Receives posted and not filled.
+    pub(super) awaited: u16,
+    /// Sends posted and not done.
+    pub(super) in_flight: u16,
+    /// Who was not yet told of the last receive.
+    pub(super) owed: Option<Rank>,
+    pub(super) close: Close,
+    /// Members whose `failed` cells were looked at since the last began a round.
+    pub(super) looked: usize,
+    /// How many members were told of a failure.
+    pub(super) told: usize,
+    /// Whether all members can be written to.
+    pub(super) has_started: bool,
+}
+
+impl<'m> BlockGroup<'m> {
+    /// A member's part, before anything was sent. `words` holds a bit for each block of the largest message:
+    /// [`words_for`](super::words_for).
+    ///
+    /// # Errors
+    /// [`OpenError`].
+    pub fn open(
+        setup: Setup<'m>,
+        memory: &ViewMemory<'m>,
+        fabric: &impl Blocks,
+        words: &'m mut [u64],
+    ) -> Result<Self, OpenError> {
+        let own = setup.check(memory, fabric, words.len())?;
+        let cells = Cells::new(setup.cells, memory.rows).map_err(|_| OpenError::Cells)?;
+        Ok(Self {
+            setup,
+            memory: *memory,
+            cells,
+            own,
+            here: Here::new(words),
+            stage: Stage::Between { asked: false },
+            done: 0,
+            base: 0,
+            awaited: 0,
+            in_flight: 0,
+            owed: None,
+            close: Close::NotAsked,
+            looked: 0,
+            told: 0,
+            has_started: false,
+        })
+    }
+
+    /// The group's number at its fabric.
+    #[must_use]
+    pub const fn number(&self) -> GroupNumber {
+        self.setup.number
+    }
+
+    /// The group's view at its fabric.
+    #[must_use]
+    pub const fn view(&self) -> ViewId {
+        self.setup.view
+    }
+
+    /// How many messages were completed here.
+    #[must_use]
+    pub const fn completed(&self) -> u64 {
+        self.done
+    }
+
+    /// Whether a message is under way here.
+    #[must_use]
+    pub const fn is_moving(&self) -> bool {
+        matches!(self.stage, Stage::Moving(_))
+    }
+
+    /// How the group ended, once it did.
+    #[must_use]
+    pub const fn outcome(&self) -> Option<Outcome> {
+        match self.stage {
+            Stage::Over(outcome) => Some(outcome),
+            _ => None,
+        }
+    }
+
+    /// Sends a message of the own block memory, which must not change until it is
+    /// [completed](MessageMemory::completed). The next steps post it.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    pub fn send(&mut self, source: Area, bytes: usize) -> Result<(), SendError> {
+        if self.own != Rank::ZERO {
+            return Err(SendError::NotRoot);
+        }
+        match self.stage {
+            Stage::Moving(_) => return Err(SendError::Busy),
+            Stage::Over(_) => return Err(SendError::Ended),
+            Stage::Between { .. } if self.close != Close::NotAsked => return Err(SendError::Ended),
+            Stage::Between { .. } => {}
+        }
+        let (lengths, blocks) = Lengths::of(bytes, self.setup.block_bytes, blocks_min(self.setup.algorithm));
+        let blocks_max = self.here.blocks_max();
+        let schedule = self.schedule(blocks).filter(|_| blocks <= blocks_max);
+        let schedule = schedule.ok_or(SendError::TooLarge { blocks, blocks_max })?;
+        self.stage = Stage::Moving(Message::own(schedule, source, lengths));
+        Ok(())
+    }
+
+    /// Closes the group once what was sent is completed: then everybody says whether everything came. The
+    /// [outcome](BlockGroup::outcome) tells, at every member.
+    ///
+    /// # Errors
+    /// [`CloseError`].
+    pub fn close(&mut self) -> Result<(), CloseError> {
+        if self.own != Rank::ZERO {
+            return Err(CloseError::NotRoot);
+        }
+        if matches!(self.stage, Stage::Over(_)) {
+            return Err(CloseError::Ended);
+        }
+        if self.close == Close::NotAsked {
+            self.close = Close::Asked;
+        }
+        Ok(())
+    }
+
+    /// Tells of a peer that the fabric lost. Of other views' peers, and of who is no member, nothing is taken.
+    pub fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
+        if view == self.setup.view && self.setup.members.contains(&peer) {
+            self.fail(peer, Cause::Lost(cause));
+        }
+    }
+
+    /// Posts what can be posted now, and no more than a bounded number: see the [module](super).
+    pub fn step<F: Blocks>(&mut self, fabric: &mut F, memory: &mut impl MessageMemory) -> Progress {
+        let mut progress = Progress::default();
+        self.hear_of_failures(&mut progress);
+        if matches!(self.stage, Stage::Over(Outcome::Failed(_))) {
+            self.tell_failure(fabric, &mut progress);
+            return progress;
+        }
+        if !self.has_started(fabric) {
+            return progress;
+        }
+        self.post_sends(fabric, &mut progress);
+        self.post_receives(fabric, &mut progress);
+        if progress.posts == 0 {
+            // The copy waits until nothing else does, and goes in pieces: a relay must not stand behind it.
+            self.place_staged(memory);
+        }
+        self.finish(memory, &mut progress);
+        self.go_on_closing(fabric, &mut progress);
+        let has_staged = matches!(self.stage, Stage::Moving(Message { staged: Some(_), .. }));
+        progress.has_more |= has_staged || matches!(self.stage, Stage::Over(Outcome::Failed(_)));
+        progress
+    }
+
+    /// The group's schedule for so many blocks.
+    pub(super) fn schedule(&self, blocks: u32) -> Option<Schedule> {
+        let members = u16::try_from(self.setup.members.len()).ok()?;
+        Schedule::new(self.setup.algorithm, Shape::new(members, blocks)?).ok()
+    }
+
+    /// The rank in the view of a place in the group.
+    pub(super) fn rank_of(&self, place: Rank) -> Option<Rank> {
+        self.setup.members.get(place.index()).copied()
+    }
+
+    /// What a member of the group says of itself.
+    pub(super) fn told_by(&self, member: Rank, name: Name) -> u64 {
+        self.memory.rows.get(member.index()).map_or(0, |row| self.cells.read(row, name))
+    }
+
+    /// Ends the group here, unless it is over; everybody will be told.
+    pub(super) fn fail(&mut self, member: Rank, cause: Cause) {
+        if matches!(self.stage, Stage::Over(_)) || self.close.is_decided() {
+            return;
+        }
+        let failure = Failure { member, cause };
+        self.cells.publish(self.memory.row, Name::Failed, failure.encode());
+        self.stage = Stage::Over(Outcome::Failed(failure));
+    }
+
+    /// What a refused post means.
+    pub(super) fn refused(&mut self, peer: Rank, kind: ErrorKind, progress: &mut Progress) {
+        match kind {
+            ErrorKind::QueueFull => progress.has_more = true,
+            ErrorKind::PeerLost => self.fail(peer, Cause::Lost(LossCause::Unreachable)),
+            ErrorKind::Revoked | ErrorKind::OutOfRange | ErrorKind::Other => {
+                self.fail(self.memory.own, Cause::Fabric);
+            }
+        }
+    }
+
+    /// Whether all members can be written to; nobody posts before (VIE-12).
+    fn has_started<F: Blocks>(&mut self, fabric: &F) -> bool {
+        let own = self.memory.own;
+        let is_ready = |rank: &Rank| *rank == own || fabric.ready(self.setup.view, *rank);
+        self.has_started = self.has_started || self.setup.members.iter().all(is_ready);
+        self.has_started
+    }
+
+    /// Copies a piece of a first block from staging to its place.
+    fn place_staged(&mut self, memory: &mut impl MessageMemory) {
+        let Stage::Moving(message) = &mut self.stage else { return };
+        let Some(Staged { block, placed }) = message.staged else { return };
+        let left = message.lengths.of_block(block).saturating_sub(placed);
+        let length = left.min(PIECE_BYTES);
+        let place = message.place_of(block, self.setup.block_bytes);
+        let at = |area: Area| Area { offset: area.offset.saturating_add(placed), ..area };
+        if length > 0 {
+            memory.place(at(self.setup.staging), at(place), length);
+        }
+        let placed = placed.saturating_add(length);
+        message.staged = if length == left { None } else { Some(Staged { block, placed }) };
+    }
+
+    /// Completes a message of which nothing is left to do.
+    fn finish(&mut self, memory: &mut impl MessageMemory, progress: &mut Progress) {
+        let Stage::Moving(message) = &self.stage else { return };
+        if !message.is_through() || self.in_flight > 0 || self.owed.is_some() {
+            return;
+        }
+        let (bytes, counted) = (message.lengths.total(), message.counted());
+        let number = self.done;
+        self.done = self.done.saturating_add(1);
+        self.base = self.base.saturating_add(counted);
+        self.stage = Stage::Between { asked: false };
+        progress.has_more = true;
+        memory.completed(number, bytes);
+    }
+}

@@ -1,0 +1,128 @@
+//! How long each block of a message is: the group's block size, but for the last block.
+//!
+//! A pipeline's member does not have its first block from the same peer in a message of one block as in larger
+//! ones, and must know from whom before it knows how many there are. So such a message goes as two blocks, of
+//! which the second is empty; then the first may be short.
+
+use crate::ids::{Block, index_from_u32};
+use crate::rdmc::Algorithm;
+
+/// The fewest blocks of a message, so that a member's first block always comes from the same peer.
+pub(super) const fn blocks_min(algorithm: Algorithm) -> u32 {
+    match algorithm {
+        Algorithm::Sequential | Algorithm::Chain | Algorithm::Tree => 1,
+        Algorithm::Pipeline | Algorithm::Hybrid { .. } => 2,
+    }
+}
+
+/// The lengths of a message's blocks, as far as they are known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lengths {
+    block_bytes: usize,
+    last: Block,
+    /// Whether it may be one block in two.
+    may_be_short: bool,
+    first_bytes: Option<usize>,
+    last_bytes: Option<usize>,
+}
+
+impl Lengths {
+    /// Those of a message of which only the number of blocks is known.
+    pub(super) const fn unknown(blocks: u32, block_bytes: usize, blocks_min: u32) -> Self {
+        let last = Block(blocks.saturating_sub(1));
+        let may_be_short = blocks_min == 2 && blocks == 2;
+        Self { block_bytes, last, may_be_short, first_bytes: None, last_bytes: None }
+    }
+
+    /// Those of a message of so many bytes, and how many blocks it has: as many as can be counted, at most.
+    pub(super) fn of(bytes: usize, block_bytes: usize, blocks_min: u32) -> (Self, u32) {
+        let blocks = u32::try_from(bytes.div_ceil(block_bytes)).unwrap_or(u32::MAX).max(blocks_min);
+        let mut lengths = Self::unknown(blocks, block_bytes, blocks_min);
+        let before = index_from_u32(lengths.last.0).saturating_mul(block_bytes);
+        lengths.first_bytes = Some(bytes.min(block_bytes));
+        lengths.last_bytes = Some(bytes.saturating_sub(before));
+        (lengths, blocks)
+    }
+
+    /// Notes a block's length. False if no correct member sends a block of this length here.
+    pub(super) fn note(&mut self, block: Block, length: usize) -> bool {
+        if block == self.last {
+            self.last_bytes = Some(length);
+        } else if block == Block::ZERO {
+            self.first_bytes = Some(length);
+        }
+        // Only an empty message has an empty last block, and what goes in two although it fits in one.
+        let may_be_empty = self.last == Block::ZERO || self.may_be_short;
+        let fits = if block == self.last {
+            length <= self.block_bytes && (length > 0 || may_be_empty)
+        } else if block == Block::ZERO && self.may_be_short {
+            length <= self.block_bytes
+        } else {
+            length == self.block_bytes
+        };
+        fits && !self.has_a_hole()
+    }
+
+    /// A block's length, which is known once the block is here.
+    pub(super) fn of_block(&self, block: Block) -> usize {
+        if block == self.last {
+            self.last_bytes.unwrap_or(0)
+        } else if block == Block::ZERO {
+            self.first_bytes.unwrap_or(self.block_bytes)
+        } else {
+            self.block_bytes
+        }
+    }
+
+    /// Bytes of all of it, once all is here.
+    pub(super) fn total(&self) -> usize {
+        if self.last == Block::ZERO {
+            return self.of_block(self.last);
+        }
+        let between = index_from_u32(self.last.0).saturating_sub(1).saturating_mul(self.block_bytes);
+        self.of_block(Block::ZERO).saturating_add(between).saturating_add(self.of_block(self.last))
+    }
+
+    /// A short block, and bytes behind it.
+    fn has_a_hole(&self) -> bool {
+        let is_short = self.first_bytes.is_some_and(|bytes| bytes < self.block_bytes);
+        self.may_be_short && is_short && self.last_bytes.is_some_and(|bytes| bytes > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receiver_that_notes_what_the_root_has_knows_as_much() {
+        for blocks_min in [1, 2] {
+            for bytes in 0..50 {
+                let (root, blocks) = Lengths::of(bytes, 10, blocks_min);
+                let mut receiver = Lengths::unknown(blocks, 10, blocks_min);
+                for block in (0..blocks).rev().map(Block) {
+                    assert!(receiver.note(block, root.of_block(block)), "{bytes} {block}");
+                    assert_eq!(receiver.of_block(block), root.of_block(block));
+                }
+                assert_eq!((receiver.total(), root.total()), (bytes, bytes));
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_that_no_root_sends_are_refused() {
+        let noted = |blocks, blocks_min, lengths: &[(u32, usize)]| {
+            let mut known = Lengths::unknown(blocks, 10, blocks_min);
+            lengths.iter().all(|(block, length)| known.note(Block(*block), *length))
+        };
+        assert!(!noted(1, 1, &[(0, 11)]));
+        assert!(!noted(2, 1, &[(0, 9)]), "only the last is short");
+        assert!(!noted(2, 1, &[(1, 0)]), "one block would do");
+        assert!(!noted(3, 2, &[(0, 9)]));
+        assert!(!noted(3, 2, &[(2, 0)]));
+        assert!(!noted(2, 2, &[(0, 9), (1, 1)]), "a hole");
+        assert!(!noted(2, 2, &[(1, 1), (0, 9)]), "a hole");
+        assert!(noted(2, 2, &[(1, 0), (0, 9)]));
+        assert!(noted(2, 2, &[(0, 10), (1, 1)]));
+    }
+}

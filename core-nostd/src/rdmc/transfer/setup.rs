@@ -1,0 +1,153 @@
+//! What a group is, the same at every member but for the memory; checked before anything is posted.
+
+use crate::fabric::{Area, Blocks, Promises, Token, ViewMemory};
+use crate::ids::{Rank, Step, ViewId, index_from_u16, u16_from_index};
+use crate::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
+
+/// Names a group among all of one fabric's: its number stands in the token of each of its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct GroupNumber(pub u16);
+
+/// Above the bits of a step, which are 48.
+const NUMBER_SHIFT: u32 = 48;
+
+/// Stands in a token for the step of a block of which no more is known than that it is the first.
+pub(super) const FIRST: Step = Step((1 << NUMBER_SHIFT) - 1);
+
+impl GroupNumber {
+    /// Whose block a token belongs to.
+    #[must_use]
+    pub fn of(token: Token) -> Self {
+        Self(u16::try_from(token.0 >> NUMBER_SHIFT).unwrap_or(u16::MAX))
+    }
+
+    pub(super) fn token(self, step: Step) -> Token {
+        Token((u64::from(self.0) << NUMBER_SHIFT) | (step.0 & FIRST.0))
+    }
+
+    pub(super) const fn step_of(token: Token) -> Step {
+        Step(token.0 & FIRST.0)
+    }
+}
+
+/// How much is under way at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Window {
+    /// Receives that are posted and not filled, at most. One leaves the port idle until its notice is there; with three,
+    /// a block that is early may be in the way of one that is not (`docs/performance.md`).
+    pub receives: u16,
+    /// Sends that are posted and not done, at most. Two keep the port busy; with more, a block of a later step may
+    /// share it with one of an earlier.
+    pub sends: u16,
+}
+
+impl Default for Window {
+    /// Two of each.
+    fn default() -> Self {
+        Self { receives: 2, sends: 2 }
+    }
+}
+
+/// One member's view of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'m> {
+    /// The view at the fabric; no other group uses it.
+    pub view: ViewId,
+    /// The group's number at this fabric.
+    pub number: GroupNumber,
+    /// The members' ranks in the view, in the schedule's order: the first is the root.
+    pub members: &'m [Rank],
+    /// How blocks go.
+    pub algorithm: Algorithm,
+    /// Bytes of every block but a message's last.
+    pub block_bytes: usize,
+    /// Where the group's cells begin in every row, on a multiple of a cache line.
+    pub cells: usize,
+    /// Where a message's first block goes: `block_bytes` of the own block memory, nobody else's.
+    pub staging: Area,
+    /// How much is under way.
+    pub window: Window,
+}
+
+/// Why there is no such group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[repr(u8)]
+pub enum OpenError {
+    /// The list of members is empty, too long, names somebody twice, or somebody who is not in the view.
+    Members = 1,
+    /// This node is not on the list.
+    NotMember = 2,
+    /// The algorithm does not fit the members.
+    Schedule = 3,
+    /// A block has no bytes, or more than the fabric takes.
+    BlockBytes = 4,
+    /// A window is zero, or larger than the fabric takes.
+    Window = 5,
+    /// The cells are outside a row, or not on a cache line.
+    Cells = 6,
+    /// No memory was lent for the blocks of a message.
+    NoWords = 7,
+    /// The fabric does not promise order between writes: an old notice could replace a newer one.
+    Unordered = 8,
+}
+
+impl core::fmt::Display for OpenError {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str(match self {
+            Self::Members => "the group's members must be members of the view, each once",
+            Self::NotMember => "this node is not on the group's list",
+            Self::Schedule => "there must not be more racks than members",
+            Self::BlockBytes => "a block must have at least one byte, and no more than the fabric takes",
+            Self::Window => "a window must be at least one, and no more than the fabric takes",
+            Self::Cells => "the group's cells must begin on a cache line and lie inside every row",
+            Self::NoWords => "lend at least one word for the blocks of a message",
+            Self::Unordered => "block groups need a fabric that keeps the order of writes to one peer",
+        })
+    }
+}
+
+impl core::error::Error for OpenError {}
+
+impl Setup<'_> {
+    /// The own place in the group, if all is as it must be.
+    pub(super) fn check(
+        &self,
+        memory: &ViewMemory<'_>,
+        fabric: &impl Blocks,
+        words: usize,
+    ) -> Result<Rank, OpenError> {
+        let count =
+            u16_from_index(self.members.len()).filter(|count| *count > 0).ok_or(OpenError::Members)?;
+        let known = memory.members.len().min(memory.rows.len());
+        let is_wrong = |(place, rank): (usize, &Rank)| {
+            rank.index() >= known || self.members.iter().take(place).any(|earlier| earlier == rank)
+        };
+        if self.members.iter().enumerate().any(is_wrong) {
+            return Err(OpenError::Members);
+        }
+        let shape = Shape::new(count, 1).ok_or(OpenError::Members)?;
+        match Schedule::new(self.algorithm, shape) {
+            Ok(_) => {}
+            Err(ScheduleError::EmptyRack) => return Err(OpenError::Schedule),
+        }
+        let limits = fabric.block_limits();
+        if self.block_bytes == 0 || self.block_bytes > limits.bytes_max {
+            return Err(OpenError::BlockBytes);
+        }
+        let Window { receives, sends } = self.window;
+        if receives == 0 || sends == 0 || index_from_u16(receives) > limits.receives_max {
+            return Err(OpenError::Window);
+        }
+        if words == 0 {
+            return Err(OpenError::NoWords);
+        }
+        if !fabric.capabilities().promises.contains(Promises::WRITE_ORDER) {
+            return Err(OpenError::Unordered);
+        }
+        let place = self.members.iter().position(|rank| *rank == memory.own).and_then(u16_from_index);
+        place.map(Rank).ok_or(OpenError::NotMember)
+    }
+}

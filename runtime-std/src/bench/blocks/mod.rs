@@ -1,0 +1,77 @@
+//! `tramontane bench blocks`: RDMC's experiments, in the simulator.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `command` | the arguments |
+//! | `single` | one group, one message: algorithms, block sizes, scale (the paper's figures 4, 6, 8) |
+//! | `several` | many groups: a storage layer's writes, overlapping senders (figures 9, 10) |
+//! | `analysis` | slow links and delays, beside the paper's analysis (4.5) |
+//! | `report` | rows, and what the paper says of them |
+//! | `plot` | rows as a drawing |
+
+mod analysis;
+pub mod command;
+mod plot;
+mod report;
+mod several;
+mod single;
+
+use std::io::Write;
+
+use tramontane_fixtures::block_multicast::{Report, Setup, run as simulate};
+
+use super::BenchError;
+use super::command::FabricKind;
+use command::{Arguments, Experiment};
+use report::Row;
+
+/// Runs the experiments that are asked for, and prints what came of them.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
+    if arguments.fabric != FabricKind::Sim {
+        let what = "blocks are measured in the simulator alone so far: give --fabric sim";
+        return Err(BenchError::Arguments(what.into()));
+    }
+    if arguments.mib == 0 || arguments.block_kib == 0 {
+        return Err(BenchError::Arguments("--mib and --block-kib are at least 1".into()));
+    }
+    if let Some(nodes) = arguments.nodes.iter().find(|nodes| !(2..=1024).contains(*nodes)) {
+        return Err(BenchError::Arguments(format!("--nodes is {nodes}: from 2 to 1024 are simulated")));
+    }
+    let chosen = if arguments.experiment.is_empty() { Experiment::ALL } else { &arguments.experiment[..] };
+    let mut rows = Vec::new();
+    for experiment in chosen {
+        rows.extend(match experiment {
+            Experiment::Algorithms => single::algorithms(arguments)?,
+            Experiment::BlockSizes => single::block_sizes(arguments)?,
+            Experiment::Scale => single::scale(arguments)?,
+            Experiment::Storage => several::storage(arguments)?,
+            Experiment::Overlap => several::overlap(arguments)?,
+            Experiment::Delays => analysis::delays(arguments)?,
+        });
+    }
+    if let Some(path) = &arguments.plot {
+        plot::draw(&rows, path)?;
+    }
+    super::print(out, arguments.json, &report::Printed { seed: arguments.seed, rows: &rows }, || {
+        report::text(&rows)
+    })
+}
+
+/// Runs a setup in which nothing may go wrong.
+fn simulated(setup: &Setup) -> Result<Report, BenchError> {
+    let report = simulate(setup);
+    match report.faults.first() {
+        None => Ok(report),
+        Some(fault) => Err(BenchError::Setup(format!("the simulated run went wrong: {fault}"))),
+    }
+}
+
+/// A row for one message in one group.
+fn single_row(experiment: Experiment, setup: &Setup) -> Result<Row, BenchError> {
+    let report = simulated(setup)?;
+    let latency_ns = report.groups[0].latency_ns(0).unwrap_or(0);
+    Ok(Row::of_message(experiment, setup, latency_ns, report.groups[0].skew_ns(0).unwrap_or(0)))
+}
