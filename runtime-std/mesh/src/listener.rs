@@ -62,8 +62,11 @@ impl Listener {
         let _lock = lock_folder(path)?;
         let socket = match open(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale(path) => {
-                std::fs::remove_file(path)?;
-                open(path)?
+                match std::fs::remove_file(path) {
+                    // Whoever clears the folder of the dead was faster.
+                    Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                    _ => open(path)?,
+                }
             }
             opened => opened?,
         };

@@ -247,6 +247,9 @@ impl Crew {
             // The end of its output. A killed process says nothing else.
             None => {
                 self.ended.entry(who).or_insert_with(now_ns);
+                if !self.is_going.contains(&who) && self.starts.get(&who.0) == Some(&who.1) {
+                    return Err(BenchError::Broken(format!("{who:?} ended; if it could, it says why above")));
+                }
             }
         }
         Ok(())
