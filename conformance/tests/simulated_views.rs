@@ -174,9 +174,10 @@ fn a_plan_means_one_run() {
 }
 
 /// Seeds that failed once, each with what was wrong.
-const FAILED_ONCE: [(u64, &str); 2] = [
+const FAILED_ONCE: [(u64, &str); 3] = [
     (24, "a member that was suspected on hearsay and never ready kept the old memory for ever"),
     (1_003_990, "a member that was cut off accused those who cut it, and a group of six was at its end"),
+    (2_023_279, "a joiner followed a member that had halted, and a group of twelve was at its end"),
 ];
 
 #[test]

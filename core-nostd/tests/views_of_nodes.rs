@@ -10,10 +10,10 @@
     clippy::panic
 )]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, LossCause, Promises, Token, ViewMemory, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup};
@@ -33,11 +33,15 @@ struct Carrier {
     /// What each owner's row looks like at each reader; nothing where all share one memory.
     copies: Option<Vec<Vec<RowWriter<'static>>>>,
     random: u64,
+    /// How often a queue is full.
+    full_percent: u64,
     cut: BTreeSet<u16>,
     /// Peers whose memory cannot be written yet.
     unready: BTreeSet<u16>,
     /// Peers that cut this member off.
     denied_by: BTreeSet<u16>,
+    /// What there is to poll.
+    events: VecDeque<Event>,
 }
 
 impl Carrier {
@@ -77,7 +81,7 @@ impl Fabric for Carrier {
         if self.denied_by.contains(&to.0) {
             return Err(ErrorKind::Revoked);
         }
-        if self.chance(20) {
+        if self.chance(self.full_percent) {
             return Err(ErrorKind::QueueFull);
         }
         let Some(copies) = &self.copies else { return Ok(()) };
@@ -92,7 +96,7 @@ impl Fabric for Carrier {
         Ok(())
     }
     fn poll(&mut self) -> Option<Event> {
-        None
+        self.events.pop_front()
     }
     fn wake(&mut self, _: ViewId, _: Rank) {}
     fn arm(&mut self) -> bool {
@@ -167,9 +171,11 @@ fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
             own: rank.index(),
             copies: if shared { None } else { Some(copies.clone()) },
             random: seed ^ u64::from(rank.0) << 32 | id,
+            full_percent: 20,
             cut: BTreeSet::new(),
             unready: BTreeSet::new(),
             denied_by: BTreeSet::new(),
+            events: VecDeque::new(),
         };
         let view = ViewId(id);
         let capabilities = fabric.capabilities();
@@ -366,6 +372,43 @@ fn a_member_that_is_cut_off_halts_and_accuses_nobody() {
         assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
         let (change, table) = run.members[0].views.change().expect("state that fits");
         assert!((0..4).all(|rank| !change.suspects(&*table, Rank(rank))));
+    }
+}
+
+#[test]
+fn a_member_that_is_told_by_several_that_it_is_cut_off_accuses_none_of_them() {
+    let mut run = Run::new(4, false, 3);
+    run.run(5, false);
+    // The first that is told is not the first in rank order.
+    let told =
+        [2, 1].map(|peer| Event::PeerLost { view: ViewId(1), peer: Rank(peer), cause: LossCause::Denied });
+    run.members[0].fabric.events.extend(told);
+    let status = (0..400).map(|_| run.step(0)).find(|status| status.is_final());
+    assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
+    let (change, table) = run.members[0].views.change().expect("state that fits");
+    assert!((0..4).all(|rank| !change.suspects(&*table, Rank(rank))));
+}
+
+#[test]
+fn a_member_that_lost_most_of_the_others_takes_nobody_with_it() {
+    for shared in [true, false] {
+        for seed in 0..20 {
+            let mut run = Run::new(5, shared, seed * 31 + 1);
+            // A message, or a post that is tried again, would find out about one peer before the heartbeat does about all.
+            run.members[4].fabric.full_percent = 0;
+            run.run(5, false);
+            // One member cannot reach three of the others, and still tells the fourth of it.
+            let lost = (0..4).filter(|rank| *rank != seed as u16 % 4);
+            run.members[4].fabric.cut.extend(lost);
+            run.run_to_the_end_of_the_view(false);
+            assert_eq!(run.members[4].views.status(), Status::Halted(Halt::NoMajority), "seed {seed}");
+            run.go_on();
+            let ids: Vec<u32> = run.ids.iter().map(|id| id.0).collect();
+            assert_eq!(ids, [1, 2, 3, 4], "seed {seed}");
+            run.run(30, true);
+            run.run(60, false);
+            run.judge(&ids);
+        }
     }
 }
 

@@ -125,6 +125,8 @@ pub struct Link {
     /// A list that must complete before the next, on a fabric that does not keep writes in order.
     pub(crate) in_flight: bool,
     pub(crate) lost: bool,
+    /// It is lost because it takes no writes from this node any more.
+    pub(crate) denied: bool,
 }
 
 /// How far a peer was served.
@@ -203,6 +205,7 @@ impl Link {
         pending: Posted::NONE,
         in_flight: false,
         lost: false,
+        denied: false,
     };
 }
 

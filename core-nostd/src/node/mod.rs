@@ -189,6 +189,8 @@ impl<'m> Node<'m> {
             member.lost = true;
         }
         for link in self.links.iter_mut().filter(|link| link.peer == peer) {
+            // The first cause is the likeliest here too.
+            link.denied |= !link.lost && cause == LossCause::Denied;
             link.lost = true;
         }
         self.lost = true;

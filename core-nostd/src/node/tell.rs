@@ -30,7 +30,6 @@ impl<'m> Node<'m> {
         let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
         let is_final = views.status().is_final();
         let mut all = true;
-        let mut refused = None;
         for rank in (0..count).map(Rank) {
             let given_up = views.is_given_up(rank);
             let Some(link) = views.loan.links.get_mut(rank.index()) else { continue };
@@ -64,14 +63,11 @@ impl<'m> Node<'m> {
                 Err(error) if error.kind() == ErrorKind::QueueFull => all = false,
                 Err(error) => {
                     let denied = error.kind() == ErrorKind::Revoked;
-                    refused = Some((rank, if denied { Loss::Denied } else { Loss::Reported }));
+                    // All in one step: whoever lost most of its peers must not accuse them one by one before it halts.
+                    views.note_loss(rank, if denied { Loss::Denied } else { Loss::Reported });
+                    all = false;
                 }
             }
-        }
-        if let Some((peer, loss)) = refused {
-            // The next step finds who else is.
-            views.note_loss(peer, loss);
-            all = false;
         }
         if all {
             views.told = current;

@@ -168,7 +168,7 @@ where
         self.fabric.cut(self.node.view, peer);
         let cause = match cause {
             Cause::Misbehaved => LossCause::Misbehaved,
-            Cause::Silent | Cause::Lost | Cause::Told(_) => LossCause::Unreachable,
+            Cause::Silent | Cause::Lost | Cause::Told(_) | Cause::Halted => LossCause::Unreachable,
         };
         self.node.lose(peer, cause, self.progress);
     }
@@ -253,11 +253,11 @@ impl<'m> Node<'m> {
             }
         };
         if let Some((peer, cause)) = stages.lost {
-            let loss = if cause == LossCause::Denied { Loss::Denied } else { Loss::Reported };
-            views.note_loss(peer, loss);
+            let loss = |denied| if denied { Loss::Denied } else { Loss::Reported };
+            views.note_loss(peer, loss(cause == LossCause::Denied));
             // Several may have gone at once, and a step names one.
             for link in self.links.iter().filter(|link| link.lost) {
-                views.peer_lost(link.peer);
+                views.note_loss(link.peer, loss(link.denied));
             }
         }
         progress.add(&stages);

@@ -45,6 +45,8 @@ pub enum Cause {
     Lost,
     /// A member that is not suspected suspects it.
     Told(Rank),
+    /// What it suspects leaves it no majority, so it has halted.
+    Halted,
     /// It published something that no correct member can publish.
     Misbehaved,
 }
@@ -228,17 +230,28 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Whether this member suspects that one.
     pub(crate) fn suspects(&self, rank: Rank) -> bool {
+        self.shows_suspicion(self.state.rank, rank)
+    }
+
+    /// Whether a member's row says that it suspects that one.
+    fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
         let (word, flag) = flag_of(rank);
-        self.own(ViewColumn::Suspicions(word)) & flag != 0
+        self.table.load(owner, ViewColumn::Suspicions(word)) & flag != 0
     }
 
     /// Whether those that are not suspected are a majority of the view (VIE-9).
     pub(crate) fn has_majority(&self) -> bool {
+        self.shows_majority(self.state.rank)
+    }
+
+    /// Whether those that a member's row does not say to be suspected are a majority of the view.
+    pub(crate) fn shows_majority(&self, owner: Rank) -> bool {
         if !self.state.options.majority || self.state.planted(Fault::NoMajority) {
             return true;
         }
+        let left = self.ranks().filter(|rank| !self.shows_suspicion(owner, *rank));
         // Not `count`: its sum may overflow, as far as the compiler can tell.
-        self.is_majority(self.unsuspected().fold(0, |count: usize, _| count.saturating_add(1)))
+        self.is_majority(left.fold(0, |count: usize, _| count.saturating_add(1)))
     }
 
     pub(crate) fn is_majority(&self, members: usize) -> bool {

@@ -2,7 +2,8 @@
 //!
 //! Suspicion is monotone. Once a member suspects another, it reads nothing more from its row. New suspicions
 //! are taken in rank order, and none from a suspected row: of two members that suspect each other, whoever
-//! sees both rows drops the higher rank. Before a suspicion is published, what the row showed of the present
+//! sees both rows drops the higher rank. Nor are any taken from a row that suspects so many that its owner has no
+//! majority: that one has halted, and is suspected itself. Before a suspicion is published, what the row showed of the present
 //! leader's list is accepted. That is a courtesy, not a safeguard: what a majority accepted is found without
 //! it, but with it a successor finds more of what was proposed, and has less to propose again.
 
@@ -86,6 +87,10 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             }
             if new & !self.flags_of_word(word) != 0 {
                 return self.suspect(owner, Cause::Misbehaved);
+            }
+            // It is out of the group by its own word. To follow it would take everybody out.
+            if !self.shows_majority(owner) {
+                return self.suspect(owner, Cause::Halted);
             }
             let (own_word, own_flag) = flag_of(self.state.rank);
             let suspected = word == own_word && new & own_flag != 0;
