@@ -49,6 +49,26 @@ fn the_simulator_repeats_itself_and_draws_what_it_found() {
 }
 
 #[test]
+fn block_multicasts_are_simulated_and_drawn() {
+    let place = Place::new();
+    let plot = place.path().join("blocks.svg");
+    let text = plot.to_str().expect("UTF-8");
+    let arguments = ["blocks", "--experiment", "algorithms", "--nodes", "8", "--mib", "16", "--plot", text];
+    let report = bench(&place, &arguments);
+    assert_eq!(report, bench(&place, &arguments), "one seed decides everything");
+    let rows = report["rows"].as_array().expect("rows");
+    let latency = |algorithm: &str| {
+        let row = rows.iter().find(|row| row["algorithm"] == algorithm).expect("a row");
+        row["latency_ms"].as_f64().expect("a time")
+    };
+    assert!(latency("pipeline") * 2.0 < latency("tree") && latency("tree") < latency("sequential"));
+    let drawn = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
+    let storage = bench(&place, &["blocks", "--experiment", "storage", "--writes", "30"]);
+    assert_eq!(storage["rows"].as_array().map(Vec::len), Some(3), "{storage}");
+}
+
+#[test]
 fn latency_and_idling_are_measured() {
     let place = Place::new();
     let report = bench(&place, &["latency", "--messages", "200", "--rounds", "1"]);
@@ -66,6 +86,11 @@ fn arguments_that_make_no_experiment_are_refused() {
     place.run(&["bench", "multicast", "--rounds", "0"]).failed(2, &["--rounds is 0"]);
     place.run(&["bench", "multicast", "--window", "0"]).failed(2, &["window"]);
     place.run(&["bench", "multicast", "--nodes", "3", "--probe"]).failed(2, &["--probe"]);
+    place.run(&["bench", "blocks", "--fabric", "shm"]).failed(2, &["--fabric sim"]);
+    place.run(&["bench", "blocks", "--nodes", "1"]).failed(2, &["--nodes is 1"]);
+    place
+        .run(&["bench", "blocks", "--experiment", "overlap", "--mib", "1", "--plot", "x.svg"])
+        .failed(2, &["--plot"]);
     place.run(&["bench", "worker", "nonsense"]).failed(2, &["not a task"]);
     place.assert_empty();
 }

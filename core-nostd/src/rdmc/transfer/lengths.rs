@@ -36,7 +36,10 @@ impl Lengths {
 
     /// Those of a message of so many bytes, and how many blocks it has: as many as can be counted, at most.
     pub(super) fn of(bytes: usize, block_bytes: usize, blocks_min: u32) -> (Self, u32) {
-        let blocks = u32::try_from(bytes.div_ceil(block_bytes)).unwrap_or(u32::MAX).max(blocks_min);
+        let whole = bytes.checked_div(block_bytes).unwrap_or(usize::MAX);
+        let rest = bytes.checked_rem(block_bytes).unwrap_or(0);
+        let blocks = whole.saturating_add(usize::from(rest > 0));
+        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX).max(blocks_min);
         let mut lengths = Self::unknown(blocks, block_bytes, blocks_min);
         let before = index_from_u32(lengths.last.0).saturating_mul(block_bytes);
         lengths.first_bytes = Some(bytes.min(block_bytes));

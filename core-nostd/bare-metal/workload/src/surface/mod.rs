@@ -7,6 +7,7 @@
 mod memory;
 mod protocol;
 mod rdmc;
+mod transfer;
 mod views;
 
 pub use protocol::node;
@@ -19,6 +20,7 @@ pub fn call_everything() {
     memory::call();
     protocol::call();
     rdmc::call();
+    transfer::call();
     views::call();
 }
 

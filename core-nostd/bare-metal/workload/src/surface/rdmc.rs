@@ -24,5 +24,6 @@ pub fn call() {
         black_box((schedule.algorithm(), schedule.shape(), schedule.steps()));
         let (rank, step) = (black_box(Rank(9)), black_box(Step(4)));
         debug((schedule.sent(rank, step), schedule.received(rank, step)));
+        debug((schedule.part(rank), schedule.first_received(rank)));
     }
 }
