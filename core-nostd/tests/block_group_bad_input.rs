@@ -1,5 +1,12 @@
 //! What a peer can do to a block group: end it, and nothing else (RDM-4). Seeds are proptest's, printed on failure.
 
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
+
 use proptest::prelude::*;
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Capabilities, ErrorKind, Event, Fabric, LossCause, Promises,
