@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, Kind, Promises, Region, Token, ViewMemory, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, Kind, LossCause, Promises, Region, Token, ViewMemory, WRITES_MAX,
+    Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
@@ -35,19 +36,33 @@ pub(super) struct View {
     pub(super) id: ViewId,
     pub(super) rows: Arc<Rows>,
     pub(super) members: Vec<NodeId>,
-    /// By rank: which connection leads there, if one does.
-    pub(super) routes: Vec<Option<usize>>,
+    /// By rank.
+    pub(super) routes: Vec<Route>,
 }
 
 impl View {
     fn route(&self, to: Rank) -> Option<usize> {
-        self.routes.get(to.index()).copied().flatten()
+        match self.routes.get(to.index()) {
+            Some(Route::Through(index)) => Some(*index),
+            Some(Route::NotYet | Route::Gone) | None => None,
+        }
     }
 
     fn rank_of(&self, connection: usize) -> Option<Rank> {
-        let rank = self.routes.iter().position(|route| *route == Some(connection))?;
+        let rank = self.routes.iter().position(|route| *route == Route::Through(connection))?;
         u16::try_from(rank).ok().map(Rank)
     }
+}
+
+/// The way to a member of a view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// It has not come yet.
+    NotYet,
+    /// By that connection.
+    Through(usize),
+    /// It was lost, and another process has its connection's place.
+    Gone,
 }
 
 /// The TCP fabric of one member.
@@ -107,7 +122,9 @@ impl Tcp {
         if before.is_some() {
             // The views of before do not lead to who came since.
             for route in self.views.iter_mut().flat_map(|view| &mut view.routes) {
-                *route = route.filter(|route| *route != index);
+                if *route == Route::Through(index) {
+                    *route = Route::Gone;
+                }
             }
             connections[index] = connection;
         } else {
@@ -263,7 +280,7 @@ impl Fabric for Tcp {
                 }
                 connection.flush(|token| self.events.push_back(Event::Completed(token)));
             }
-            routes.push(route);
+            routes.push(route.map_or(Route::NotYet, Route::Through));
         }
         self.views.push(View { id: view, rows, members: memory.members.to_vec(), routes });
         self.newest = Some(view);
@@ -311,10 +328,16 @@ impl Fabric for Tcp {
             return Err(ErrorKind::OutOfRange);
         }
         let route = routes.get(to.index()).ok_or(ErrorKind::OutOfRange)?;
-        // Who has not come yet is not lost.
-        let route = route.ok_or(ErrorKind::QueueFull)?;
-        let connection = connections.get_mut().get_mut(route);
-        let connection = connection.filter(|connection| connection.is_live()).ok_or(ErrorKind::PeerLost)?;
+        let connection = match route {
+            Route::NotYet => return Err(ErrorKind::QueueFull),
+            Route::Gone => return Err(ErrorKind::PeerLost),
+            Route::Through(index) => connections.get_mut().get_mut(*index).ok_or(ErrorKind::PeerLost)?,
+        };
+        if !connection.is_live() {
+            // Who cut this member off has said so: it need not be dead.
+            let is_denied = connection.loss() == Some(LossCause::Denied);
+            return Err(if is_denied { ErrorKind::Revoked } else { ErrorKind::PeerLost });
+        }
         let row_bytes = rows.row().bytes();
         if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, row_bytes)) {
             return Err(ErrorKind::OutOfRange);

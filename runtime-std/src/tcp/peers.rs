@@ -3,7 +3,7 @@
 use tramontane_core::fabric::Event;
 use tramontane_core::ids::{NodeId, Rank};
 
-use super::fabric::Tcp;
+use super::fabric::{Route, Tcp};
 
 impl Tcp {
     /// Whether a node's connection is there.
@@ -25,7 +25,7 @@ impl Tcp {
         }
         connection.flush(|token| events.push_back(Event::Completed(token)));
         if let Some(route) = view.routes.get_mut(place) {
-            *route = Some(index);
+            *route = Route::Through(index);
         }
     }
 }
