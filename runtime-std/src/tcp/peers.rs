@@ -19,13 +19,13 @@ impl Tcp {
         let Some(connection) = connections.get_mut().get_mut(index) else { return };
         let Some(view) = views.last_mut() else { return };
         let Some(place) = view.members.iter().position(|member| *member == connection.peer) else { return };
+        // Whoever was there once was an earlier process of that node.
+        let Some(route @ Route::NotYet) = view.routes.get_mut(place) else { return };
         let Ok(rank) = u16::try_from(place).map(Rank) else { return };
+        *route = Route::Through(index);
         if connection.open(view.id, &view.rows, rank) {
             events.push_back(Event::Ready { view: view.id, peer: rank });
         }
         connection.flush(|token| events.push_back(Event::Completed(token)));
-        if let Some(route) = view.routes.get_mut(place) {
-            *route = Route::Through(index);
-        }
     }
 }
