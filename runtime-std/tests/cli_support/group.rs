@@ -108,12 +108,15 @@ impl Group {
         serde_json::from_slice(&ended.output).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
     }
 
-    /// Waits until these nodes say that these are the members.
+    /// Waits until these nodes say that these are the members, in whichever order they came.
     #[track_caller]
     pub fn await_members(&self, nodes: &[u64]) {
         let are = |status: &Value, id: u64| {
             let members = &status["nodes"][usize::try_from(id).expect("small")]["status"]["members"];
-            *members == serde_json::json!(nodes)
+            let mut members: Vec<u64> =
+                members.as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
+            members.sort_unstable();
+            members == nodes
         };
         wait_for("the view", || {
             let status = self.status();
