@@ -122,3 +122,35 @@ fn after_two_died_at_once_both_may_come_back() {
         crowd.assert_same_with_state(&[0, 1, 2, 3, 4]);
     }
 }
+
+#[test]
+fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
+    for carrier in Carrier::ALL {
+        let mut crowd = Crowd::of(carrier, 2);
+        crowd.start_all(&[0, 1]);
+        let first = crowd.send(0, 0);
+        crowd.await_all_of(&[0, 1], &[0], 1);
+        let told = std::sync::Arc::clone(&crowd.told[&1]);
+        // An application that takes its time: its member has received the next message, and receives no other.
+        let busy = told.lock().expect("nobody panics");
+        let second = crowd.send(0, 1);
+        crowd.await_all_of(&[0], &[0], 2);
+        let third = crowd.send(0, 2);
+        crowd.await_sent(0, 3);
+        let mut sender = crowd.sender(0);
+        let mut other = sender.clone();
+        let held = other.try_reserve(16).expect("a slot is free");
+        let fourth = sender.send(&support::message(0, 3), PATIENCE).expect("room for another");
+        let (stopped, unsent) = crowd.close(0);
+        drop((held, busy));
+        assert_eq!(stopped, Stopped::Closed);
+        let given_back: Vec<_> = unsent.iter().map(|one| (one.payload[8], one.was_sent)).collect();
+        assert_eq!(given_back, [(2, true), (3, false)], "sent, and behind a slot that was held");
+        for _ in 0..2 {
+            let fates = [first, second, third, fourth].map(|receipt| sender.fate(receipt));
+            assert_eq!(fates, [Fate::Delivered, Fate::Delivered, Fate::Unknown, Fate::NotSent]);
+            // Whoever tries to send steps the member once more: that changes nothing.
+            assert!(sender.send(&support::message(0, 4), Duration::from_millis(1)).is_err());
+        }
+    }
+}

@@ -159,11 +159,6 @@ impl<R: Replica> Engine<R> {
         if let Some((rank, cause)) = progress.lost {
             let node = self.view.members.get(rank.index()).copied();
             tracing::info!(view = %self.view.id, ?node, %cause, "a member is lost");
-            if let (Some(node), Some(ended)) = (node, &mut self.ended)
-                && let Some(rank) = ended.view().rank_of(node)
-            {
-                ended.peer_lost(rank);
-            }
         }
         self.let_go()?;
         if let Some(members) = self.wanted.take()
@@ -376,6 +371,8 @@ impl<R: Replica + 'static> Driven for Engine<R> {
     }
 
     fn leave(&mut self) {
+        // Whoever is closed between two steps has not ended yet.
+        self.end(Stopped::Closed);
         // Senders may keep this alive; whoever is supplied must not wait for it.
         self.joiners = Joiners::default();
         self.parts.outside.is_over.store(true, Ordering::Relaxed);

@@ -356,7 +356,11 @@ impl Outgoing {
 
     /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7). Who left knows where its
     /// last view ended, so what it did not deliver nobody does; who halted does not.
+    /// The first call counts: what was sent is known only then.
     pub(super) fn give_back(&mut self, has_left: bool, unsent: &mut Vec<Unsent>) {
+        if self.gate.sent.load(Ordering::Relaxed) != u64::MAX {
+            return;
+        }
         let mut sent = self.gate.delivered.load(Ordering::Relaxed);
         for Rest { ring, remains } in &mut self.rests {
             let from = ring.cell.borrow_dependent();

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Fate, GroupCarrier, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged,
-    start,
+    Description, Fate, GroupCarrier, Messages, Receipt, Replica, Running, Sender, StartOptions, Unsent,
+    ViewChanged, start,
 };
 use tramontane_runtime::member::{Settings, Stopped};
 use tramontane_runtime::shared_memory::Root;
@@ -168,6 +168,15 @@ impl Crowd {
     /// Ends a member without a word.
     pub fn kill(&mut self, node: u32) {
         drop(self.running.remove(&node).expect("it runs"));
+    }
+
+    /// Ends a member without a word, and gives what it gives back.
+    pub fn close(&mut self, node: u32) -> (Stopped, Vec<Unsent>) {
+        self.running.remove(&node).expect("it runs").close()
+    }
+
+    pub fn await_sent(&self, node: u32, count: u64) {
+        self.await_that("it is sent", || self.running[&node].status().sent >= count);
     }
 
     pub fn leave(&mut self, node: u32) {

@@ -121,6 +121,7 @@ fn group() {
                 4 => drop(black_box(change.wish(&mut table, black_box(NodeId(11))))),
                 5 => drop(black_box(change.take_back(&mut table))),
                 6 => change.peer_lost(black_box(Rank(1))),
+                7 => change.denied_by(black_box(Rank(1))),
                 _ => {}
             }
             // As often as not the second member is not there.
