@@ -9,19 +9,19 @@
 
 use proptest::prelude::*;
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Capabilities, ErrorKind, Event, Fabric, LossCause, Promises,
-    Region, Token, ViewMemory, Write,
+    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, Event, Fabric, LossCause,
+    Promises, Region, Token, ViewMemory, Way, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{
-    BlockGroup, CELLS_BYTES, Cause, Failure, GroupNumber, MessageMemory, OpenError, Outcome, SendError,
-    Setup, Window, words_for,
+    BlockGroup, CELLS_BYTES, Cause, Failure, MessageMemory, OpenError, Outcome, SendError, Setup, Window,
+    words_for,
 };
 
 const VIEW: ViewId = ViewId(3);
-const NUMBER: GroupNumber = GroupNumber(7);
+const CHANNEL: Channel = Channel(7);
 const BLOCK: usize = 100;
 const BLOCKS_MAX: u32 = 256;
 const ROOT: Rank = Rank(0);
@@ -32,6 +32,7 @@ struct Willing {
     promises: Promises,
     receives: Vec<(Rank, Token)>,
     sends: usize,
+    closes: usize,
 }
 
 impl Fabric for Willing {
@@ -77,39 +78,33 @@ impl Fabric for Willing {
 
 impl Blocks for Willing {
     fn block_limits(&self) -> BlockLimits {
-        BlockLimits { receives_max: 16, bytes_max: 1 << 20 }
+        BlockLimits { channels: 8, receives_max: 16, bytes_max: 1 << 20 }
     }
 
-    fn post_receive(
-        &mut self,
-        _: ViewId,
-        from: Rank,
-        into: Area,
-        length: usize,
-        token: Token,
-    ) -> Result<(), ErrorKind> {
+    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
         assert!(into.offset + length <= MEMORY_BYTES, "a receive outside the memory");
-        self.receives.push((from, token));
+        self.receives.push((from.peer, token));
         Ok(())
     }
 
-    fn send(
-        &mut self,
-        _: ViewId,
-        _: Rank,
-        from: Area,
-        length: usize,
-        _: u32,
-        _: Token,
-    ) -> Result<(), ErrorKind> {
+    fn send(&mut self, _: Way, from: Area, length: usize, _: u32, _: Token) -> Result<(), ErrorKind> {
         assert!(from.offset + length <= MEMORY_BYTES, "a send from outside the memory");
         self.sends += 1;
         Ok(())
     }
 
+    fn close(&mut self, _: ViewId, channel: Channel) {
+        assert_eq!(channel, CHANNEL);
+        self.closes += 1;
+    }
+
     fn poll_block(&mut self) -> Option<BlockEvent> {
         None
     }
+}
+
+const fn way(peer: Rank) -> Way {
+    Way { view: VIEW, channel: CHANNEL, peer }
 }
 
 /// The staging block, and the largest message behind it.
@@ -156,7 +151,7 @@ fn with_member(
     let row = RowWriter::from_lines(&lines[1]);
     let memory = ViewMemory { own: Rank(1), members: &members, row, rows: &seen };
     let mut words = vec![0; words_for(BLOCKS_MAX)];
-    let mut fabric = Willing { promises: Promises::WRITE_ORDER, receives: Vec::new(), sends: 0 };
+    let mut fabric = Willing { promises: Promises::WRITE_ORDER, receives: Vec::new(), sends: 0, closes: 0 };
     let group = BlockGroup::open(setup(&ranks, algorithm), &memory, &fabric, &mut words).expect("a group");
     test(group, &mut fabric, &mut Desk::default());
 }
@@ -164,7 +159,7 @@ fn with_member(
 fn setup(ranks: &[Rank], algorithm: Algorithm) -> Setup<'_> {
     Setup {
         view: VIEW,
-        number: NUMBER,
+        channel: CHANNEL,
         members: ranks,
         algorithm,
         block_bytes: BLOCK,
@@ -193,7 +188,7 @@ fn a_first_block_that_cannot_be_ends_the_group() {
         with_member(Algorithm::Pipeline, Default::default(), |mut group, fabric, desk| {
             group.step(fabric, desk);
             let token = fabric.receives[0].1;
-            assert!(group.take(&BlockEvent::Received { peer, token, immediate, length }, desk));
+            assert!(group.take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk));
             assert_eq!(group.outcome(), misbehaved(peer), "{what}");
         });
     }
@@ -212,11 +207,11 @@ fn a_later_block_that_is_not_as_planned_ends_the_group() {
         with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
             group.step(fabric, desk);
             let first = fabric.receives[0].1;
-            let begun = BlockEvent::Received { peer: ROOT, token: first, immediate: 5, length: BLOCK };
+            let begun = BlockEvent::Received { way: way(ROOT), token: first, immediate: 5, length: BLOCK };
             assert!(group.take(&begun, desk));
             group.step(fabric, desk);
             let token = fabric.receives[1].1;
-            assert!(group.take(&BlockEvent::Received { peer, token, immediate, length }, desk));
+            assert!(group.take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk));
             assert_eq!(group.outcome(), misbehaved(peer), "{what}");
         });
     }
@@ -227,7 +222,7 @@ fn a_block_that_comes_twice_ends_the_group() {
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
         group.step(fabric, desk);
         let received =
-            |token, immediate| BlockEvent::Received { peer: ROOT, token, immediate, length: BLOCK };
+            |token, immediate| BlockEvent::Received { way: way(ROOT), token, immediate, length: BLOCK };
         group.take(&received(fabric.receives[0].1, 5), desk);
         group.step(fabric, desk);
         let again = received(fabric.receives[1].1, 1);
@@ -241,8 +236,10 @@ fn a_block_that_comes_twice_ends_the_group() {
 #[test]
 fn another_groups_blocks_are_left_to_it() {
     with_member(Algorithm::Chain, Default::default(), |mut group, _, desk| {
-        let event = BlockEvent::Sent { peer: ROOT, token: Token(8 << 48) };
-        assert!(!group.take(&event, desk));
+        let others = [Way { channel: Channel(6), ..way(ROOT) }, Way { view: ViewId(4), ..way(ROOT) }];
+        for way in others {
+            assert!(!group.take(&BlockEvent::Sent { way, token: Token(0) }, desk));
+        }
         group.lost(ViewId(4), ROOT, LossCause::Left);
         assert_eq!(group.outcome(), None, "another view's loss");
         group.lost(VIEW, OTHER, LossCause::Left);
@@ -262,7 +259,7 @@ fn groups_that_cannot_be_are_refused() {
     let both = [Rank(0), Rank(1)];
     let good = setup(&both, Algorithm::Pipeline);
     let open = |setup: Setup<'_>, promises, words: &mut [u64]| {
-        let fabric = Willing { promises, receives: Vec::new(), sends: 0 };
+        let fabric = Willing { promises, receives: Vec::new(), sends: 0, closes: 0 };
         let opened = BlockGroup::open(setup, &memory, &fabric, words).map(|_| ());
         opened.err()
     };
@@ -281,6 +278,7 @@ fn groups_that_cannot_be_are_refused() {
     assert_eq!(wrong(Setup { cells: CELLS_BYTES, ..good }), Some(OpenError::Cells));
     assert_eq!(wrong(Setup { window: Window { receives: 0, sends: 1 }, ..good }), Some(OpenError::Window));
     assert_eq!(wrong(Setup { window: Window { receives: 17, sends: 1 }, ..good }), Some(OpenError::Window));
+    assert_eq!(wrong(Setup { channel: Channel(8), ..good }), Some(OpenError::Channel));
     let racks = std::num::NonZeroU16::new(3).expect("three");
     assert_eq!(wrong(setup(&both, Algorithm::Hybrid { racks })), Some(OpenError::Schedule));
 }
@@ -317,12 +315,12 @@ proptest! {
             for (is_sent, peer, which, immediate, length) in events {
                 group.step(fabric, desk);
                 let posted = fabric.receives.get(usize::from(which) % fabric.receives.len().max(1));
-                let (from, token) = posted.copied().unwrap_or((Rank(peer), Token(7 << 48)));
+                let (from, token) = posted.copied().unwrap_or((Rank(peer), Token(0)));
                 let peer = if which < 200 { from } else { Rank(peer) };
                 let event = if is_sent {
-                    BlockEvent::Sent { peer, token }
+                    BlockEvent::Sent { way: way(peer), token }
                 } else {
-                    BlockEvent::Received { peer, token, immediate, length }
+                    BlockEvent::Received { way: way(peer), token, immediate, length }
                 };
                 group.take(&event, desk);
                 if ended.is_some() {
@@ -331,6 +329,9 @@ proptest! {
                 ended = group.outcome();
             }
             assert!(fabric.receives.len() <= 70 * BLOCKS_MAX as usize);
+            group.step(fabric, desk);
+            group.step(fabric, desk);
+            assert_eq!(fabric.closes, usize::from(group.outcome().is_some()), "a channel is closed once, at the end");
         });
     }
 }

@@ -3,7 +3,7 @@
 //! For fabrics that carry blocks, beside the clauses for all: [`run`](super::run_blocks).
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, Blocks, ErrorKind, Event, Fabric, FabricError, Region, Token,
+    Area, BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, FabricError, Region, Token, Way,
 };
 use tramontane_core::ids::Rank;
 
@@ -78,6 +78,30 @@ pub fn clauses<T: BlockBench>() -> Vec<Clause<T>> {
             source: "Blocks; Fabric::cut",
             check: silent_after_cut,
         },
+        Clause {
+            id: "block-channels-apart",
+            says: "Blocks of one channel do not take receives of another, and do not wait for it.",
+            source: "Blocks; Channel",
+            check: channels_apart,
+        },
+        Clause {
+            id: "block-channels-counted",
+            says: "A channel that the fabric does not have is refused for good.",
+            source: "BlockLimits::channels; ErrorKind::OutOfRange",
+            check: channels_counted,
+        },
+        Clause {
+            id: "block-closed-by-receiver",
+            says: "A closed channel reports nothing, and a block that still comes on it costs nobody anything.",
+            source: "Blocks::close",
+            check: closed_by_receiver,
+        },
+        Clause {
+            id: "block-closed-by-sender",
+            says: "A block whose channel its sender closed comes as it was, or not at all.",
+            source: "Blocks::close",
+            check: closed_by_sender,
+        },
     ]
 }
 
@@ -88,6 +112,21 @@ fn area(bench: &impl BlockBench, offset: usize) -> Area {
     Area { region: bench.block_region(), offset }
 }
 
+/// Why nothing is said of channels.
+const ONE_CHANNEL: Finding = Finding::NotApplicable("the fabric has one channel");
+
+/// A second channel, where there is one.
+const OTHER: Channel = Channel(1);
+
+/// The first channel with a peer.
+const fn way(peer: Rank) -> Way {
+    on(Channel(0), peer)
+}
+
+const fn on(channel: Channel, peer: Rank) -> Way {
+    Way { view: VIEW, channel, peer }
+}
+
 fn receive<T: BlockBench>(
     bench: &mut T,
     (at, from): (Rank, Rank),
@@ -96,7 +135,7 @@ fn receive<T: BlockBench>(
     token: u64,
 ) -> Result<(), Breach> {
     let into = area(bench, offset);
-    let posted = bench.fabric(at).post_receive(VIEW, from, into, length, Token(token));
+    let posted = bench.fabric(at).post_receive(way(from), into, length, Token(token));
     posted.map_err(|error| Breach(format!("{at} cannot post a receive for {from}: {}", error.kind())))
 }
 
@@ -108,7 +147,7 @@ fn send<T: BlockBench>(
     token: u64,
 ) -> Result<(), Breach> {
     let source = area(bench, offset);
-    let sent = bench.fabric(from).send(VIEW, to, source, length, number, Token(token));
+    let sent = bench.fabric(from).send(way(to), source, length, number, Token(token));
     sent.map_err(|error| Breach(format!("{from} cannot send a block to {to}: {}", error.kind())))
 }
 
@@ -145,11 +184,11 @@ fn in_order<T: BlockBench>(bench: &mut T) -> Outcome {
         for (index, length) in lengths.into_iter().enumerate() {
             let immediate = u32::MAX - u32::from(round) - index as u32;
             let token = Token(index as u64);
-            expect(bench, B, BlockEvent::Received { peer: A, token, immediate, length })?;
+            expect(bench, B, BlockEvent::Received { way: way(A), token, immediate, length })?;
             let value = 1 + 10 * round + index as u8;
             let seen = bench.look_blocks(B, index * BYTES, length);
             ensure_same(&seen, &vec![value; length], "a block that came")?;
-            expect(bench, A, BlockEvent::Sent { peer: B, token: Token(7) })?;
+            expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(7) })?;
         }
     }
     for member in [A, B] {
@@ -168,9 +207,9 @@ fn between_each_two<T: BlockBench>(bench: &mut T) -> Outcome {
     receive(bench, (C, B), 0, BYTES, 1)?;
     receive(bench, (C, A), BYTES, BYTES, 2)?;
     send(bench, (A, C), (0, BYTES), 5, 0)?;
-    expect(bench, C, BlockEvent::Received { peer: A, token: Token(2), immediate: 5, length: BYTES })?;
+    expect(bench, C, BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES })?;
     send(bench, (B, C), (0, BYTES), 6, 0)?;
-    expect(bench, C, BlockEvent::Received { peer: B, token: Token(1), immediate: 6, length: BYTES })?;
+    expect(bench, C, BlockEvent::Received { way: way(B), token: Token(1), immediate: 6, length: BYTES })?;
     ensure_same(&bench.look_blocks(C, 0, BYTES), &[0xbb; BYTES], "the block of B")?;
     ensure_same(&bench.look_blocks(C, BYTES, BYTES), &[0xaa; BYTES], "the block of A")?;
     Ok(Finding::Holds)
@@ -182,10 +221,10 @@ fn sent_is_free<T: BlockBench>(bench: &mut T) -> Outcome {
         bench.fill_blocks(A, 0, &[round + 1; BYTES]);
         receive(bench, (B, A), 0, BYTES, 0)?;
         send(bench, (A, B), (0, BYTES), 0, 0)?;
-        expect(bench, A, BlockEvent::Sent { peer: B, token: Token(0) })?;
+        expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(0) })?;
         bench.fill_blocks(A, 0, &[0xff; BYTES]);
         let immediate = 0;
-        expect(bench, B, BlockEvent::Received { peer: A, token: Token(0), immediate, length: BYTES })?;
+        expect(bench, B, BlockEvent::Received { way: way(A), token: Token(0), immediate, length: BYTES })?;
         ensure_same(&bench.look_blocks(B, 0, BYTES), &[round + 1; BYTES], "a block that was sent")?;
     }
     Ok(Finding::Holds)
@@ -200,7 +239,7 @@ fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
             receive(bench, (A, peer), 0, 8, 0)?;
         }
         let into = area(bench, 0);
-        let result = bench.fabric(A).post_receive(VIEW, peer, into, 8, Token(0));
+        let result = bench.fabric(A).post_receive(way(peer), into, 8, Token(0));
         let kind = result.map_err(|error| error.kind());
         ensure!(kind == Err(ErrorKind::QueueFull), "receive {} for one peer gives {kind:?}", most + 1);
     }
@@ -214,9 +253,9 @@ fn out_of_range<T: BlockBench>(bench: &mut T) -> Outcome {
     let fine = area(bench, 0);
     let cases = [("beyond the memory", B, huge), ("in the row", B, row), ("to oneself", A, fine)];
     for (what, peer, place) in cases {
-        let sent = bench.fabric(A).send(VIEW, peer, place, 8, 0, Token(0)).map_err(|error| error.kind());
+        let sent = bench.fabric(A).send(way(peer), place, 8, 0, Token(0)).map_err(|error| error.kind());
         ensure!(sent == Err(ErrorKind::OutOfRange), "a block {what} gives {sent:?}");
-        let posted = bench.fabric(A).post_receive(VIEW, peer, place, 8, Token(0));
+        let posted = bench.fabric(A).post_receive(way(peer), place, 8, Token(0));
         let posted = posted.map_err(|error| error.kind());
         ensure!(posted == Err(ErrorKind::OutOfRange), "a receive {what} gives {posted:?}");
     }
@@ -243,8 +282,8 @@ fn ensure_loses_b<T: BlockBench>(bench: &mut T, member: Rank) -> Result<(), Brea
 fn ensure_others_go_on<T: BlockBench>(bench: &mut T) -> Result<(), Breach> {
     receive(bench, (C, A), 0, BYTES, 3)?;
     send(bench, (A, C), (0, BYTES), 9, 4)?;
-    expect(bench, C, BlockEvent::Received { peer: A, token: Token(3), immediate: 9, length: BYTES })?;
-    expect(bench, A, BlockEvent::Sent { peer: C, token: Token(4) })
+    expect(bench, C, BlockEvent::Received { way: way(A), token: Token(3), immediate: 9, length: BYTES })?;
+    expect(bench, A, BlockEvent::Sent { way: way(C), token: Token(4) })
 }
 
 fn unawaited<T: BlockBench>(bench: &mut T) -> Outcome {
@@ -281,7 +320,122 @@ fn silent_after_cut<T: BlockBench>(bench: &mut T) -> Outcome {
         ensure!(told.is_none(), "B cut A, and is told {told:?}");
     }
     let into = area(bench, 0);
-    let result = bench.fabric(B).post_receive(VIEW, A, into, 8, Token(0));
+    let result = bench.fabric(B).post_receive(way(A), into, 8, Token(0));
     ensure!(result.is_err(), "a receive for a peer that was cut is taken");
+    Ok(Finding::Holds)
+}
+
+/// Whether the fabric has a second channel.
+fn has_channels<T: BlockBench>(bench: &mut T) -> bool {
+    bench.fabric(A).block_limits().channels > 1
+}
+
+fn receive_on<T: BlockBench>(
+    bench: &mut T,
+    at: Rank,
+    from: Way,
+    offset: usize,
+    token: u64,
+) -> Result<(), Breach> {
+    let into = area(bench, offset);
+    let posted = bench.fabric(at).post_receive(from, into, BYTES, Token(token));
+    posted.map_err(|error| Breach(format!("{at} cannot post a receive on {from:?}: {}", error.kind())))
+}
+
+fn send_on<T: BlockBench>(
+    bench: &mut T,
+    from: Rank,
+    to: Way,
+    offset: usize,
+    number: u32,
+) -> Result<(), Breach> {
+    let source = area(bench, offset);
+    let sent = bench.fabric(from).send(to, source, BYTES, number, Token(u64::from(number)));
+    sent.map_err(|error| Breach(format!("{from} cannot send a block on {to:?}: {}", error.kind())))
+}
+
+fn channels_apart<T: BlockBench>(bench: &mut T) -> Outcome {
+    if !has_channels(bench) {
+        return Ok(ONE_CHANNEL);
+    }
+    open_all(bench)?;
+    bench.fill_blocks(A, 0, &[1; BYTES]);
+    bench.fill_blocks(A, BYTES, &[2; BYTES]);
+    receive_on(bench, B, way(A), 0, 10)?;
+    receive_on(bench, B, on(OTHER, A), BYTES, 20)?;
+    // The later receive is taken first.
+    for (channel, offset, number, token) in [(OTHER, BYTES, 2, 20), (Channel(0), 0, 1, 10)] {
+        send_on(bench, A, on(channel, B), offset, number)?;
+        let (way, token) = (on(channel, A), Token(token));
+        expect(bench, B, BlockEvent::Received { way, token, immediate: number, length: BYTES })?;
+        ensure_same(&bench.look_blocks(B, offset, BYTES), &[number as u8; BYTES], "a block on its channel")?;
+        expect(bench, A, BlockEvent::Sent { way: on(channel, B), token: Token(u64::from(number)) })?;
+    }
+    Ok(Finding::Holds)
+}
+
+fn channels_counted<T: BlockBench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    let beyond = on(Channel(bench.fabric(A).block_limits().channels), B);
+    let place = area(bench, 0);
+    let posted = bench.fabric(A).post_receive(beyond, place, 8, Token(0)).map_err(|error| error.kind());
+    ensure!(posted == Err(ErrorKind::OutOfRange), "a receive on a channel too many gives {posted:?}");
+    let sent = bench.fabric(A).send(beyond, place, 8, 0, Token(0)).map_err(|error| error.kind());
+    ensure!(sent == Err(ErrorKind::OutOfRange), "a block on a channel too many gives {sent:?}");
+    bench.fabric(A).close(VIEW, beyond.channel);
+    ensure_others_go_on(bench)?;
+    Ok(Finding::Holds)
+}
+
+fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
+    if !has_channels(bench) {
+        return Ok(ONE_CHANNEL);
+    }
+    open_all(bench)?;
+    bench.fill_blocks(A, 0, &[5; BYTES]);
+    receive_on(bench, B, on(OTHER, A), 0, 1)?;
+    receive_on(bench, B, way(A), BYTES, 2)?;
+    send_on(bench, A, on(OTHER, B), 0, 3)?;
+    bench.settle();
+    bench.fabric(B).close(VIEW, OTHER);
+    bench.fabric(B).close(VIEW, OTHER);
+    // One that finds no receive any more, and one on the channel beside it.
+    send_on(bench, A, on(OTHER, B), 0, 4)?;
+    send_on(bench, A, way(B), 0, 5)?;
+    expect(bench, B, BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES })?;
+    bench.settle();
+    for member in [A, B, C] {
+        let told = drain(bench, member)?;
+        let lost = told.iter().find(|event| matches!(event, Event::PeerLost { .. }));
+        ensure!(lost.is_none(), "{member} is told {lost:?} for a channel that was closed");
+    }
+    let told = bench.fabric(B).poll_block();
+    ensure!(told.is_none(), "B closed the channel, and is told {told:?}");
+    let place = area(bench, 0);
+    let result = bench.fabric(B).post_receive(on(OTHER, A), place, 8, Token(0)).map_err(|error| error.kind());
+    ensure!(result == Err(ErrorKind::OutOfRange), "a receive on a closed channel gives {result:?}");
+    Ok(Finding::Holds)
+}
+
+fn closed_by_sender<T: BlockBench>(bench: &mut T) -> Outcome {
+    if !has_channels(bench) {
+        return Ok(ONE_CHANNEL);
+    }
+    open_all(bench)?;
+    bench.fill_blocks(A, 0, &[5; BYTES]);
+    receive_on(bench, B, on(OTHER, A), 0, 1)?;
+    receive_on(bench, B, way(A), BYTES, 2)?;
+    send_on(bench, A, on(OTHER, B), 0, 3)?;
+    bench.fabric(A).close(VIEW, OTHER);
+    bench.fill_blocks(A, 0, &[6; BYTES]);
+    send_on(bench, A, way(B), 0, 4)?;
+    let mut seen = next(bench, B)?;
+    if let BlockEvent::Received { token: Token(1), .. } = seen {
+        ensure_same(&bench.look_blocks(B, 0, BYTES), &[5; BYTES], "a block of a closed channel")?;
+        seen = next(bench, B)?;
+    }
+    let expected = BlockEvent::Received { way: way(A), token: Token(2), immediate: 4, length: BYTES };
+    ensure!(seen == expected, "B is told {seen:?} and not {expected:?}");
+    expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(4) })?;
     Ok(Finding::Holds)
 }

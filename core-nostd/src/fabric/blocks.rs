@@ -4,17 +4,39 @@
 //! block a number of 32 bits. Whether the peer is ready is for the protocol to know (RDM-4): a block that
 //! finds no receive may cost the connection.
 //!
+//! Between two nodes there are several *channels*, each with an order of its own: so several transfers share a view, as
+//! each group of the paper has queue pairs of its own.
+//!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.2: "a data packet to carry an integer immediate value", "each
 //! node will wait to receive a ready_for_block message from its target", "RDMC posts only a few receives".
 
 use super::{Area, Fabric, Token};
 use crate::ids::{Rank, ViewId};
 
+/// One of the ways that blocks go between two nodes. Both ends number it alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Channel(pub u16);
+
+/// A channel to a peer of a view, or from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Way {
+    /// The view.
+    pub view: ViewId,
+    /// Which channel of it.
+    pub channel: Channel,
+    /// The other end.
+    pub peer: Rank,
+}
+
 /// How much a fabric takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct BlockLimits {
-    /// Receives that may be posted for one peer.
+    /// Channels: their numbers are below this.
+    pub channels: u16,
+    /// Receives that may be posted for one peer on one channel.
     pub receives_max: usize,
     /// Bytes of one block.
     pub bytes_max: usize,
@@ -27,14 +49,14 @@ pub enum BlockEvent {
     /// A block has left: its memory may change. It says nothing of others (RDM-5).
     Sent {
         /// To whom.
-        peer: Rank,
+        way: Way,
         /// What it was sent with.
         token: Token,
     },
     /// A block has come, whole.
     Received {
         /// From whom.
-        peer: Rank,
+        way: Way,
         /// What its receive was posted with.
         token: Token,
         /// The sender's number.
@@ -47,10 +69,11 @@ pub enum BlockEvent {
 /// A fabric that carries blocks.
 ///
 /// # What every implementation keeps
-/// - Blocks from one peer go into the receives for it in the order in which either were posted.
+/// - On one channel, blocks from one peer go into the receives for it in the order in which either were posted.
 /// - A block longer than its receive, or sent without one, loses the peer (`PeerLost`), never memory.
 /// - Events wait for whoever polls late; if they cannot, the call is `QueueFull`.
 /// - No call blocks, and after a peer is lost or cut nothing more is reported of it.
+/// - What is sent on many channels shares the medium: no channel waits until another has nothing to send.
 pub trait Blocks: Fabric {
     /// How much it takes; the same at every call.
     fn block_limits(&self) -> BlockLimits;
@@ -58,30 +81,29 @@ pub trait Blocks: Fabric {
     /// Says where the next block from a peer goes: a piece of the own block memory.
     ///
     /// # Errors
-    /// `QueueFull` if as many as may be are posted already; else as [`Fabric::post`].
-    fn post_receive(
-        &mut self,
-        view: ViewId,
-        from: Rank,
-        into: Area,
-        length: usize,
-        token: Token,
-    ) -> Result<(), Self::Error>;
+    /// `QueueFull` if as many as may be are posted already; `OutOfRange` if there is no such channel, or it was closed;
+    /// else as [`Fabric::post`].
+    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token)
+    -> Result<(), Self::Error>;
 
     /// Sends a block from the own block memory, which must not change until
     /// [`BlockEvent::Sent`].
     ///
     /// # Errors
-    /// As [`Fabric::post`].
+    /// As [`Blocks::post_receive`].
     fn send(
         &mut self,
-        view: ViewId,
-        to: Rank,
+        to: Way,
         source: Area,
         length: usize,
         immediate: u32,
         token: Token,
     ) -> Result<(), Self::Error>;
+
+    /// Ends a channel at this node, with all peers: nothing more is reported of it, and the memory of its blocks may
+    /// change. What it sent and a peer has not got yet comes there as it was, or not at all; what still comes here is
+    /// dropped, and costs nobody anything. In this view the channel is not used again. Idempotent.
+    fn close(&mut self, view: ViewId, channel: Channel);
 
     /// The next thing that became of a block, if any.
     fn poll_block(&mut self) -> Option<BlockEvent>;

@@ -16,7 +16,7 @@ mod error;
 mod permissions;
 mod write;
 
-pub use blocks::{BlockEvent, BlockLimits, Blocks};
+pub use blocks::{BlockEvent, BlockLimits, Blocks, Channel, Way};
 pub use capabilities::{Capabilities, Promises};
 pub use error::{ErrorKind, FabricError, LossCause};
 pub use permissions::{PermissionEvent, Permissions};

@@ -1,14 +1,20 @@
 //! Blocks: sends with an immediate value, over a connection of their own, so that notices do not take their
 //! receives.
+//!
+//! There is one channel. An adapter that was told to read memory cannot be told otherwise without losing the peer, so
+//! a closed channel's memory is in use until the view is retired; its events are kept back at once.
 
 use std::collections::VecDeque;
 
-use tramontane_core::fabric::{Area, BlockEvent, BlockLimits, Blocks, ErrorKind, Token};
+use tramontane_core::fabric::{Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Token, Way};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::link::{Link, Purpose};
 use super::{Stage, Verbs};
 use crate::ffi::Operation;
+
+/// The one channel: there is one queue pair for blocks with each peer.
+const CHANNEL: Channel = Channel(0);
 
 /// Receives that may be posted for one peer: few, since adapters slow down with many (RDMC 4.2).
 pub(crate) const RECEIVES_MAX: u32 = 16;
@@ -28,6 +34,8 @@ pub(crate) struct BlockLinks {
     under_way: usize,
     /// By rank, how many of those are sends.
     sends: Vec<usize>,
+    /// The channel was closed.
+    is_closed: bool,
 }
 
 impl BlockLinks {
@@ -45,6 +53,7 @@ impl BlockLinks {
             events: VecDeque::with_capacity(BLOCKS_MAX),
             under_way: 0,
             sends: vec![0; members],
+            is_closed: false,
         }
     }
 
@@ -56,18 +65,24 @@ impl BlockLinks {
         self.events.len() + self.under_way < BLOCKS_MAX
     }
 
-    pub(super) fn sent(&mut self, peer: Rank, token: Token) {
+    pub(super) fn sent(&mut self, view: ViewId, peer: Rank, token: Token) {
         self.under_way -= 1;
         self.sends[peer.index()] -= 1;
-        self.events.push_back(BlockEvent::Sent { peer, token });
+        if !self.is_closed {
+            self.events.push_back(BlockEvent::Sent { way: Way { view, channel: CHANNEL, peer }, token });
+        }
     }
 
-    pub(super) fn received(&mut self, peer: Rank, immediate: Option<u32>, bytes: u32) {
+    pub(super) fn received(&mut self, view: ViewId, peer: Rank, immediate: Option<u32>, bytes: u32) {
         let Some(token) = self.receives[peer.index()].pop_front() else { return };
         self.under_way -= 1;
+        if self.is_closed {
+            return;
+        }
         // Who sends without a number sends none.
         let (immediate, length) = (immediate.unwrap_or(0), usize::try_from(bytes).unwrap_or(0));
-        self.events.push_back(BlockEvent::Received { peer, token, immediate, length });
+        let way = Way { view, channel: CHANNEL, peer };
+        self.events.push_back(BlockEvent::Received { way, token, immediate, length });
     }
 
     /// A peer is gone: nothing more comes of what is under way.
@@ -75,6 +90,11 @@ impl BlockLinks {
         let receives = &mut self.receives[peer.index()];
         self.under_way -= receives.len() + std::mem::take(&mut self.sends[peer.index()]);
         receives.clear();
+    }
+
+    fn close(&mut self) {
+        self.is_closed = true;
+        self.events.clear();
     }
 
     pub(super) fn clear(&mut self) {
@@ -88,8 +108,12 @@ impl BlockLinks {
 
 impl Verbs {
     /// The connection for blocks with a peer.
-    fn block_link(&self, view: ViewId, peer: Rank, area: Area, length: usize) -> Result<usize, ErrorKind> {
+    fn block_link(&self, way: Way, area: Area, length: usize) -> Result<usize, ErrorKind> {
+        let Way { view, channel, peer } = way;
         self.target(view, peer)?;
+        if channel != CHANNEL || self.blocks.is_closed {
+            return Err(ErrorKind::OutOfRange);
+        }
         debug_assert_eq!(self.peers[peer.index()].stage, Stage::Live);
         let index = self.blocks.links[peer.index()].ok_or(ErrorKind::OutOfRange)?;
         let link = &self.links[index];
@@ -103,20 +127,15 @@ impl Verbs {
 impl Blocks for Verbs {
     fn block_limits(&self) -> BlockLimits {
         BlockLimits {
+            channels: 1,
             receives_max: usize::try_from(RECEIVES_MAX).unwrap_or(0),
             bytes_max: self.capabilities.write_bytes_max,
         }
     }
 
-    fn post_receive(
-        &mut self,
-        view: ViewId,
-        from: Rank,
-        into: Area,
-        length: usize,
-        token: Token,
-    ) -> Result<(), ErrorKind> {
-        let index = self.block_link(view, from, into, length)?;
+    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
+        let index = self.block_link(from, into, length)?;
+        let from = from.peer;
         let posted = self.blocks.receives[from.index()].len();
         if posted >= usize::try_from(RECEIVES_MAX).unwrap_or(0) || !self.blocks.has_place() {
             return Err(ErrorKind::QueueFull);
@@ -132,14 +151,14 @@ impl Blocks for Verbs {
 
     fn send(
         &mut self,
-        view: ViewId,
-        to: Rank,
+        to: Way,
         source: Area,
         length: usize,
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        let index = self.block_link(view, to, source, length)?;
+        let index = self.block_link(to, source, length)?;
+        let to = to.peer;
         let Self { links, buffers, counters, blocks, .. } = self;
         let link = &mut links[index];
         if !blocks.has_place() || !link.queue.has_room(1) {
@@ -156,6 +175,12 @@ impl Blocks for Verbs {
             return Err(ErrorKind::PeerLost);
         }
         Ok(())
+    }
+
+    fn close(&mut self, view: ViewId, channel: Channel) {
+        if channel == CHANNEL && view == self.view {
+            self.blocks.close();
+        }
     }
 
     fn poll_block(&mut self) -> Option<BlockEvent> {

@@ -67,7 +67,7 @@ impl Verbs {
         while let Some(token) = link.queue.next_done() {
             self.waiting -= 1;
             if is_blocks {
-                self.blocks.sent(link.peer, token);
+                self.blocks.sent(self.view, link.peer, token);
             } else {
                 self.done.push_back(token);
             }
@@ -93,7 +93,7 @@ impl Verbs {
         match purpose {
             Purpose::Row => self.take_notice(name, rank, completion.immediate),
             Purpose::Region(_) => {}
-            Purpose::Blocks => self.blocks.received(rank, completion.immediate, completion.bytes),
+            Purpose::Blocks => self.blocks.received(self.view, rank, completion.immediate, completion.bytes),
         }
     }
 

@@ -4,7 +4,7 @@ use super::failure::Cause;
 use super::group::{BlockGroup, Stage};
 use super::lengths::{Lengths, blocks_min};
 use super::message::{Message, MessageMemory};
-use super::setup::{FIRST, GroupNumber};
+use super::setup::{FIRST, step_of};
 use crate::fabric::{BlockEvent, LossCause};
 use crate::ids::{Rank, Step, index_from_u32};
 
@@ -29,16 +29,15 @@ enum Fault {
 impl BlockGroup<'_> {
     /// Takes an event of the fabric, if it is of this group. Whether it is.
     pub fn take(&mut self, event: &BlockEvent, memory: &mut impl MessageMemory) -> bool {
-        let (BlockEvent::Sent { token, .. } | BlockEvent::Received { token, .. }) = *event;
-        if GroupNumber::of(token) != self.setup.number {
+        let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = *event;
+        if way.view != self.setup.view || way.channel != self.setup.channel {
             return false;
         }
         match *event {
             BlockEvent::Sent { .. } => self.in_flight = self.in_flight.saturating_sub(1),
-            BlockEvent::Received { peer, immediate, length, .. } => {
+            BlockEvent::Received { token, immediate, length, .. } => {
                 self.awaited = self.awaited.saturating_sub(1);
-                let step = GroupNumber::step_of(token);
-                self.arrive(Arrival { peer, step, immediate, length }, memory);
+                self.arrive(Arrival { peer: way.peer, step: step_of(token), immediate, length }, memory);
             }
         }
         true

@@ -6,8 +6,8 @@ use super::failure::{Cause, Failure};
 use super::here::Here;
 use super::lengths::{Lengths, blocks_min};
 use super::message::{Message, MessageMemory, Staged};
-use super::setup::{GroupNumber, OpenError, Setup};
-use crate::fabric::{Area, Blocks, ErrorKind, LossCause, ViewMemory};
+use super::setup::{OpenError, Setup};
+use crate::fabric::{Area, Blocks, Channel, ErrorKind, LossCause, ViewMemory, Way};
 use crate::ids::{Rank, ViewId};
 use crate::rdmc::{Schedule, Shape};
 
@@ -142,6 +142,8 @@ pub struct BlockGroup<'m> {
     pub(super) told: usize,
     /// Whether all members can be written to.
     pub(super) has_started: bool,
+    /// Whether the channel was closed.
+    pub(super) is_closed: bool,
 }
 
 impl<'m> BlockGroup<'m> {
@@ -174,13 +176,14 @@ impl<'m> BlockGroup<'m> {
             looked: 0,
             told: 0,
             has_started: false,
+            is_closed: false,
         })
     }
 
-    /// The group's number at its fabric.
+    /// The group's channel in its view.
     #[must_use]
-    pub const fn number(&self) -> GroupNumber {
-        self.setup.number
+    pub const fn channel(&self) -> Channel {
+        self.setup.channel
     }
 
     /// The group's view at its fabric.
@@ -262,8 +265,11 @@ impl<'m> BlockGroup<'m> {
     pub fn step<F: Blocks>(&mut self, fabric: &mut F, memory: &mut impl MessageMemory) -> Progress {
         let mut progress = Progress::default();
         self.hear_of_failures(&mut progress);
-        if matches!(self.stage, Stage::Over(Outcome::Failed(_))) {
-            self.tell_failure(fabric, &mut progress);
+        if let Stage::Over(outcome) = self.stage {
+            self.close_channel(fabric);
+            if matches!(outcome, Outcome::Failed(_)) {
+                self.tell_failure(fabric, &mut progress);
+            }
             return progress;
         }
         if !self.has_started(fabric) {
@@ -278,7 +284,7 @@ impl<'m> BlockGroup<'m> {
         self.finish(memory, &mut progress);
         self.go_on_closing(fabric, &mut progress);
         let has_staged = matches!(self.stage, Stage::Moving(Message { staged: Some(_), .. }));
-        progress.has_more |= has_staged || matches!(self.stage, Stage::Over(Outcome::Failed(_)));
+        progress.has_more |= has_staged || matches!(self.stage, Stage::Over(_));
         progress
     }
 
@@ -291,6 +297,19 @@ impl<'m> BlockGroup<'m> {
     /// The rank in the view of a place in the group.
     pub(super) fn rank_of(&self, place: Rank) -> Option<Rank> {
         self.setup.members.get(place.index()).copied()
+    }
+
+    /// The group's way to a member, or from it.
+    pub(super) const fn way(&self, peer: Rank) -> Way {
+        Way { view: self.setup.view, channel: self.setup.channel, peer }
+    }
+
+    /// Takes back what is posted, once: the group's memory is its application's again.
+    fn close_channel<F: Blocks>(&mut self, fabric: &mut F) {
+        if !self.is_closed {
+            self.is_closed = true;
+            fabric.close(self.setup.view, self.setup.channel);
+        }
     }
 
     /// What a member of the group says of itself.

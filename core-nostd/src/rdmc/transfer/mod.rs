@@ -32,9 +32,10 @@
 //!   everybody (RDM-6).
 //! - Memory: one bit a block, lent, and constant state beside it.
 //!
-//! # One group, one way
-//! Blocks of a peer go into receives in order, so two groups must not share the way between two members: each
-//! group has a view id of its own at the fabric, as each of the paper's groups has queue pairs of its own.
+//! # One group, one channel
+//! Blocks of a peer go into receives in order, so two groups of one view must not share the way between two members: each
+//! has a [channel](crate::fabric::Channel) of its own, as each of the paper's groups has queue pairs of its own. A group
+//! that is over closes it.
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.1, 4.2, and 4.6 "Recovery From Failure".
 
@@ -54,4 +55,4 @@ pub use failure::{Cause, Failure};
 pub use group::{BlockGroup, CloseError, Outcome, Progress, SendError};
 pub use here::words_for;
 pub use message::MessageMemory;
-pub use setup::{GroupNumber, OpenError, Setup, Window};
+pub use setup::{OpenError, Setup, Window};

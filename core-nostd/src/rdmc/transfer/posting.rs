@@ -4,7 +4,7 @@ use super::cells::Name;
 use super::group::{BlockGroup, Progress, Stage};
 use super::lengths::blocks_min;
 use super::message::Message;
-use super::setup::FIRST;
+use super::setup::{FIRST, token};
 use crate::fabric::{Area, Blocks, FabricError, Token};
 use crate::ids::{Rank, Step};
 use crate::rdmc::Hop;
@@ -55,8 +55,7 @@ impl BlockGroup<'_> {
         };
         let length = message.lengths.of_block(hop.block);
         let number = if is_first { message.blocks() } else { hop.block.0 };
-        let token = self.setup.number.token(step);
-        match fabric.send(self.setup.view, peer, source, length, number, token) {
+        match fabric.send(self.way(peer), source, length, number, token(step)) {
             Ok(()) => {
                 self.in_flight = self.in_flight.saturating_add(1);
                 progress.posts = progress.posts.saturating_add(1);
@@ -109,8 +108,7 @@ impl BlockGroup<'_> {
             .schedule(blocks_min(self.setup.algorithm))
             .and_then(|schedule| schedule.first_received(self.own));
         let Some(peer) = first.and_then(|(_, hop)| self.rank_of(hop.peer)) else { return false };
-        let (staging, token) = (self.setup.staging, self.setup.number.token(FIRST));
-        let asked = self.ask(fabric, peer, staging, token, self.count_of_first(), progress);
+        let asked = self.ask(fabric, peer, self.setup.staging, token(FIRST), self.count_of_first(), progress);
         if asked {
             self.stage = Stage::Between { asked };
         }
@@ -127,8 +125,7 @@ impl BlockGroup<'_> {
     ) -> bool {
         let Some(peer) = self.rank_of(hop.peer) else { return false };
         let into = message.place_of(hop.block, self.setup.block_bytes);
-        let token = self.setup.number.token(step);
-        self.ask(fabric, peer, into, token, self.count_of(step), progress)
+        self.ask(fabric, peer, into, token(step), self.count_of(step), progress)
     }
 
     /// Posts a receive, says so in the own row, and owes the peer the notice.
@@ -142,7 +139,7 @@ impl BlockGroup<'_> {
         progress: &mut Progress,
     ) -> bool {
         let length = self.setup.block_bytes;
-        match fabric.post_receive(self.setup.view, peer, into, length, token) {
+        match fabric.post_receive(self.way(peer), into, length, token) {
             Ok(()) => {
                 self.awaited = self.awaited.saturating_add(1);
                 progress.posts = progress.posts.saturating_add(1);

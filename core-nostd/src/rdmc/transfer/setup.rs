@@ -1,34 +1,19 @@
 //! What a group is, the same at every member but for the memory; checked before anything is posted.
 
-use crate::fabric::{Area, Blocks, Promises, Token, ViewMemory};
+use crate::fabric::{Area, Blocks, Channel, Promises, Token, ViewMemory};
 use crate::ids::{Rank, Step, ViewId, index_from_u16, u16_from_index};
 use crate::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
 
-/// Names a group among all of one fabric's: its number stands in the token of each of its blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct GroupNumber(pub u16);
+/// Stands in a token for the step of a block of which no more is known than that it is the first. A schedule has fewer
+/// steps.
+pub(super) const FIRST: Step = Step(u64::MAX);
 
-/// Above the bits of a step, which are 48.
-const NUMBER_SHIFT: u32 = 48;
+pub(super) const fn token(step: Step) -> Token {
+    Token(step.0)
+}
 
-/// Stands in a token for the step of a block of which no more is known than that it is the first.
-pub(super) const FIRST: Step = Step((1 << NUMBER_SHIFT) - 1);
-
-impl GroupNumber {
-    /// Whose block a token belongs to.
-    #[must_use]
-    pub fn of(token: Token) -> Self {
-        Self(u16::try_from(token.0 >> NUMBER_SHIFT).unwrap_or(u16::MAX))
-    }
-
-    pub(super) fn token(self, step: Step) -> Token {
-        Token((u64::from(self.0) << NUMBER_SHIFT) | (step.0 & FIRST.0))
-    }
-
-    pub(super) const fn step_of(token: Token) -> Step {
-        Step(token.0 & FIRST.0)
-    }
+pub(super) const fn step_of(token: Token) -> Step {
+    Step(token.0)
 }
 
 /// How much is under way at a time.
@@ -53,10 +38,10 @@ impl Default for Window {
 /// One member's view of a group.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup<'m> {
-    /// The view at the fabric; no other group uses it.
+    /// The view at the fabric.
     pub view: ViewId,
-    /// The group's number at this fabric.
-    pub number: GroupNumber,
+    /// The group's channel in the view; no other group uses it.
+    pub channel: Channel,
     /// The members' ranks in the view, in the schedule's order: the first is the root.
     pub members: &'m [Rank],
     /// How blocks go.
@@ -92,6 +77,8 @@ pub enum OpenError {
     NoWords = 7,
     /// The fabric does not promise order between writes: an old notice could replace a newer one.
     Unordered = 8,
+    /// The fabric has no such channel.
+    Channel = 9,
 }
 
 impl core::fmt::Display for OpenError {
@@ -105,6 +92,7 @@ impl core::fmt::Display for OpenError {
             Self::Cells => "the group's cells must begin on a cache line and lie inside every row",
             Self::NoWords => "lend at least one word for the blocks of a message",
             Self::Unordered => "block groups need a fabric that keeps the order of writes to one peer",
+            Self::Channel => "the fabric has fewer channels; number the groups from zero",
         })
     }
 }
@@ -134,6 +122,9 @@ impl Setup<'_> {
             Err(ScheduleError::EmptyRack) => return Err(OpenError::Schedule),
         }
         let limits = fabric.block_limits();
+        if self.channel.0 >= limits.channels {
+            return Err(OpenError::Channel);
+        }
         if self.block_bytes == 0 || self.block_bytes > limits.bytes_max {
             return Err(OpenError::BlockBytes);
         }

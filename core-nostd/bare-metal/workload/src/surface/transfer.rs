@@ -3,9 +3,9 @@
 use core::hint::black_box;
 
 use super::{debug, display};
-use crate::fabric::{Local, Way};
+use crate::fabric::{self, Local};
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, ErrorKind, LossCause, Region, Token, ViewMemory,
+    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, LossCause, Region, Token, ViewMemory, Way,
 };
 use tramontane_core::ids::*;
 use tramontane_core::memory::{Line, Row, RowWriter};
@@ -16,15 +16,19 @@ const MEMBERS: usize = 3;
 
 impl Blocks for Local {
     fn block_limits(&self) -> BlockLimits {
-        black_box(BlockLimits { receives_max: 16, bytes_max: 1 << 20 })
+        black_box(BlockLimits { channels: 4, receives_max: 16, bytes_max: 1 << 20 })
     }
 
-    fn post_receive(&mut self, _: ViewId, _: Rank, _: Area, _: usize, _: Token) -> Result<(), ErrorKind> {
+    fn post_receive(&mut self, _: Way, _: Area, _: usize, _: Token) -> Result<(), ErrorKind> {
         black_box(Ok(()))
     }
 
-    fn send(&mut self, _: ViewId, _: Rank, _: Area, _: usize, _: u32, _: Token) -> Result<(), ErrorKind> {
+    fn send(&mut self, _: Way, _: Area, _: usize, _: u32, _: Token) -> Result<(), ErrorKind> {
         black_box(Ok(()))
+    }
+
+    fn close(&mut self, view: ViewId, channel: Channel) {
+        black_box((view, channel));
     }
 
     fn poll_block(&mut self) -> Option<BlockEvent> {
@@ -75,7 +79,7 @@ fn group(own: Rank, algorithm: Algorithm) {
     let memory = ViewMemory { own, members: &nodes, row: RowWriter::from_lines(lines), rows: &rows };
     let setup = Setup {
         view: ViewId(black_box(9)),
-        number: GroupNumber(black_box(2)),
+        channel: Channel(black_box(2)),
         members: &ranks,
         algorithm,
         block_bytes: black_box(100),
@@ -84,21 +88,21 @@ fn group(own: Rank, algorithm: Algorithm) {
         window: black_box(Window::default()),
     };
     let mut words = [0; words_for(500)];
-    let mut fabric = Local::new(Way::Shared);
+    let mut fabric = Local::new(fabric::Way::Shared);
     let mut group = match BlockGroup::open(setup, &memory, &fabric, &mut words) {
         Ok(group) => group,
         Err(error) => return display(error),
     };
-    black_box((group.number(), group.view(), group.completed(), group.is_moving()));
+    black_box((group.channel(), group.view(), group.completed(), group.is_moving()));
     if let Err(error) = group.send(area(0), black_box(950)) {
         display(error);
     }
     for step in 0..black_box(40) {
-        let token = Token(black_box((2 << 48) | step));
-        black_box(GroupNumber::of(token));
-        let received = BlockEvent::Received { peer: Rank(0), token, immediate: black_box(10), length: 100 };
+        let token = Token(black_box(step));
+        let way = |peer| Way { view: ViewId(9), channel: Channel(2), peer: black_box(Rank(peer)) };
+        let received = BlockEvent::Received { way: way(0), token, immediate: black_box(10), length: 100 };
         black_box(group.take(&received, &mut Anywhere));
-        black_box(group.take(&BlockEvent::Sent { peer: Rank(1), token }, &mut Anywhere));
+        black_box(group.take(&BlockEvent::Sent { way: way(1), token }, &mut Anywhere));
         let progress = group.step(&mut fabric, &mut Anywhere);
         black_box(progress.is_idle());
         debug(progress);
