@@ -128,6 +128,24 @@ impl Group<'_> {
     /// # Errors
     /// The first thing that is wrong.
     pub const fn check(&self) -> Result<(), LayoutError> {
+        if let Err(error) = self.check_members() {
+            return Err(error);
+        }
+        if self.subgroups.is_empty() {
+            return Err(LayoutError::NoSubgroups);
+        }
+        if self.subgroups.len() > SUBGROUPS_MAX {
+            return Err(LayoutError::TooManySubgroups);
+        }
+        each!(subgroup in self.subgroups, {
+            if let Err(error) = subgroup.check(self.members.len()) {
+                return Err(error);
+            }
+        });
+        Ok(())
+    }
+
+    pub(super) const fn check_members(&self) -> Result<(), LayoutError> {
         if self.members.is_empty() {
             return Err(LayoutError::NoMembers);
         }
@@ -143,17 +161,6 @@ impl Group<'_> {
             });
             members = tail;
         }
-        if self.subgroups.is_empty() {
-            return Err(LayoutError::NoSubgroups);
-        }
-        if self.subgroups.len() > SUBGROUPS_MAX {
-            return Err(LayoutError::TooManySubgroups);
-        }
-        each!(subgroup in self.subgroups, {
-            if let Err(error) = subgroup.check(self.members.len()) {
-                return Err(error);
-            }
-        });
         Ok(())
     }
 }

@@ -3,14 +3,20 @@
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;
 use super::views::{ViewBlock, ViewColumn};
-use super::{BLOCK, CACHE_LINE, ROW_MAX, SLOT_ALIGN, SLOT_HEADER};
-use crate::ids::{Rank, SenderRank, SubgroupId, index_from_u32, u16_from_index, u64_from_index};
+use super::{BLOCK, CACHE_LINE, CHANNEL_BYTES, ROW_MAX, SLOT_ALIGN, SLOT_HEADER};
+use crate::fabric::Channel;
+use crate::ids::{
+    NodeId, Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index, u64_from_index,
+};
 
 /// The version of the row format. It is part of the digest: programs that differ in it do not meet.
 const FORMAT: u64 = 1;
 
 /// The version of the view protocol's columns. It is part of the digest of a group that has them.
 const VIEWS_FORMAT: u64 = 1;
+
+/// The version of the channels' cells. It is part of the digest of a group that has them.
+const CHANNELS_FORMAT: u64 = 1;
 
 /// A cell of a subgroup's control block. All cells of an ordered one share a cache line (BAT-4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +104,7 @@ pub struct StateSizes {
 pub struct Layout<'c> {
     group: Group<'c>,
     views: bool,
+    channels: u16,
 }
 
 /// Rounds up to a multiple of `align`, a power of two.
@@ -111,7 +118,7 @@ impl<'c> Layout<'c> {
     /// # Errors
     /// The first thing that is wrong with the group.
     pub const fn new(group: Group<'c>) -> Result<Self, LayoutError> {
-        Self::checked(group, false)
+        Self::checked(group, false, 0)
     }
 
     /// As [`Layout::new`], with the columns of the view protocol: the membership may change.
@@ -119,14 +126,32 @@ impl<'c> Layout<'c> {
     /// # Errors
     /// As [`Layout::new`].
     pub const fn with_views(group: Group<'c>) -> Result<Self, LayoutError> {
-        Self::checked(group, true)
+        Self::checked(group, true, 0)
     }
 
-    const fn checked(group: Group<'c>, views: bool) -> Result<Self, LayoutError> {
+    /// Rows of so many channels' cells and nothing else: for block groups alone (RDM-5), without subgroups.
+    ///
+    /// # Errors
+    /// What is wrong with the members.
+    pub const fn of_channels(members: &'c [NodeId], channels: u16) -> Result<Self, LayoutError> {
+        let group = Group { members, subgroups: &[] };
+        if let Err(error) = group.check_members() {
+            return Err(error);
+        }
+        Self { group, views: false, channels }.measured()
+    }
+
+    const fn checked(group: Group<'c>, views: bool, channels: u16) -> Result<Self, LayoutError> {
         if let Err(error) = group.check() {
             return Err(error);
         }
-        let layout = Self { group, views };
+        Self { group, views, channels }.measured()
+    }
+
+    /// This layout, if every row can be addressed.
+    const fn measured(self) -> Result<Self, LayoutError> {
+        let Self { group, .. } = self;
+        let layout = self;
         let mut rank = Rank::ZERO;
         while rank.index() < group.members.len() {
             if layout.row_bytes(rank) > ROW_MAX {
@@ -159,9 +184,31 @@ impl<'c> Layout<'c> {
         }
     }
 
+    /// How many channels have cells in each row.
+    #[must_use]
+    pub const fn channels(&self) -> u16 {
+        self.channels
+    }
+
+    /// Where a channel's cells lie, in bytes from the start of every row: a multiple of [`CACHE_LINE`]. None if there is
+    /// no such channel.
+    #[must_use]
+    pub const fn channel_offset(&self, channel: Channel) -> Option<usize> {
+        if channel.0 >= self.channels {
+            return None;
+        }
+        Some(BLOCK.saturating_add(index_from_u16(channel.0).saturating_mul(CHANNEL_BYTES)))
+    }
+
+    /// Where the subgroups begin, in every row: behind the header and the channels.
+    const fn subgroups_offset(&self) -> usize {
+        let channels = index_from_u16(self.channels).saturating_mul(CHANNEL_BYTES);
+        BLOCK.saturating_add(round_up(channels, BLOCK))
+    }
+
     /// The part of a row that does not belong to the view protocol.
     const fn multicast_bytes(&self, owner: Rank) -> usize {
-        let mut bytes = BLOCK;
+        let mut bytes = self.subgroups_offset();
         each!(subgroup in self.group.subgroups, {
             bytes = bytes.saturating_add(share_bytes(subgroup, owner));
         });
@@ -189,7 +236,7 @@ impl<'c> Layout<'c> {
     /// Where a subgroup's control block starts in a member's row, if the member belongs to it.
     #[must_use]
     pub const fn control_offset(&self, owner: Rank, subgroup: SubgroupId) -> Option<usize> {
-        let mut offset = BLOCK;
+        let mut offset = self.subgroups_offset();
         let mut id = SubgroupId::ZERO;
         each!(candidate in self.group.subgroups, {
             if id.0 == subgroup.0 {
@@ -292,6 +339,10 @@ impl<'c> Layout<'c> {
         let mut digest = Digest::new().with(FORMAT).with(u64_from_index(self.members()));
         if self.views {
             digest = digest.with(u64::MAX).with(VIEWS_FORMAT);
+        }
+        if self.channels > 0 {
+            let channels = u64_from_index(index_from_u16(self.channels));
+            digest = digest.with(u64::MAX - 1).with(CHANNELS_FORMAT).with(channels);
         }
         each!(member in self.group.members, {
             digest = digest.with(widen_u32(member.0));

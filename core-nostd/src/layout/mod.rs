@@ -10,6 +10,8 @@
 //!
 //! Where membership may change, the columns of the view protocol follow at the end ([`ViewBlock`]).
 //!
+//! Where block groups share the rows, their cells stand before the subgroups, at the same place in every row.
+//!
 //! Rows of different members differ in size: nobody pays for a ring that nobody fills.
 //! Sources: Spindle II-B (the table), II-C (the slots); requirements SMC-1 and BAT-4.
 
@@ -35,6 +37,9 @@ pub const SLOT_ALIGN: usize = 16;
 
 /// What a slot holds beside its payload: a length of 4 bytes and the counter of 8, at its end (SMC-6).
 pub const SLOT_HEADER: usize = 12;
+
+/// What a channel of block transfers takes in each row, in bytes: one cache line.
+pub const CHANNEL_BYTES: usize = CACHE_LINE;
 
 /// The most members of a group, and so the bound of every loop over them.
 pub const MEMBERS_MAX: usize = 1024;

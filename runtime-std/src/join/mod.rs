@@ -9,12 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tramontane_core::fabric::ErrorKind;
+use tramontane_core::ids::Rank;
 use tramontane_core::layout::{Layout, LayoutError};
 use tramontane_core::node::OpenError;
 
 use crate::configuration::GroupConfiguration;
 use crate::joined::JoinedFabric;
-use crate::member::{Member, Settings};
+use crate::member::{Member, Memory, Settings};
 use crate::shared_memory::{self, GroupName, Root};
 pub use network::NetworkMeeting;
 #[cfg(feature = "verbs")]
@@ -95,11 +96,20 @@ fn join_layout(
     options: &JoinOptions<'_>,
 ) -> Result<Member<JoinedFabric>, JoinError> {
     let own = group.rank_of(node).ok_or(OpenError::NotAMember)?;
-    let (fabric, memory) = match &options.meeting {
-        Meeting::SharedMemory { root, name } => shared::join(layout, own, root, name, options)?,
-        Meeting::Tcp(meeting) => network::join(layout, own, meeting, options)?,
-        #[cfg(feature = "verbs")]
-        Meeting::Verbs(meeting) => verbs::join(layout, own, meeting, options)?,
-    };
+    let (fabric, memory) = meet(layout, own, options)?;
     Ok(Member::open(layout, own, memory, fabric, &options.settings)?)
+}
+
+/// Waits for all members, and gives the fabric over their rows, open, and the rows.
+pub(crate) fn meet(
+    layout: &Layout<'_>,
+    own: Rank,
+    options: &JoinOptions<'_>,
+) -> Result<(JoinedFabric, Memory), JoinError> {
+    match &options.meeting {
+        Meeting::SharedMemory { root, name } => shared::join(layout, own, root, name, options),
+        Meeting::Tcp(meeting) => network::join(layout, own, meeting, options),
+        #[cfg(feature = "verbs")]
+        Meeting::Verbs(meeting) => verbs::join(layout, own, meeting, options),
+    }
 }

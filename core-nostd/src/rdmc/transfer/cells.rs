@@ -8,11 +8,11 @@
 //! | `closed` | the root: one, once everybody has said so |
 
 use crate::fabric::{Kind, Write};
-use crate::layout::CACHE_LINE;
+use crate::layout::{CACHE_LINE, CHANNEL_BYTES};
 use crate::memory::{OutOfRow, Row, RowWriter};
 
 /// Bytes of each member's row that a group's cells take.
-pub const CELLS_BYTES: usize = CACHE_LINE;
+pub const CELLS_BYTES: usize = CHANNEL_BYTES;
 
 /// Which cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -42,6 +42,9 @@ fn layouts() {
         message_max: black_box(100),
         delivery: black_box(Delivery::Ordered),
     }];
+    if let Ok(layout) = Layout::of_channels(black_box(&members), black_box(3)) {
+        black_box((layout.channels(), layout.channel_offset(Channel(black_box(1)))));
+    }
     let group = Group { members: black_box(&members), subgroups: black_box(&subgroups) };
     let _ = black_box(group.check());
     debug(group);
