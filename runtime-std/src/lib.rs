@@ -44,6 +44,7 @@
 //! `examples/three_members.rs` has several members, with polling threads. The program itself is [`cli`].
 
 pub mod bench;
+pub mod blocks;
 pub mod cli;
 pub mod configuration;
 pub mod group;

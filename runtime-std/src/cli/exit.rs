@@ -188,6 +188,7 @@ impl From<JoinError> for Failure {
             JoinError::Layout(error) => error.into(),
             JoinError::Rendezvous(error) => error.into(),
             JoinError::Tcp(error) => error.into(),
+            JoinError::Thread(source) => Self::system("cannot start a thread", &source),
             #[cfg(feature = "verbs")]
             JoinError::Verbs(error) => error.into(),
             error @ (JoinError::Open(_) | JoinError::Fabric(_)) => {

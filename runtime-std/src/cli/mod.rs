@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `demo` | a group of processes on this machine, compared |
 //! | `cast` | one member as a filter |
+//! | `copy` | files to several places at once |
 //! | `node`, `status`, `leave` | a member of a group that survives its members; how all are; one goes |
 //! | `layout` | memory maps |
 //! | `plan` | schedules of block multicasts |
@@ -21,6 +22,7 @@
 mod adapter;
 mod cast;
 mod clock;
+mod copy;
 mod demo;
 mod devices;
 mod exit;
@@ -63,6 +65,7 @@ const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
 const EXAMPLES: &str = "  tramontane demo
   tramontane cast --group log --id 0 --nodes 3
   tramontane node --config group.toml --id 0
+  tramontane copy data.bin --to /mnt/a,/mnt/b
   tramontane layout --nodes 4
   tramontane bench latency
   tramontane verbs devices";
@@ -84,6 +87,8 @@ enum Command {
     Demo(demo::Arguments),
     #[command(after_help = help(cast::EXAMPLES))]
     Cast(cast::Arguments),
+    #[command(after_help = help(copy::EXAMPLES))]
+    Copy(copy::Arguments),
     #[command(after_help = help(node::EXAMPLES))]
     Node(node::Arguments),
     #[command(after_help = help(status::EXAMPLES))]
@@ -104,6 +109,8 @@ enum Command {
     Verbs(devices::Command),
     #[command(name = demo::MEMBER_COMMAND, hide = true)]
     DemoMember(demo::MemberArguments),
+    #[command(name = copy::MEMBER_COMMAND, hide = true)]
+    CopyMember(copy::MemberArguments),
 }
 
 /// The program: reads the command line, and does what it says.
@@ -124,6 +131,7 @@ fn run(cli: &Cli) -> Result<(), Failure> {
     match &cli.command {
         Command::Demo(arguments) => demo::run(arguments),
         Command::Cast(arguments) => cast::run(arguments),
+        Command::Copy(arguments) => copy::run(arguments),
         Command::Node(arguments) => node::run(arguments),
         Command::Status(arguments) => status::run(arguments),
         Command::Leave(arguments) => leave::run(arguments),
@@ -134,6 +142,10 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Verbs(command) => devices::run(command),
         Command::DemoMember(arguments) => match demo::run_member(arguments) {
             // It told its parent why, in its own way.
+            Some(status) => Err(Failure::silent(status)),
+            None => Ok(()),
+        },
+        Command::CopyMember(arguments) => match copy::run_member(arguments) {
             Some(status) => Err(Failure::silent(status)),
             None => Ok(()),
         },

@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use serde::{Deserialize, Serialize};
 use tramontane_core::layout::{MESSAGE_MAX, WINDOW_MAX};
+use tramontane_core::rdmc::Algorithm;
 
+use super::exit::{Failure, Status};
 use crate::configuration::WINDOW_DEFAULT;
 
 /// The window.
@@ -22,6 +25,38 @@ pub(super) struct JoinOption {
     /// How long to wait for all members to come, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "30", allow_negative_numbers = true, value_parser = seconds)]
     pub(super) join_timeout: Duration,
+}
+
+/// The algorithms, as they are named on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AlgorithmName {
+    /// The root sends everything to one member after the other
+    Sequential,
+    /// Each member passes on to the next
+    Chain,
+    /// A binomial tree of whole messages
+    Tree,
+    /// A binomial pipeline of blocks
+    Pipeline,
+    /// A pipeline among racks, and one within each
+    Hybrid,
+}
+
+impl AlgorithmName {
+    /// The algorithm, where members are of no racks.
+    pub(super) fn without_racks(self) -> Result<Algorithm, Failure> {
+        match self {
+            Self::Sequential => Ok(Algorithm::Sequential),
+            Self::Chain => Ok(Algorithm::Chain),
+            Self::Tree => Ok(Algorithm::Tree),
+            Self::Pipeline => Ok(Algorithm::Pipeline),
+            Self::Hybrid => {
+                let what = "members have no racks here";
+                Err(Failure::new(Status::Usage, what, "take another --algorithm"))
+            }
+        }
+    }
 }
 
 /// The largest time that can be asked for: ten years, which every clock can add.

@@ -26,14 +26,14 @@ pub enum DoorsError {
 
 /// All doors of a group.
 #[derive(Clone, Debug)]
-pub(super) struct Doors {
+pub(crate) struct Doors {
     pub(super) addresses: BTreeMap<NodeId, Address>,
     pub(super) key: Option<SharedKey>,
 }
 
 impl Doors {
     /// Those of a description. `root` is where groups live, over shared memory.
-    pub(super) fn of(description: &Description, root: &Root) -> Result<Self, DoorsError> {
+    pub(crate) fn of(description: &Description, root: &Root) -> Result<Self, DoorsError> {
         let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
         let addresses = match description.fabric {
             GroupCarrier::SharedMemory => {
@@ -52,5 +52,10 @@ impl Doors {
             }
         };
         Ok(Self { addresses, key })
+    }
+
+    /// The key, if the group has one.
+    pub(crate) fn into_key(self) -> Option<SharedKey> {
+        self.key
     }
 }

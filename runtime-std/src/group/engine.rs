@@ -33,7 +33,7 @@ use super::prepared::{Prepared, open, prepare};
 use super::replica::{Message, Messages, Replica, ViewChanged};
 use super::request::Request;
 use super::view::View;
-use crate::host::HostFabric as _;
+use crate::host::{HostFabric as _, sleep_unless_busy};
 use crate::joined::JoinedBell;
 use crate::member::{Idle, Stopped};
 use crate::poll::{Driven, Look};
@@ -347,20 +347,17 @@ impl<R: Replica + 'static> Driven for Engine<R> {
     /// Never longer than a third of a heartbeat: that is how often the core looks at a view.
     fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
         let most = if self.has_cares { CARE_PAUSE } else { self.parts.membership.heartbeat() / 3 };
-        let mut rung = true;
-        if self.parts.fabric.fabric.arm() {
-            // What came before this look is found by it; what comes after it rings (IDL-1).
-            self.until_clock = 0;
-            let progress = self.step_once()?;
-            if !progress.is_idle() {
-                self.parts.fabric.fabric.disarm();
-                return Ok(true);
-            }
-            rung = self.parts.fabric.fabric.sleep(timeout.min(most));
-        }
-        self.parts.fabric.fabric.disarm();
-        self.until_clock = 0;
-        let progress = self.step_once()?;
+        let look_and_step = |engine: &mut Self| {
+            engine.until_clock = 0;
+            engine.step_once()
+        };
+        let (rung, progress) = sleep_unless_busy(
+            self,
+            timeout.min(most),
+            |engine| &mut engine.parts.fabric.fabric,
+            look_and_step,
+            Progress::is_idle,
+        )?;
         Ok(rung || !progress.is_idle())
     }
 

@@ -45,6 +45,7 @@ mod view;
 mod visits;
 
 pub use description::{Description, DescriptionError, GroupCarrier, NodeDescription, SubgroupDescription};
+pub(crate) use doors::Doors;
 pub use doors::DoorsError;
 pub use layout::ViewLayout;
 pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};

@@ -31,6 +31,9 @@ pub enum JoinError {
     /// The members did not come together.
     #[error(transparent)]
     Rendezvous(#[from] shared_memory::Error),
+    /// The system has no thread for it.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
     /// The memory does not fit the layout.
     #[error("the member cannot be opened: {0}")]
     Open(#[from] OpenError),

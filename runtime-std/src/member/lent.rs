@@ -52,6 +52,16 @@ impl Memory {
         let row = unsafe { RowWriter::from_raw(row.base(), row.bytes()) };
         Self { rows, row, keeper }
     }
+
+    /// All rows, in rank order.
+    pub(crate) fn rows(&self) -> &[Row<'_>] {
+        &self.rows
+    }
+
+    /// The own row.
+    pub(crate) fn row(&self) -> RowWriter<'_> {
+        self.row
+    }
 }
 
 impl std::fmt::Debug for Memory {

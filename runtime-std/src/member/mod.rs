@@ -32,7 +32,7 @@ use tramontane_core::layout::Layout;
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{Frontiers, OpenError, Progress};
 
-use crate::host::HostFabric;
+use crate::host::{HostFabric, sleep_unless_busy};
 use lent::NodeCell;
 pub(crate) use lent::{OutboxCell, PrivateState, Shared};
 
@@ -194,19 +194,18 @@ impl<F: HostFabric> Member<F> {
         application: &mut A,
         timeout: Duration,
     ) -> Result<Slept, Stopped> {
-        let mut rung = true;
-        if self.fabric.arm() {
-            // What came before this look is found by it; what comes after it rings (IDL-1).
-            let progress = self.step(application)?;
-            if !progress.is_idle() {
-                self.fabric.disarm();
-                return Ok(Slept { rung: false, progress });
-            }
-            rung = self.fabric.sleep(timeout.min(Duration::from_nanos(CHECK_PEERS_NS)));
-        }
-        self.fabric.disarm();
-        self.until_clock = 0;
-        let progress = self.step(application)?;
+        let timeout = timeout.min(Duration::from_nanos(CHECK_PEERS_NS));
+        let look_and_step = |member: &mut Self| {
+            member.until_clock = 0;
+            member.step(application)
+        };
+        let (rung, progress) = sleep_unless_busy(
+            self,
+            timeout,
+            |member| &mut member.fabric,
+            look_and_step,
+            Progress::is_idle,
+        )?;
         Ok(Slept { rung, progress })
     }
 

@@ -13,6 +13,7 @@ use tramontane_core::ids::{Rank, Step};
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 
 use super::exit::{Failure, Status};
+use super::options::AlgorithmName;
 use summary::Summary;
 
 pub(super) const EXAMPLES: &str = "  tramontane plan --members 8 --blocks 5
@@ -31,8 +32,8 @@ const CELLS_MAX: u64 = 5_000_000;
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// How blocks go
-    #[arg(long, value_enum, default_value_t = Name::Pipeline)]
-    algorithm: Name,
+    #[arg(long, value_enum, default_value_t = AlgorithmName::Pipeline)]
+    algorithm: AlgorithmName,
     /// Members of the group, the root among them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     members: u16,
@@ -53,22 +54,6 @@ pub(super) struct Arguments {
     svg: bool,
 }
 
-/// The algorithms, as they are named on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Name {
-    /// The root sends everything to one member after the other
-    Sequential,
-    /// Each member passes on to the next
-    Chain,
-    /// A binomial tree of whole messages
-    Tree,
-    /// A binomial pipeline of blocks
-    Pipeline,
-    /// A pipeline among racks, and one within each
-    Hybrid,
-}
-
 /// A block's way from one member to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 struct Send {
@@ -80,7 +65,7 @@ struct Send {
 
 /// A schedule, and whose part of it is wanted.
 struct Plan {
-    name: Name,
+    name: AlgorithmName,
     schedule: Schedule,
     rank: Option<u16>,
 }
@@ -107,18 +92,15 @@ impl Plan {
         let Some(shape) = Shape::new(members, blocks) else {
             return usage(format_args!("nobody, or nothing to send"), "give --members and --blocks from 1");
         };
-        if racks.is_some() && name != Name::Hybrid {
+        if racks.is_some() && name != AlgorithmName::Hybrid {
             return usage(
                 format_args!("only the hybrid has racks"),
                 "leave --racks, or take --algorithm hybrid",
             );
         }
         let algorithm = match name {
-            Name::Sequential => Algorithm::Sequential,
-            Name::Chain => Algorithm::Chain,
-            Name::Tree => Algorithm::Tree,
-            Name::Pipeline => Algorithm::Pipeline,
-            Name::Hybrid => Algorithm::Hybrid { racks: racks.unwrap_or(NonZeroU16::MIN) },
+            AlgorithmName::Hybrid => Algorithm::Hybrid { racks: racks.unwrap_or(NonZeroU16::MIN) },
+            name => name.without_racks()?,
         };
         let Ok(schedule) = Schedule::new(algorithm, shape) else {
             return usage(format_args!("more racks than members"), "take fewer --racks or more --members");

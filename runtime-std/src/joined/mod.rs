@@ -3,6 +3,10 @@
 //! One type for all of them, so that a command is written once. With a single fabric compiled in, nothing is left of
 //! the choice; with more, it is one branch that always goes the same way.
 
+mod blocks;
+
+pub use blocks::{BlockHost, BlockMemory, BlockMemoryError, BlockStore};
+
 use std::time::Duration;
 
 use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Token, ViewMemory, Write};

@@ -1,0 +1,55 @@
+//! Memory that messages go from and come into.
+
+use std::ops::{Deref, DerefMut};
+
+use tramontane_core::fabric::Area;
+
+use crate::joined::{BlockHost, BlockMemory, BlockMemoryError, BlockStore};
+
+/// Bytes that a fabric can take blocks from and put them into. Whoever holds it has it alone: while a message goes from it
+/// or into it, the runtime holds it.
+#[derive(Debug)]
+pub struct Buffer {
+    memory: BlockMemory,
+    is_lent: bool,
+}
+
+impl Buffer {
+    /// A buffer of so many bytes, all zero; at least one.
+    ///
+    /// # Errors
+    /// [`BlockMemoryError`].
+    pub fn new(store: &BlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
+        Ok(Self { memory: store.memory(bytes.max(1))?, is_lent: false })
+    }
+
+    /// Where it begins.
+    pub(super) fn area(&self) -> Area {
+        Area { region: self.memory.region(), offset: 0 }
+    }
+
+    /// Makes it known to the fabric, once.
+    pub(super) fn lend(&mut self, fabric: &mut impl BlockHost) {
+        if !self.is_lent {
+            self.is_lent = true;
+            fabric.lend_blocks(&self.memory);
+        }
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: who writes to it here has it exclusively, and receives are posted into it only while the runtime holds it,
+        // whose polling thread reads it (the first block, once it has come) between calls of the fabric.
+        unsafe { self.memory.slice() }
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above. Blocks that are being sent from it are only read, by peers; the runtime, which holds it then, does not write to it.
+        unsafe { self.memory.slice_mut() }
+    }
+}

@@ -1,0 +1,85 @@
+//! Where a group's messages are kept at one member: the buffer under way, the staging block, and who is told.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::{Area, Region};
+use tramontane_core::rdmc::transfer::MessageMemory;
+
+use super::buffer::Buffer;
+use super::recipient::Recipient;
+use crate::joined::BlockHost;
+
+/// A message that waits to be sent.
+pub(super) struct Outgoing {
+    pub(super) buffer: Buffer,
+    pub(super) bytes: usize,
+}
+
+/// One member's messages in one group.
+pub(super) struct Desk {
+    recipient: Box<dyn Recipient>,
+    /// Where first blocks go; the root has none.
+    staging: Option<Buffer>,
+    /// What blocks go into, or from.
+    under_way: Option<Buffer>,
+    /// At the root.
+    waiting: VecDeque<Outgoing>,
+}
+
+impl Desk {
+    pub(super) fn new(recipient: Box<dyn Recipient>, staging: Option<Buffer>) -> Self {
+        Self { recipient, staging, under_way: None, waiting: VecDeque::new() }
+    }
+
+    pub(super) fn recipient(&mut self) -> &mut dyn Recipient {
+        self.recipient.as_mut()
+    }
+
+    /// Where first blocks go. The root has none, and posts no receive.
+    pub(super) fn staging(&self) -> Area {
+        self.staging.as_ref().map_or(Area { region: Region::ROW, offset: 0 }, Buffer::area)
+    }
+
+    /// Makes what blocks go from and into known to the fabric.
+    pub(super) fn lend(&mut self, fabric: &mut impl BlockHost) {
+        for buffer in self.staging.iter_mut().chain(&mut self.under_way) {
+            buffer.lend(fabric);
+        }
+    }
+
+    pub(super) fn queue(&mut self, outgoing: Outgoing) {
+        self.waiting.push_back(outgoing);
+    }
+
+    /// Takes up the next message to be sent: where it lies, and its bytes.
+    pub(super) fn take_up(&mut self) -> Option<(Area, usize)> {
+        let Outgoing { buffer, bytes } = self.waiting.pop_front()?;
+        let area = buffer.area();
+        self.under_way = Some(buffer);
+        Some((area, bytes))
+    }
+}
+
+impl MessageMemory for Desk {
+    fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area> {
+        let buffer = self.recipient.incoming(number, bytes).filter(|buffer| buffer.len() >= bytes)?;
+        let area = buffer.area();
+        self.under_way = Some(buffer);
+        Some(area)
+    }
+
+    fn place(&mut self, from: Area, to: Area, length: usize) {
+        let (Some(staging), Some(message)) = (&self.staging, &mut self.under_way) else { return };
+        let source = staging.get(from.offset..).and_then(|rest| rest.get(..length));
+        let target = message.get_mut(to.offset..).and_then(|rest| rest.get_mut(..length));
+        if let (Some(source), Some(target)) = (source, target) {
+            target.copy_from_slice(source);
+        }
+    }
+
+    fn completed(&mut self, number: u64, bytes: usize) {
+        if let Some(buffer) = self.under_way.take() {
+            self.recipient.completed(number, buffer, bytes);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What the polling thread does: takes requests and events, and steps the groups that have something to do.
+//!
+//! A group is *awake* while it has posts to make or a message under way, and when something came for it. Groups that
+//! rest are looked at when nobody else has anything to do: what peers write of themselves comes without an event.
+//! Awake groups are stepped in turn, each a bounded amount, so that none waits until another is through.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event, ViewMemory};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::rdmc::transfer::OpenError;
+
+use super::buffer::Buffer;
+use super::desk::{Desk, Outgoing};
+use super::group::{End, Ended};
+use super::node::GroupOptions;
+use super::part::{Part, Stepped};
+use crate::host::{HostFabric, sleep_unless_busy};
+use crate::joined::BlockHost;
+use crate::member::{Idle, Memory, Stopped};
+use crate::poll::{Driven, Ending, Look};
+
+/// Events that are taken before groups are stepped again.
+const EVENTS_MAX: usize = 64;
+
+/// Between two looks whether peers live.
+const CHECK_PEERS: Duration = Duration::from_millis(200);
+
+/// Steps between two looks at the clock.
+const STEPS_PER_CLOCK: u32 = 64;
+
+/// What application threads ask.
+pub(super) enum Request {
+    /// A group to be opened.
+    Open(Box<Opening>),
+    /// A message to be sent.
+    Send { channel: Channel, buffer: Buffer, bytes: usize },
+    /// A group to be closed.
+    Close { channel: Channel },
+}
+
+/// A group to be opened, and who waits for it.
+pub(super) struct Opening {
+    pub(super) channel: Channel,
+    pub(super) members: Vec<Rank>,
+    pub(super) options: GroupOptions,
+    pub(super) desk: Desk,
+    pub(super) end: Arc<End>,
+    pub(super) answer: Sender<Result<(), OpenError>>,
+}
+
+/// The rows of the one view, and whose they are.
+pub(super) struct Table {
+    pub(super) own: Rank,
+    pub(super) members: Vec<NodeId>,
+    memory: Memory,
+}
+
+impl Table {
+    pub(super) fn new(own: Rank, members: Vec<NodeId>, memory: Memory) -> Self {
+        Self { own, members, memory }
+    }
+
+    pub(super) fn memory(&self) -> ViewMemory<'_> {
+        ViewMemory { own: self.own, members: &self.members, row: self.memory.row(), rows: self.memory.rows() }
+    }
+}
+
+/// All groups of a node, and the fabric below them.
+pub(super) struct Engine<F> {
+    fabric: F,
+    table: Arc<Table>,
+    requests: Receiver<Request>,
+    ending: Arc<Ending>,
+    /// By channel.
+    parts: Vec<Option<Box<Part>>>,
+    /// Who is stepped next, in turn.
+    awake: Vec<Channel>,
+    /// The list before, whose memory is used again.
+    stepping: Vec<Channel>,
+    until_clock: u32,
+    checked: Instant,
+}
+
+impl<F: HostFabric + BlockHost<Error = ErrorKind>> Engine<F> {
+    pub(super) fn new(
+        fabric: F,
+        table: Table,
+        channels: u16,
+        requests: Receiver<Request>,
+        ending: &Arc<Ending>,
+    ) -> Self {
+        Self {
+            fabric,
+            table: Arc::new(table),
+            requests,
+            ending: Arc::clone(ending),
+            parts: (0..channels).map(|_| None).collect(),
+            awake: Vec::new(),
+            stepping: Vec::new(),
+            until_clock: 0,
+            checked: Instant::now(),
+        }
+    }
+
+    fn step_once(&mut self) -> Result<bool, Stopped> {
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            self.look_at_clock()?;
+            let mut is_busy = self.take_requests();
+            is_busy |= self.hear();
+            is_busy |= self.step_awake();
+            if !is_busy {
+                self.wake_all();
+                is_busy = self.step_awake();
+            }
+            Ok(is_busy)
+        }));
+        let stepped =
+            stepped.unwrap_or_else(|payload| Err(self.ending.stop(Stopped::panicked(payload.as_ref()))));
+        if let Err(stopped) = &stepped {
+            // Whoever waits for a group is told; an application that panicked is not called again.
+            let ended = Ended::Stopped(stopped.clone());
+            self.parts.iter().flatten().for_each(|part| part.tell_handle(&ended));
+        }
+        stepped
+    }
+
+    fn look_at_clock(&mut self) -> Result<(), Stopped> {
+        if self.until_clock > 0 {
+            self.until_clock -= 1;
+            return Ok(());
+        }
+        self.until_clock = STEPS_PER_CLOCK;
+        if let Some(stopped) = self.ending.stopped() {
+            return Err(stopped);
+        }
+        if self.checked.elapsed() >= CHECK_PEERS {
+            self.checked = Instant::now();
+            self.fabric.check_peers();
+        }
+        Ok(())
+    }
+
+    fn take_requests(&mut self) -> bool {
+        let mut is_busy = false;
+        while let Ok(request) = self.requests.try_recv() {
+            is_busy = true;
+            let channel = match request {
+                Request::Open(opening) => {
+                    let channel = opening.channel;
+                    self.open(*opening);
+                    channel
+                }
+                Request::Send { channel, buffer, bytes } => {
+                    if let Some(part) = part_at(&mut self.parts, channel) {
+                        part.queue(Outgoing { buffer, bytes });
+                    }
+                    channel
+                }
+                Request::Close { channel } => {
+                    if let Some(part) = part_at(&mut self.parts, channel) {
+                        part.close();
+                    }
+                    channel
+                }
+            };
+            self.wake(channel);
+        }
+        is_busy
+    }
+
+    fn open(&mut self, opening: Opening) {
+        let (channel, answer) = (opening.channel, opening.answer.clone());
+        let opened = Part::open(opening, &self.table, &self.fabric).map(|part| {
+            if let Some(place) = self.parts.get_mut(usize::from(channel.0)) {
+                *place = Some(Box::new(part));
+            }
+        });
+        // Whoever asked may have given up.
+        let _ = answer.send(opened);
+    }
+
+    /// Takes what the fabric has to say, up to a bound.
+    fn hear(&mut self) -> bool {
+        let mut is_busy = false;
+        for _ in 0..EVENTS_MAX {
+            let Some(event) = self.fabric.poll() else { break };
+            is_busy = true;
+            if let Event::PeerLost { view, peer, cause } = event {
+                tracing::info!(%peer, %cause, "a peer is lost");
+                for part in self.parts.iter_mut().flatten() {
+                    part.lost(view, peer, cause);
+                }
+                self.wake_all();
+            }
+        }
+        for _ in 0..EVENTS_MAX {
+            let Some(event) = self.fabric.poll_block() else { break };
+            is_busy = true;
+            let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;
+            if let Some(part) = part_at(&mut self.parts, way.channel) {
+                part.take(&event);
+                self.wake(way.channel);
+            }
+        }
+        is_busy
+    }
+
+    fn wake(&mut self, channel: Channel) {
+        if let Some(part) = part_at(&mut self.parts, channel)
+            && !part.is_awake
+        {
+            part.is_awake = true;
+            self.awake.push(channel);
+        }
+    }
+
+    fn wake_all(&mut self) {
+        for part in self.parts.iter_mut().flatten().filter(|part| !part.is_awake) {
+            part.is_awake = true;
+            self.awake.push(part.channel());
+        }
+    }
+
+    /// Steps who is awake, once each; who still has something to do stays so.
+    fn step_awake(&mut self) -> bool {
+        let mut is_busy = false;
+        let mut stepping = std::mem::replace(&mut self.awake, std::mem::take(&mut self.stepping));
+        for channel in stepping.drain(..) {
+            let Some(place) = self.parts.get_mut(usize::from(channel.0)) else { continue };
+            let Some(part) = place else { continue };
+            match part.step(&mut self.fabric) {
+                Stepped::Idle => part.is_awake = false,
+                Stepped::Busy => {
+                    is_busy = true;
+                    self.awake.push(channel);
+                }
+                Stepped::Over => {
+                    is_busy = true;
+                    *place = None;
+                }
+            }
+        }
+        self.stepping = stepping;
+        is_busy
+    }
+}
+
+fn part_at(parts: &mut [Option<Box<Part>>], channel: Channel) -> Option<&mut Part> {
+    parts.get_mut(usize::from(channel.0))?.as_deref_mut()
+}
+
+impl<F> Driven for Engine<F>
+where
+    F: HostFabric + BlockHost<Error = ErrorKind> + Send + 'static,
+{
+    type Bell = F::Bell;
+
+    fn bell(&self) -> F::Bell {
+        self.fabric.local_bell()
+    }
+
+    fn idle(&self) -> Idle {
+        Idle::new(self.fabric.idle_time())
+    }
+
+    fn step(&mut self) -> Result<bool, Stopped> {
+        self.step_once()
+    }
+
+    fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
+        let look_and_step = |engine: &mut Self| {
+            engine.until_clock = 0;
+            engine.step_once()
+        };
+        let (rung, is_busy) = sleep_unless_busy(
+            self,
+            timeout.min(CHECK_PEERS),
+            |engine| &mut engine.fabric,
+            look_and_step,
+            |is_busy| !is_busy,
+        )?;
+        Ok(rung || is_busy)
+    }
+
+    fn look(&self) -> Look {
+        Look { is_settled: self.parts.iter().all(Option::is_none), writes: 0 }
+    }
+
+    /// Groups that are not over end with the node.
+    fn leave(&mut self) {
+        let stopped = self.ending.stop(Stopped::Closed);
+        let _ = self.take_requests();
+        for part in self.parts.iter_mut().flatten() {
+            part.tell(&Ended::Stopped(stopped.clone()));
+        }
+        self.fabric.leave();
+    }
+}

@@ -1,0 +1,196 @@
+//! A group's handle, and how the group ended.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use tramontane_core::fabric::Channel;
+use tramontane_core::ids::NodeId;
+use tramontane_core::rdmc::transfer::Cause;
+
+use super::buffer::Buffer;
+use super::engine::Request;
+use crate::member::Stopped;
+use crate::poll::Drive;
+
+/// How a group ended, as one member sees it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Ended {
+    /// Every message reached every member (RDM-6).
+    #[error("the group was closed: everything reached everybody")]
+    Closed,
+    /// Somebody failed. What was completed here is whole; others may lack it.
+    #[error("the group ended at node {node}: {}", said(cause))]
+    Failed {
+        /// Whose failure was the first that this member learned.
+        node: NodeId,
+        /// What became of it.
+        cause: Cause,
+    },
+    /// This node stopped, and all its groups with it.
+    #[error("this node stopped: {0}")]
+    Stopped(Stopped),
+}
+
+fn said(cause: &Cause) -> String {
+    match cause {
+        Cause::Lost(cause) => cause.to_string(),
+        Cause::NoMemory => "it had no memory for a message".into(),
+        Cause::Fabric => "its fabric refused a post".into(),
+    }
+}
+
+/// Why a message is not sent. The buffer comes back with it.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub struct SendFailure {
+    /// What is wrong.
+    pub why: SendRefusal,
+    /// What was to be sent.
+    pub buffer: Buffer,
+}
+
+/// What is wrong with a send.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendRefusal {
+    /// Only the first member of a group sends in it.
+    #[error("only the first member of a group sends; create a group for each sender")]
+    NotRoot,
+    /// The message is larger than its buffer, or than the group takes.
+    #[error("a message of {bytes} bytes does not fit: the limit is {limit}")]
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// The group is over.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+}
+
+/// Why a group is not closed yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CloseFailure {
+    /// The root closes; the others find out.
+    #[error("only the first member of a group closes it")]
+    NotRoot,
+    /// It takes longer. The group goes on closing.
+    #[error("the group is not closed after {0:?}; wait longer")]
+    TimedOut(Duration),
+}
+
+/// How a group ended, once it has, for whoever waits.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    ended: Mutex<Option<Ended>>,
+    changed: Condvar,
+}
+
+impl End {
+    /// The first end counts.
+    pub(super) fn tell(&self, ended: &Ended) {
+        let mut seen = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.get_or_insert_with(|| ended.clone());
+        self.changed.notify_all();
+    }
+
+    fn get(&self) -> Option<Ended> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn wait(&self, timeout: Duration) -> Option<Ended> {
+        let seen = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(seen, timeout, |ended| ended.is_none());
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+}
+
+/// One member's handle on a group. Dropping it changes nothing: the group goes on until its root closes it, or somebody
+/// fails.
+pub struct Group {
+    pub(super) channel: Channel,
+    pub(super) is_root: bool,
+    pub(super) message_max: usize,
+    pub(super) requests: Sender<Request>,
+    pub(super) driver: Arc<dyn Drive>,
+    pub(super) end: Arc<End>,
+    pub(super) sent: AtomicU64,
+}
+
+impl Group {
+    /// The group's number.
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        self.channel.0
+    }
+
+    /// Sends the first `bytes` bytes of a buffer; which message of the group it is. Does not wait: messages go one after the
+    /// other, and each comes back in [`Recipient::completed`](super::Recipient::completed).
+    ///
+    /// # Errors
+    /// [`SendFailure`]; where the group ends before a message was completed, its buffer is dropped.
+    pub fn send(&self, buffer: Buffer, bytes: usize) -> Result<u64, SendFailure> {
+        let limit = buffer.len().min(self.message_max);
+        let why = match self.end.get() {
+            Some(ended) => Some(ended.into()),
+            None if !self.is_root => Some(SendRefusal::NotRoot),
+            None if bytes > limit => Some(SendRefusal::TooLarge { bytes, limit }),
+            None => None,
+        };
+        if let Some(why) = why {
+            return Err(SendFailure { why, buffer });
+        }
+        let request = Request::Send { channel: self.channel, buffer, bytes };
+        match self.requests.send(request) {
+            Ok(()) => {
+                let message = self.sent.fetch_add(1, Ordering::Relaxed);
+                self.driver.ring();
+                Ok(message)
+            }
+            Err(refused) => match refused.0 {
+                Request::Send { buffer, .. } => {
+                    Err(SendFailure { why: Ended::Stopped(Stopped::Closed).into(), buffer })
+                }
+                _ => unreachable!("what was not taken comes back"),
+            },
+        }
+    }
+
+    /// Closes the group once everything that was sent is through, and waits until it is over, at most `timeout`.
+    ///
+    /// # Errors
+    /// [`CloseFailure`].
+    pub fn close(&self, timeout: Duration) -> Result<Ended, CloseFailure> {
+        if !self.is_root {
+            return Err(CloseFailure::NotRoot);
+        }
+        // Who does not take it has ended, which is told below.
+        let _ = self.requests.send(Request::Close { channel: self.channel });
+        self.driver.ring();
+        self.wait(timeout).ok_or(CloseFailure::TimedOut(timeout))
+    }
+
+    /// Waits until the group is over, at most `timeout`.
+    #[must_use]
+    pub fn wait(&self, timeout: Duration) -> Option<Ended> {
+        self.end.wait(timeout)
+    }
+
+    /// How the group ended, if it has.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended> {
+        self.end.get()
+    }
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { channel, is_root, .. } = self;
+        out.debug_struct("Group").field("number", &channel.0).field("is_root", is_root).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,202 @@
+//! A process that takes part in block groups.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tramontane_core::fabric::Channel;
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::{Layout, LayoutError};
+use tramontane_core::rdmc::Algorithm;
+use tramontane_core::rdmc::transfer::{OpenError, Window};
+
+use super::buffer::Buffer;
+use super::desk::Desk;
+use super::engine::{Engine, Opening, Request, Table};
+use super::group::{End, Group};
+use super::recipient::Recipient;
+use crate::join::{JoinError, JoinOptions, meet};
+use crate::joined::{BlockMemoryError, BlockStore};
+use crate::member::Stopped;
+use crate::poll::{Ending, Poller};
+
+/// Bytes of a block where nothing else is said: RDMC found 1 MB best for large messages (5.2.1).
+pub const BLOCK_BYTES_DEFAULT: usize = 1 << 20;
+
+/// Groups that a node can have in its life; each has a cache line in every row.
+const CHANNELS: u16 = 1024;
+
+/// How a group's messages go. The same at all members.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupOptions {
+    /// Who sends which block to whom.
+    pub algorithm: Algorithm,
+    /// Bytes of every block but a message's last.
+    pub block_bytes: usize,
+    /// Bytes of the largest message; it costs a bit of memory a block.
+    pub message_max: usize,
+    /// How much is under way at a time.
+    pub window: Window,
+}
+
+impl Default for GroupOptions {
+    /// A pipeline of blocks of 1 MB, for messages of up to 4 GiB.
+    fn default() -> Self {
+        Self {
+            algorithm: Algorithm::Pipeline,
+            block_bytes: BLOCK_BYTES_DEFAULT,
+            message_max: 1 << 32,
+            window: Window::default(),
+        }
+    }
+}
+
+impl GroupOptions {
+    pub(super) fn blocks_max(&self) -> u32 {
+        let blocks = self.message_max.div_ceil(self.block_bytes.max(1));
+        // A pipeline's messages have two at least.
+        u32::try_from(blocks).unwrap_or(u32::MAX).max(2)
+    }
+}
+
+/// Why a group is not created.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CreateError {
+    /// The number was given to a group of this node before.
+    #[error("group {0} was created before; take another number")]
+    NumberUsed(u16),
+    /// A member that the node did not join.
+    #[error("node {0} is none of those that were joined")]
+    Unknown(NodeId),
+    /// What the core says.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// No memory for the blocks whose place is not known yet.
+    #[error(transparent)]
+    Memory(#[from] BlockMemoryError),
+    /// This node stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}
+
+/// A process among others, between which block groups come and go. Dropping it ends its part in all of them.
+pub struct BlockNode {
+    poller: Poller,
+    requests: Sender<Request>,
+    store: BlockStore,
+    own: Rank,
+    members: Vec<NodeId>,
+    used: Mutex<BTreeSet<u16>>,
+}
+
+impl BlockNode {
+    /// Joins all other nodes: waits until each is there. `nodes` is the same list at all of them, in one order.
+    ///
+    /// # Errors
+    /// [`JoinError`]; nothing is left behind then.
+    pub fn join(nodes: &[NodeId], own: NodeId, options: &JoinOptions<'_>) -> Result<Self, JoinError> {
+        let layout = Layout::of_channels(nodes, CHANNELS)?;
+        let place = nodes.iter().position(|node| *node == own).and_then(|place| u16::try_from(place).ok());
+        let own = place.map(Rank).ok_or(LayoutError::BadSubgroupMember)?;
+        let (fabric, memory) = meet(&layout, own, options)?;
+        let store = fabric.block_store();
+        let (requests, asked) = mpsc::channel();
+        let ending = Arc::new(Ending::default());
+        let table = Table::new(own, nodes.to_vec(), memory);
+        let engine = Engine::new(fabric, table, CHANNELS, asked, &ending);
+        let poller = Poller::start(engine, &ending).map_err(JoinError::Thread)?;
+        let used = Mutex::new(BTreeSet::new());
+        Ok(Self { poller, requests, store, own, members: nodes.to_vec(), used })
+    }
+
+    /// Which node this is.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.members[self.own.index()]
+    }
+
+    /// Memory that messages are sent from and come into. Large ones are best used again.
+    ///
+    /// # Errors
+    /// [`BlockMemoryError`].
+    pub fn buffer(&self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
+        Buffer::new(&self.store, bytes)
+    }
+
+    /// What gives memory, for a [`Recipient`] that makes buffers as messages come.
+    #[must_use]
+    pub fn store(&self) -> &BlockStore {
+        &self.store
+    }
+
+    /// Creates a group: every member does, under the same number and with the same members in the same order, of whom the
+    /// first is the root. Nobody waits for the others. Numbers are from 0 to 1023.
+    ///
+    /// # Errors
+    /// [`CreateError`].
+    pub fn create(
+        &self,
+        number: u16,
+        members: &[NodeId],
+        options: GroupOptions,
+        recipient: impl Recipient + 'static,
+    ) -> Result<Group, CreateError> {
+        let ranks = members.iter().map(|member| self.rank_of(*member)).collect::<Result<Vec<_>, _>>()?;
+        let is_root = ranks.first() == Some(&self.own);
+        let staging = if is_root { None } else { Some(self.buffer(options.block_bytes)?) };
+        if !self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
+            return Err(CreateError::NumberUsed(number));
+        }
+        let end = Arc::new(End::default());
+        let channel = Channel(number);
+        let (answer, answered) = mpsc::channel();
+        let opening = Opening {
+            channel,
+            members: ranks,
+            options,
+            desk: Desk::new(Box::new(recipient), staging),
+            end: Arc::clone(&end),
+            answer,
+        };
+        let stopped = || self.poller.stopped().unwrap_or(Stopped::Closed);
+        self.requests.send(Request::Open(Box::new(opening))).map_err(|_| stopped())?;
+        self.poller.driver().ring();
+        answered.recv().map_err(|_| stopped())??;
+        Ok(Group {
+            channel,
+            is_root,
+            message_max: options.message_max,
+            requests: self.requests.clone(),
+            driver: Arc::clone(self.poller.driver()),
+            end,
+            sent: AtomicU64::new(0),
+        })
+    }
+
+    fn rank_of(&self, node: NodeId) -> Result<Rank, CreateError> {
+        let place = self.members.iter().position(|member| *member == node);
+        place.and_then(|place| u16::try_from(place).ok()).map(Rank).ok_or(CreateError::Unknown(node))
+    }
+
+    /// Why this node stopped, if it has.
+    #[must_use]
+    pub fn stopped(&self) -> Option<Stopped> {
+        self.poller.stopped()
+    }
+
+    /// Leaves. Groups that are not over end here, and fail at their other members.
+    ///
+    /// # Errors
+    /// Why the node had stopped before, if it had.
+    pub fn close(self) -> Result<(), Stopped> {
+        self.poller.close()
+    }
+}
+
+impl std::fmt::Debug for BlockNode {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("BlockNode").field("node", &self.node()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,174 @@
+//! One group at one member: the core's transfer, with all that it borrows.
+
+use std::sync::Arc;
+
+use self_cell::{MutBorrow, self_cell};
+use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, LossCause};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::layout::Layout;
+use tramontane_core::rdmc::transfer::{
+    BlockGroup, CloseError, OpenError, Outcome, SendError, Setup, words_for,
+};
+
+use super::desk::{Desk, Outgoing};
+use super::engine::{Opening, Table};
+use super::group::{End, Ended};
+use crate::joined::BlockHost;
+use crate::member::FIXED_VIEW;
+
+/// What a transfer borrows.
+struct Lent {
+    table: Arc<Table>,
+    members: Vec<Rank>,
+    /// A bit for each block of a message.
+    words: Vec<u64>,
+}
+
+self_cell!(
+    struct GroupCell {
+        owner: MutBorrow<Lent>,
+        #[not_covariant]
+        dependent: BlockGroup,
+    }
+);
+
+/// What a step of a group came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stepped {
+    /// There was nothing to do.
+    Idle,
+    /// Something was done, or waits for room.
+    Busy,
+    /// The group is over, and everybody was told.
+    Over,
+}
+
+/// One group.
+pub(super) struct Part {
+    cell: GroupCell,
+    desk: Desk,
+    table: Arc<Table>,
+    end: Arc<End>,
+    is_closing: bool,
+    is_told: bool,
+    /// Whether it is on the engine's list of those that are stepped next.
+    pub(super) is_awake: bool,
+}
+
+impl Part {
+    /// Opens a group.
+    pub(super) fn open(
+        opening: Opening,
+        table: &Arc<Table>,
+        fabric: &impl Blocks<Error = ErrorKind>,
+    ) -> Result<Self, OpenError> {
+        let Opening { channel, members, options, desk, end, .. } = opening;
+        let words = words_for(options.blocks_max());
+        let lent = Lent { table: Arc::clone(table), members, words: vec![0; words] };
+        let cells = table.cells(channel).ok_or(OpenError::Channel)?;
+        let cell = GroupCell::try_new(MutBorrow::new(lent), |lent| {
+            let Lent { table, members, words } = lent.borrow_mut();
+            let setup = Setup {
+                view: FIXED_VIEW,
+                channel,
+                members,
+                algorithm: options.algorithm,
+                block_bytes: options.block_bytes,
+                cells,
+                staging: desk.staging(),
+                window: options.window,
+            };
+            BlockGroup::open(setup, &table.memory(), fabric, words)
+        })?;
+        let table = Arc::clone(table);
+        Ok(Self { cell, desk, table, end, is_closing: false, is_told: false, is_awake: false })
+    }
+
+    pub(super) fn channel(&self) -> Channel {
+        self.cell.with_dependent(|_, group| group.channel())
+    }
+
+    pub(super) fn queue(&mut self, outgoing: Outgoing) {
+        self.desk.queue(outgoing);
+    }
+
+    pub(super) fn close(&mut self) {
+        self.is_closing = true;
+    }
+
+    pub(super) fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
+        self.cell.with_dependent_mut(|_, group| group.lost(view, peer, cause));
+    }
+
+    pub(super) fn take(&mut self, event: &BlockEvent) {
+        let desk = &mut self.desk;
+        self.cell.with_dependent_mut(|_, group| group.take(event, desk));
+    }
+
+    /// Does what there is to do now.
+    pub(super) fn step(&mut self, fabric: &mut impl BlockHost<Error = ErrorKind>) -> Stepped {
+        let Self { cell, desk, is_closing, .. } = self;
+        let (progress, outcome) = cell.with_dependent_mut(|_, group| {
+            submit(group, desk, *is_closing);
+            desk.lend(fabric);
+            (group.step(fabric, desk), group.outcome())
+        });
+        let Some(outcome) = outcome else {
+            return if progress.is_idle() { Stepped::Idle } else { Stepped::Busy };
+        };
+        if !self.is_told {
+            let ended = self.table.ended(outcome);
+            self.tell(&ended);
+        }
+        // Whoever failed tells all the others first.
+        if progress.is_idle() { Stepped::Over } else { Stepped::Busy }
+    }
+
+    /// Tells whoever has the group's handle.
+    pub(super) fn tell_handle(&self, ended: &Ended) {
+        self.end.tell(ended);
+    }
+
+    /// Tells the application, once, and whoever has the handle.
+    pub(super) fn tell(&mut self, ended: &Ended) {
+        if !self.is_told {
+            self.is_told = true;
+            self.desk.recipient().ended(ended);
+            self.end.tell(ended);
+        }
+    }
+}
+
+/// Gives the root's transfer its next message, or its end.
+fn submit(group: &mut BlockGroup<'_>, desk: &mut Desk, is_closing: bool) {
+    if group.is_moving() || group.outcome().is_some() {
+        return;
+    }
+    if let Some((area, bytes)) = desk.take_up() {
+        match group.send(area, bytes) {
+            // It was compared with the group's limit before it was queued, and the group is at rest.
+            Ok(()) | Err(SendError::NotRoot | SendError::Busy | SendError::Ended | SendError::TooLarge { .. }) => {}
+        }
+    } else if is_closing {
+        match group.close() {
+            Ok(()) | Err(CloseError::NotRoot | CloseError::Ended) => {}
+        }
+    }
+}
+
+impl Table {
+    /// Where a channel's cells lie in every row.
+    fn cells(&self, channel: Channel) -> Option<usize> {
+        Layout::of_channels(&self.members, channel.0.checked_add(1)?).ok()?.channel_offset(channel)
+    }
+
+    fn ended(&self, outcome: Outcome) -> Ended {
+        match outcome {
+            Outcome::Closed => Ended::Closed,
+            Outcome::Failed(failure) => {
+                let node: Option<NodeId> = self.members.get(failure.member.index()).copied();
+                Ended::Failed { node: node.unwrap_or_default(), cause: failure.cause }
+            }
+        }
+    }
+}

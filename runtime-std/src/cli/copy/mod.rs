@@ -1,0 +1,164 @@
+//! `tramontane copy`: files and directories to several places at once, at nearly the price of one copy.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `group` | the groups of a copy: one for what is copied, and one from each receiver for what it reports |
+//! | `sending` | the root: what is copied goes out as one archive, and what became of it comes back |
+//! | `source` | what is to be copied |
+//! | `receiving` | a receiver: unpacks beside the place, and moves there once everybody has everything |
+//! | `place` | the directory that is copied into |
+//! | `stream` | bytes as messages, and messages as bytes |
+//! | `talk` | what members say to each other |
+//! | `crew` | receivers on this machine, each a process |
+//! | `report` | progress, and the table at the end |
+//!
+//! # What is kept
+//! - **All or none, as far as a file system goes.** Receivers unpack into a directory of their own beside what is to be.
+//!   Only when each has everything, with the checksum of the source, does each move it into place.
+//! - **Bounded memory.** Each member has four buffers of 16 MiB and one block, however large the files are.
+//! - **No resuming.** What an interrupted copy left is in the way of the next, which says so.
+
+mod crew;
+mod group;
+mod place;
+mod receiving;
+mod report;
+mod sending;
+mod source;
+mod stream;
+mod talk;
+
+pub(super) use crew::MEMBER_COMMAND;
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::{Failure, Status};
+use super::group_file;
+use super::interrupt::Interrupts;
+use super::options::{AlgorithmName, JoinOption};
+use crate::group::{Description, Doors, GroupCarrier};
+use crate::join::{Meeting, NetworkMeeting};
+use crate::local::Carrier;
+use crate::shared_memory::{GroupName, Root};
+use group::{Job, block_bytes};
+use report::Report;
+
+pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b,/mnt/c
+      a file into three directories of this machine, by a process each
+  tramontane copy --config group.toml --id 1 --to /srv/data
+  tramontane copy --config group.toml --id 0 model/ index.db
+      on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part";
+
+/// Copy files and directories to several places at once.
+///
+/// Every receiver unpacks beside the place, compares a checksum, and moves everything there once all have it. What is there
+/// already is not replaced, and a copy that was interrupted is not resumed. Takes about 65 MB of memory a member.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// Files and directories to copy; none at a receiver of a group file
+    #[arg(value_name = "FILE", required_unless_present = "config")]
+    files: Vec<PathBuf>,
+    /// Directories to copy into, each by a process of its own; with --config, the one of this node
+    #[arg(long, value_name = "DIRECTORY,...", value_delimiter = ',', required_unless_present = "config")]
+    to: Vec<PathBuf>,
+    /// The group file of hosts; every node of it takes part
+    #[arg(long, value_name = "FILE", requires = "id")]
+    config: Option<PathBuf>,
+    /// Which node of the group file this is
+    #[arg(long, value_name = "ID", requires = "config")]
+    id: Option<u32>,
+    /// Which node copies to the others [default: the first of the group file]
+    #[arg(long, value_name = "ID", requires = "config")]
+    from: Option<u32>,
+    /// What carries the bytes between processes of this machine
+    #[arg(long, value_enum, default_value_t = Carrier::SharedMemory, conflicts_with = "config")]
+    fabric: Carrier,
+    /// How blocks go; the same at all nodes of a group file
+    #[arg(long, value_enum, default_value_t = AlgorithmName::Pipeline)]
+    algorithm: AlgorithmName,
+    /// Bytes of a block; the same at all nodes of a group file
+    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = block_bytes)]
+    block: usize,
+    #[command(flatten)]
+    join: JoinOption,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copies.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let interrupts = Interrupts::watch()?;
+    let report = match &arguments.config {
+        None => crew::copy(arguments, &interrupts)?,
+        Some(path) => match hosts(arguments, &group_file::read(path)?, &interrupts)? {
+            Some(report) => report,
+            // A receiver has said what it did.
+            None => return Ok(()),
+        },
+    };
+    report.print(arguments.json)
+}
+
+/// Runs a receiver that `copy` started.
+pub(super) fn run_member(brief: &crew::MemberArguments) -> Option<Status> {
+    crew::run_member(brief)
+}
+
+pub(super) use crew::MemberArguments;
+
+/// One node's part in a copy between the nodes of a group file.
+fn hosts(
+    arguments: &Arguments,
+    description: &Description,
+    interrupts: &Interrupts,
+) -> Result<Option<Report>, Failure> {
+    let own = arguments.id.unwrap_or_default();
+    let from = arguments.from.or_else(|| description.nodes.first().map(|node| node.id)).unwrap_or_default();
+    for node in [own, from] {
+        group_file::check_node(description, node)?;
+    }
+    let nodes = description.nodes.iter().map(|node| node.id).collect();
+    let job = Job {
+        nodes,
+        own,
+        root: from,
+        meeting: meeting(description)?,
+        join_timeout: arguments.join.join_timeout,
+        algorithm: arguments.algorithm.without_racks()?,
+        block_bytes: arguments.block,
+    };
+    if own == from {
+        if arguments.files.is_empty() || !arguments.to.is_empty() {
+            let what = format_args!("node {own} is the one that copies to the others");
+            return Err(Failure::new(Status::Usage, what, "give it files, and no --to; or say --from"));
+        }
+        return sending::send(&job, &arguments.files, interrupts.flag(), &|| interrupts.check()).map(Some);
+    }
+    let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
+        let what = format_args!("node {own} receives what node {from} copies");
+        return Err(Failure::new(Status::Usage, what, "give it one --to, and no files; or say --from"));
+    };
+    let received = receiving::receive(&job, to, interrupts.flag());
+    interrupts.check()?;
+    report::received(&received?, to, arguments.json)?;
+    Ok(None)
+}
+
+/// Where the nodes of a group file meet to copy: apart from where its members do.
+fn meeting(description: &Description) -> Result<Meeting, Failure> {
+    match description.fabric {
+        GroupCarrier::SharedMemory => {
+            let name = GroupName::new(&format!("{}-copy", description.name))?;
+            Ok(Meeting::SharedMemory { root: Root::from_env(), name })
+        }
+        GroupCarrier::Tcp => Ok(Meeting::Tcp(NetworkMeeting {
+            addresses: description.nodes.iter().filter_map(|node| node.address).collect(),
+            listener: None,
+            key: Doors::of(description, &Root::from_env())?.into_key(),
+            allow_clear: description.allow_clear,
+        })),
+    }
+}

@@ -1,0 +1,105 @@
+//! A receiver's part: it unpacks beside the place, says so, and moves everything into place when all have it.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::group::{BUFFERS, CHUNK_BYTES, Job, Quiet, say};
+use super::place::Place;
+use super::stream::{Incoming, Taking};
+use super::talk::{Manifest, Said};
+use crate::blocks::{BlockNode, Group};
+use crate::cli::exit::{Failure, Status};
+
+/// Between two words of how far a receiver is.
+const SAY_INTERVAL: Duration = Duration::from_millis(200);
+
+/// How long a member stays to say its last word, and to hear that of the root.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(5);
+
+/// What a receiver has at the end.
+#[derive(Clone, Debug)]
+pub(super) struct Received {
+    pub(super) bytes: u64,
+    pub(super) checksum: String,
+    pub(super) files: u64,
+}
+
+/// Takes what the root copies. `cancel` ends it.
+pub(super) fn receive(job: &Job, to: &Path, cancel: &AtomicBool) -> Result<Received, Failure> {
+    let place = Place::take(to)?;
+    let node = job.join(cancel)?;
+    let reports = job.reports(&node, job.own, Quiet)?;
+    let taken = take(job, &node, &reports, place, cancel);
+    if let Err(failure) = &taken {
+        // The root tells everybody; what ended this member is the better word than that it went.
+        let _ = say(&reports, &node, &Said::failed(failure));
+    }
+    // The root closes this group when it has heard the last word.
+    let _ = reports.close(LAST_WORD);
+    let _ = node.close();
+    taken
+}
+
+fn take(
+    job: &Job,
+    node: &BlockNode,
+    reports: &Group,
+    mut place: Place,
+    cancel: &AtomicBool,
+) -> Result<Received, Failure> {
+    let (give, free) = mpsc::channel();
+    for _ in 0..BUFFERS {
+        // A message comes as whole blocks, of which a pipeline has two at least.
+        let bytes = CHUNK_BYTES.next_multiple_of(job.block_bytes).max(2 * job.block_bytes);
+        let _ = give.send(node.buffer(bytes)?);
+    }
+    let (arrivals, arrived) = mpsc::channel();
+    let stop = Arc::new(AtomicBool::new(false));
+    let group = job.data(node, Taking { free, arrivals, stop: Arc::clone(&stop) })?;
+    let mut said = Instant::now();
+    let progress = |bytes| {
+        if said.elapsed() >= SAY_INTERVAL {
+            said = Instant::now();
+            let _ = say(reports, node, &Said::Received { bytes });
+        }
+    };
+    let stream = Incoming::new(&arrived, &give, cancel, progress);
+    let received = unpack(stream, &mut place, &|said| say(reports, node, said));
+    if received.is_err() {
+        // Nothing more is taken: that ends the copy for everybody.
+        stop.store(true, Ordering::Relaxed);
+        let _ = group.wait(Duration::ZERO);
+    }
+    let received = received?;
+    say(reports, node, &Said::Placed { files: received.files })?;
+    let _ = group.wait(LAST_WORD);
+    Ok(received)
+}
+
+fn unpack<P: FnMut(u64)>(
+    mut stream: Incoming<'_, P>,
+    place: &mut Place,
+    say: &dyn Fn(&Said) -> Result<(), Failure>,
+) -> Result<Received, Failure> {
+    let ended = |error: std::io::Error| Failure::told(Status::PeerLost, error);
+    let manifest: Manifest = serde_json::from_slice(&stream.message().map_err(ended)?)
+        .map_err(|error| Failure::new(Status::Group, error, "run the same version of the program everywhere"))?;
+    place.expect(&manifest)?;
+    let files = place.unpack(&mut stream)?;
+    // What stands behind an archive's end is part of the stream.
+    std::io::copy(&mut stream.by_ref(), &mut std::io::sink()).map_err(ended)?;
+    let (bytes, checksum) = stream.sum();
+    say(&Said::Complete { bytes, checksum: checksum.clone() })?;
+    // The root's word that everybody has everything, with its checksum.
+    let agreed = stream.message().map_err(ended)?;
+    if agreed != checksum.as_bytes() {
+        let what = format_args!("what came here has the checksum {checksum}, and not that of the source");
+        return Err(Failure::new(Status::Disagreement, what, "copy again; if it stays so, please report it"));
+    }
+    place.settle()?;
+    Ok(Received { bytes, checksum, files })
+}

@@ -1,0 +1,211 @@
+//! The root's part: what is copied goes out as one archive, and each receiver says what became of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::group::{BUFFERS, CHUNK_BYTES, Job, SAID_MAX};
+use super::receiving::LAST_WORD;
+use super::report::{Line, Progress, Report};
+use super::source::Source;
+use super::stream::{GiveBack, Outgoing};
+use super::talk::{Said, told_by};
+use crate::blocks::{BlockNode, Buffer, Ended, Group, Recipient};
+use crate::cli::exit::{Failure, Status};
+use crate::joined::BlockStore;
+
+/// Between two looks at what has come.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Copies to all other members. `cancel` ends the wait for them, `check` fails when the user wants the end.
+pub(super) fn send(
+    job: &Job,
+    files: &[PathBuf],
+    cancel: &AtomicBool,
+    check: &dyn Fn() -> Result<(), Failure>,
+) -> Result<Report, Failure> {
+    let source = Source::look(files)?;
+    let node = job.join(cancel)?;
+    let (words, heard) = mpsc::channel();
+    let mut ears = Vec::new();
+    for receiver in job.receivers() {
+        let ear = Ear { receiver, words: words.clone(), store: node.store().clone() };
+        ears.push(job.reports(&node, receiver, ear)?);
+    }
+    drop(words);
+    let copied = copy(job, &node, &source, Hearing::new(job, &heard, check));
+    // Receivers close their groups when they have said all.
+    for ear in &ears {
+        let _ = ear.wait(if copied.is_ok() { LAST_WORD } else { Duration::ZERO });
+    }
+    let _ = node.close();
+    copied
+}
+
+fn copy(job: &Job, node: &BlockNode, source: &Source, mut hearing: Hearing<'_>) -> Result<Report, Failure> {
+    let (give, free) = mpsc::channel();
+    for _ in 0..BUFFERS {
+        let _ = give.send(node.buffer(CHUNK_BYTES)?);
+    }
+    let group = job.data(node, GiveBack(give))?;
+    let stop = AtomicBool::new(false);
+    let started = Instant::now();
+    let packed = std::thread::scope(|scope| {
+        let pack = || {
+            let mut stream = Outgoing::new(&group, &free, &stop);
+            let manifest = serde_json::to_vec(&source.manifest)
+                .map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
+            let refused = |error: std::io::Error| Failure::told(Status::PeerLost, error);
+            stream.message(&manifest).map_err(refused)?;
+            source.pack(&mut stream)?;
+            stream.finish().map_err(refused)
+        };
+        let packing = scope.spawn(pack);
+        let heard = hearing.until(source.manifest.bytes, &group, || packing.is_finished());
+        stop.store(heard.is_err(), std::sync::atomic::Ordering::Relaxed);
+        let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
+        heard.and(packed)
+    });
+    let (bytes, checksum) = packed.map_err(|failure| hearing.cause(&group, failure))?;
+    hearing.all_complete(&group, bytes, &checksum)?;
+    let agree = || -> std::io::Result<()> { Outgoing::new(&group, &free, &stop).message(checksum.as_bytes()) };
+    agree().map_err(|error| hearing.cause(&group, Failure::told(Status::PeerLost, error)))?;
+    hearing.all_placed(&group)?;
+    match group.close(LAST_WORD) {
+        Ok(Ended::Closed) => {}
+        Ok(ended) => tracing::info!(%ended, "a receiver went before the end was told"),
+        Err(error) => tracing::info!(%error, "the end is not told"),
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let lines = hearing.placed.iter().map(|(receiver, files)| Line { node: *receiver, files: *files }).collect();
+    Ok(Report { bytes, checksum, seconds, lines, places: Vec::new() })
+}
+
+/// Hears one receiver.
+struct Ear {
+    receiver: u32,
+    words: Sender<(u32, Said)>,
+    store: BlockStore,
+}
+
+impl Recipient for Ear {
+    fn incoming(&mut self, _: u64, bytes: usize) -> Option<Buffer> {
+        Buffer::new(&self.store, bytes.max(SAID_MAX)).ok()
+    }
+
+    fn completed(&mut self, _: u64, buffer: Buffer, bytes: usize) {
+        let said = buffer.get(..bytes).and_then(|bytes| serde_json::from_slice(bytes).ok());
+        match said {
+            // Whoever listens may be through.
+            Some(said) => drop(self.words.send((self.receiver, said))),
+            None => tracing::warn!(receiver = self.receiver, "a receiver says what cannot be understood"),
+        }
+    }
+}
+
+/// What was heard of all receivers.
+struct Hearing<'h> {
+    receivers: Vec<u32>,
+    heard: &'h Receiver<(u32, Said)>,
+    check: &'h dyn Fn() -> Result<(), Failure>,
+    progress: Progress,
+    complete: BTreeMap<u32, (u64, String)>,
+    placed: BTreeMap<u32, u64>,
+}
+
+impl<'h> Hearing<'h> {
+    fn new(
+        job: &Job,
+        heard: &'h Receiver<(u32, Said)>,
+        check: &'h dyn Fn() -> Result<(), Failure>,
+    ) -> Self {
+        let receivers: Vec<u32> = job.receivers().collect();
+        let progress = Progress::new(&receivers);
+        Self { receivers, heard, check, progress, complete: BTreeMap::new(), placed: BTreeMap::new() }
+    }
+
+    /// Hears until `done`, or somebody failed.
+    fn until(&mut self, total: u64, group: &Group, done: impl Fn() -> bool) -> Result<(), Failure> {
+        self.progress.expect(total);
+        while !done() {
+            self.hear()?;
+            if let Some(ended) = group.ended() {
+                return Err(self.cause(group, of_group(&ended)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one word, if one comes soon.
+    fn hear(&mut self) -> Result<(), Failure> {
+        (self.check)()?;
+        match self.heard.recv_timeout(LOOK_PAUSE) {
+            Ok((receiver, Said::Received { bytes })) => self.progress.of(receiver, bytes),
+            Ok((receiver, Said::Complete { bytes, checksum })) => {
+                self.progress.of(receiver, bytes);
+                self.complete.insert(receiver, (bytes, checksum));
+            }
+            Ok((receiver, Said::Placed { files })) => {
+                self.placed.insert(receiver, files);
+            }
+            Ok((receiver, Said::Failed { status, text })) => {
+                return Err(told_by(&format!("node {receiver}"), status, &text));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_PAUSE),
+        }
+        Ok(())
+    }
+
+    /// Waits until everybody has everything, and compares.
+    fn all_complete(&mut self, group: &Group, bytes: u64, checksum: &str) -> Result<(), Failure> {
+        while self.complete.len() < self.receivers.len() {
+            self.hear()?;
+            if let Some(ended) = group.ended() {
+                return Err(self.cause(group, of_group(&ended)));
+            }
+        }
+        for (receiver, (theirs, sum)) in &self.complete {
+            if *theirs != bytes || sum != checksum {
+                let what = format_args!("node {receiver} has {theirs} bytes with the checksum {sum}, and not {bytes} with {checksum}");
+                return Err(Failure::new(Status::Disagreement, what, "copy again; if it stays so, please report it"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until everybody has moved everything into place.
+    fn all_placed(&mut self, group: &Group) -> Result<(), Failure> {
+        while self.placed.len() < self.receivers.len() {
+            self.hear()?;
+            let missing = self.receivers.iter().find(|receiver| !self.placed.contains_key(receiver));
+            if let (Some(ended), Some(missing)) = (group.ended(), missing) {
+                let what = format!("node {missing} has everything, and did not say that it is in place");
+                tracing::info!(%ended, "the group ended");
+                return Err(self.cause(group, Failure::new(Status::PeerLost, what, "look what is there")));
+            }
+        }
+        self.progress.finish();
+        Ok(())
+    }
+
+    /// The better word for a failure: that of the receiver which failed, if it still comes.
+    fn cause(&mut self, group: &Group, failure: Failure) -> Failure {
+        let until = Instant::now() + LAST_WORD / 5;
+        while group.ended().is_some() && Instant::now() < until {
+            if let Err(better) = self.hear() {
+                return better;
+            }
+        }
+        match group.ended() {
+            Some(ended) if failure.status == Status::PeerLost => of_group(&ended),
+            _ => failure,
+        }
+    }
+}
+
+fn of_group(ended: &Ended) -> Failure {
+    Failure::new(Status::PeerLost, ended, "find out what ended it, and copy again")
+}
