@@ -68,6 +68,10 @@ pub enum LayoutError {
     MessageTooLarge = 11,
     /// A row would be larger than this machine can address.
     RowTooLarge = 12,
+    /// A subgroup for large messages that the group does not have, or that is named twice.
+    BadLargeSubgroup = 13,
+    /// More senders of large messages than there can be channels.
+    TooManyChannels = 14,
 }
 
 impl LayoutError {
@@ -94,6 +98,8 @@ impl core::fmt::Display for LayoutError {
             Self::WindowTooLarge => "the window is above 1048576 slots",
             Self::MessageTooLarge => "the largest message is above 268435456 bytes",
             Self::RowTooLarge => "a row would be larger than this machine can address",
+            Self::BadLargeSubgroup => "a subgroup for large messages is unknown, or named twice",
+            Self::TooManyChannels => "more than 65535 senders may send large messages",
         })
     }
 }

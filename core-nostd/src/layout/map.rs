@@ -104,6 +104,8 @@ pub struct StateSizes {
 pub struct Layout<'c> {
     group: Group<'c>,
     views: bool,
+    /// Subgroups whose senders may send large messages, each by a channel of its own.
+    large: &'c [SubgroupId],
     channels: u16,
 }
 
@@ -118,7 +120,7 @@ impl<'c> Layout<'c> {
     /// # Errors
     /// The first thing that is wrong with the group.
     pub const fn new(group: Group<'c>) -> Result<Self, LayoutError> {
-        Self::checked(group, false, 0)
+        Self::checked(group, false)
     }
 
     /// As [`Layout::new`], with the columns of the view protocol: the membership may change.
@@ -126,7 +128,7 @@ impl<'c> Layout<'c> {
     /// # Errors
     /// As [`Layout::new`].
     pub const fn with_views(group: Group<'c>) -> Result<Self, LayoutError> {
-        Self::checked(group, true, 0)
+        Self::checked(group, true)
     }
 
     /// Rows of so many channels' cells and nothing else: for block groups alone (RDM-5), without subgroups.
@@ -138,14 +140,74 @@ impl<'c> Layout<'c> {
         if let Err(error) = group.check_members() {
             return Err(error);
         }
-        Self { group, views: false, channels }.measured()
+        Self { group, views: false, large: &[], channels }.measured()
     }
 
-    const fn checked(group: Group<'c>, views: bool, channels: u16) -> Result<Self, LayoutError> {
+    const fn checked(group: Group<'c>, views: bool) -> Result<Self, LayoutError> {
         if let Err(error) = group.check() {
             return Err(error);
         }
-        Self { group, views, channels }.measured()
+        Self { group, views, large: &[], channels: 0 }.measured()
+    }
+
+    /// The same with large messages in some subgroups: each of their senders has a channel, for a block group whose
+    /// root it is and whose members are the subgroup's (RDM-7).
+    ///
+    /// # Errors
+    /// A subgroup that there is not, or that is named twice; or too many senders.
+    pub const fn with_large(self, large: &'c [SubgroupId]) -> Result<Self, LayoutError> {
+        let mut channels = 0_usize;
+        let mut rest = large;
+        while let [first, tail @ ..] = rest {
+            each!(other in tail, {
+                if other.0 == first.0 {
+                    return Err(LayoutError::BadLargeSubgroup);
+                }
+            });
+            let Some(subgroup) = self.subgroup(*first) else {
+                return Err(LayoutError::BadLargeSubgroup);
+            };
+            channels = channels.saturating_add(subgroup.senders.len());
+            rest = tail;
+        }
+        match u16_from_index(channels) {
+            Some(channels) => Self { large, channels, ..self }.measured(),
+            None => Err(LayoutError::TooManyChannels),
+        }
+    }
+
+    /// Whether the senders of a subgroup may send large messages.
+    #[must_use]
+    pub const fn allows_large(&self, subgroup: SubgroupId) -> bool {
+        each!(large in self.large, {
+            if large.0 == subgroup.0 {
+                return true;
+            }
+        });
+        false
+    }
+
+    /// The channel by which a sender's large messages in a subgroup go, if it may send such.
+    #[must_use]
+    pub const fn large_channel(&self, subgroup: SubgroupId, sender: SenderRank) -> Option<Channel> {
+        let mut before = 0_usize;
+        each!(large in self.large, {
+            let senders = match self.subgroup(*large) {
+                Some(subgroup) => subgroup.senders.len(),
+                None => 0,
+            };
+            if large.0 == subgroup.0 {
+                if sender.index() >= senders {
+                    return None;
+                }
+                return match u16_from_index(before.saturating_add(sender.index())) {
+                    Some(channel) => Some(Channel(channel)),
+                    None => None,
+                };
+            }
+            before = before.saturating_add(senders);
+        });
+        None
     }
 
     /// This layout, if every row can be addressed.
@@ -344,6 +406,9 @@ impl<'c> Layout<'c> {
             let channels = u64_from_index(index_from_u16(self.channels));
             digest = digest.with(u64::MAX - 1).with(CHANNELS_FORMAT).with(channels);
         }
+        each!(large in self.large, {
+            digest = digest.with(u64_from_index(large.index()));
+        });
         each!(member in self.group.members, {
             digest = digest.with(widen_u32(member.0));
         });

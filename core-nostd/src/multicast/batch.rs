@@ -5,7 +5,7 @@ use super::state::SenderState;
 use crate::ids::{Frontier, Place, Rank, Round, SenderRank, SubgroupId, index_from_u32, u64_from_index};
 use crate::layout::Delivery;
 use crate::memory::{Ring, Row};
-use crate::smc::{LENGTH_OF_NULL, SlotCounter};
+use crate::smc::{SlotCounter, SlotLength};
 
 /// A delivered message. The payload is lent until the upcall returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +18,9 @@ pub struct Message<'a> {
     pub rank: Rank,
     /// The bytes, as the sender built them. They may be none.
     pub payload: &'a [u8],
+    /// If the message is a large one, how many such this sender sent before it in this view: its blocks are here, and
+    /// `payload` describes it (RDM-7).
+    pub large: Option<u64>,
 }
 
 /// All messages that became deliverable in one subgroup, in order.
@@ -157,15 +160,17 @@ impl<'a> Batch<'a> {
         let Some(ring) = self.ring_of(state) else { return Turn::End };
         match SlotCounter::decode(ring.counter(state.hand.slot).load()) {
             SlotCounter::Message(round) if round == self.round => {
-                let length = ring.length(state.hand.slot);
-                if length == LENGTH_OF_NULL {
-                    return Turn::Null;
-                }
+                let (length, large) = match SlotLength::decode(ring.length(state.hand.slot)) {
+                    SlotLength::Message(length) => (length, None),
+                    SlotLength::Large(length) => (length, Some(state.large_handed)),
+                    SlotLength::Null => return Turn::Null,
+                };
                 Turn::Message(Message {
                     place,
                     sender: self.sender,
                     rank: state.rank,
                     payload: ring.payload(state.hand.slot, length),
+                    large,
                 })
             }
             SlotCounter::Message(round) if round > self.round => Turn::Null,
@@ -194,6 +199,13 @@ impl<'a> Batch<'a> {
     fn leave_slot(&mut self) {
         if let Some(state) = self.senders.get_mut(self.sender.index()) {
             state.hand = state.hand.next(self.window);
+        }
+    }
+
+    /// Counts a large message of the turn's sender.
+    fn count_large(&mut self, large: Option<u64>) {
+        if let (Some(before), Some(state)) = (large, self.senders.get_mut(self.sender.index())) {
+            state.large_handed = before.saturating_add(1);
         }
     }
 
@@ -264,7 +276,7 @@ impl<'a> Batch<'a> {
                     state.hand = state.hand.next(self.window);
                     self.turn_over();
                     self.room = self.room.wrapping_sub(1);
-                    return Some(Message { place, sender, rank, payload });
+                    return Some(Message { place, sender, rank, payload, large: None });
                 }
                 if !matches!(counter, SlotCounter::Message(round) if round > self.round) {
                     return self.next_past_nulls();
@@ -288,6 +300,7 @@ impl<'a> Batch<'a> {
         match self.look() {
             Turn::Message(message) => {
                 self.leave_slot();
+                self.count_large(message.large);
                 self.turn_over();
                 self.room = self.room.saturating_sub(1);
                 Some(message)
@@ -307,19 +320,22 @@ impl<'a> Batch<'a> {
                 continue;
             }
             let ring = self.ring_of(state)?;
-            let (slot, rank) = (state.hand.slot, state.rank);
+            let (slot, rank, handed) = (state.hand.slot, state.rank, state.large_handed);
             let round = Round(state.hand.position.0);
             self.leave_slot();
-            let length = ring.length(slot);
-            if length == LENGTH_OF_NULL {
-                continue;
-            }
+            let (length, large) = match SlotLength::decode(ring.length(slot)) {
+                SlotLength::Message(length) => (length, None),
+                SlotLength::Large(length) => (length, Some(handed)),
+                SlotLength::Null => continue,
+            };
+            self.count_large(large);
             self.room = self.room.saturating_sub(1);
             return Some(Message {
                 place: self.order.place(round, self.sender),
                 sender: self.sender,
                 rank,
                 payload: ring.payload(slot, length),
+                large,
             });
         }
         None

@@ -120,12 +120,12 @@ impl Work<'_, '_> {
         Ok(changed)
     }
 
-    /// Frees the own slots whose messages every member has delivered (SMC-2), at most a window of them.
-    pub(crate) fn free_slots(&mut self) -> Result<(), OutOfRow> {
-        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else { return Ok(()) };
+    /// Frees the own slots whose messages every member has delivered (SMC-2), at most a window of them. How many.
+    pub(crate) fn free_slots(&mut self) -> Result<u32, OutOfRow> {
+        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else { return Ok(0) };
         let Some(state) = self.senders.get(own.rank.index()) else { return Err(OutOfRow) };
         if own.freed == state.take {
-            return Ok(());
+            return Ok(0);
         }
         let cell = match self.subgroup.delivery {
             Delivery::Ordered => ControlCell::Delivered,
@@ -165,6 +165,6 @@ impl Work<'_, '_> {
             let limit = own.freed.position.0.saturating_add(u64::from(window));
             outbox.handoff().set_limit(Position(limit));
         }
-        Ok(())
+        Ok(u32::try_from(own.freed.since(before)).unwrap_or(window))
     }
 }

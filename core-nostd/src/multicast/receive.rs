@@ -1,11 +1,11 @@
 //! The receive stage: for each sender all new messages, up to the first empty slot (BAT-1).
 
-use super::state::{Work, peer_cell};
+use super::state::{SenderState, Work, peer_cell};
 use super::{Misbehaved, Switches};
 use crate::ids::Round;
 use crate::layout::{ControlCell, Delivery};
 use crate::memory::OutOfRow;
-use crate::smc::{LENGTH_OF_NULL, SlotCounter};
+use crate::smc::{SlotCounter, SlotLength};
 
 /// What the receive stage did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +14,33 @@ pub(crate) struct Received {
     pub(crate) slots: u32,
     /// Something of a peer's rounds changed: slots, or rounds used without a message.
     pub(crate) changed: bool,
+}
+
+/// What becomes of a slot whose length is above every message's.
+enum Unusual {
+    /// It may be taken.
+    Here,
+    /// A large message's blocks are not all here: neither it nor what comes after it counts as received (RDM-7).
+    NotYet,
+    /// No correct sender says this.
+    Impossible,
+}
+
+impl SenderState {
+    #[cold]
+    fn unusual(&mut self, length: u32, capacity: u32) -> Unusual {
+        match SlotLength::decode(length) {
+            SlotLength::Null => Unusual::Here,
+            SlotLength::Large(length) if self.allows_large && length <= capacity => {
+                if self.large_taken >= self.large_here {
+                    return Unusual::NotYet;
+                }
+                self.large_taken = self.large_taken.saturating_add(1);
+                Unusual::Here
+            }
+            SlotLength::Large(_) | SlotLength::Message(_) => Unusual::Impossible,
+        }
+    }
 }
 
 /// Why the receive stage ended early.
@@ -90,8 +117,12 @@ impl Work<'_, '_> {
                     if round >= round_limit {
                         return Err(misbehaved);
                     }
-                    if length > ring.capacity() && length != LENGTH_OF_NULL {
-                        return Err(misbehaved);
+                    if length > ring.capacity() {
+                        match sender.unusual(length, ring.capacity()) {
+                            Unusual::Here => {}
+                            Unusual::NotYet => break,
+                            Unusual::Impossible => return Err(misbehaved),
+                        }
                     }
                     sender.taken = round.next();
                     sender.obliging = sender.taken;

@@ -95,6 +95,13 @@ pub struct SenderState {
     pub(crate) hand: RingCursor,
     /// Nothing more is taken from it.
     pub(crate) lost: bool,
+    /// Whether it may send large messages here.
+    pub(crate) allows_large: bool,
+    /// Large messages of it whose blocks are here, as the node was told.
+    pub(crate) large_here: u64,
+    /// Those whose slots were taken, and those that were handed over.
+    pub(crate) large_taken: u64,
+    pub(crate) large_handed: u64,
 }
 
 /// What a node remembers of one member of a subgroup, itself included.
@@ -182,6 +189,10 @@ impl SenderState {
         obliging: Round::ZERO,
         hand: RingCursor::START,
         lost: false,
+        allows_large: false,
+        large_here: 0,
+        large_taken: 0,
+        large_handed: 0,
     };
 }
 

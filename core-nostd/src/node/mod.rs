@@ -24,7 +24,7 @@ pub use remains::{Remaining, Remains};
 pub use views::{ViewError, ViewLink, ViewLoan, Views};
 
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
-use crate::ids::{Frontier, Rank, SubgroupId, Time, ViewId};
+use crate::ids::{Frontier, Rank, SenderRank, SubgroupId, Time, ViewId};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
     Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError, SenderState,
@@ -109,6 +109,16 @@ impl<'m> Node<'m> {
         let own = state.own.as_ref()?;
         let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
         Outbox::at(self.row, &sender.ring, self.cells.get(own.handoff)?, own.ready.of(self.ready)?).ok()
+    }
+
+    /// Says how many large messages of a sender are here in this view, whole: the blocks of so many were completed, in
+    /// order (RDM-7). The next step takes their places.
+    pub fn large_arrived(&mut self, subgroup: SubgroupId, sender: SenderRank, count: u64) {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup);
+        let senders = state.and_then(|state| state.senders.of_mut(self.senders));
+        if let Some(sender) = senders.and_then(|senders| senders.get_mut(sender.index())) {
+            sender.large_here = sender.large_here.max(count);
+        }
     }
 
     /// The own frontiers in a subgroup, if this node belongs to it.
@@ -266,7 +276,8 @@ impl<'m> Node<'m> {
         }
 
         let delivered = work.deliver(application)?;
-        work.free_slots()?;
+        let freed = work.free_slots()?;
+        progress.freed = progress.freed.saturating_add(freed);
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         if early {
             poster.post(self.links, |candidate| work.shown(candidate == index));

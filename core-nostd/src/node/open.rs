@@ -171,7 +171,8 @@ impl<'m> Node<'m> {
             // Shown once here, so that a step's checks never fail.
             let ring = RingPlace::new(&shape)?;
             self.rows.get(rank.index()).ok_or(OpenError::WrongRows)?.ring_at(&ring)?;
-            *state = SenderState { rank: *rank, ring, control, ..SenderState::VACANT };
+            let allows_large = layout.allows_large(id);
+            *state = SenderState { rank: *rank, ring, control, allows_large, ..SenderState::VACANT };
             stride = shape.stride;
         }
         for (state, rank) in

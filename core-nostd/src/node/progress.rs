@@ -15,6 +15,8 @@ pub struct Progress {
     pub nulls: u64,
     /// Messages handed to the application.
     pub delivered: u64,
+    /// Own slots that came free: a null that was owed may have waited for one (NUL-2).
+    pub freed: u32,
     /// Lists that the fabric took: doorbells, where a list costs one.
     pub lists: u32,
     /// Writes in those lists.
@@ -28,13 +30,15 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Whether anything was sent, received, delivered, used up or posted.
+    /// Whether nothing was sent, received, delivered, used up, freed or posted: another step would find nothing either
+    /// until something comes.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.sent == 0
             && self.received == 0
             && self.nulls == 0
             && self.delivered == 0
+            && self.freed == 0
             && self.writes == 0
             && self.lost.is_none()
     }
@@ -45,6 +49,7 @@ impl Progress {
         self.received = self.received.saturating_add(other.received);
         self.nulls = self.nulls.saturating_add(other.nulls);
         self.delivered = self.delivered.saturating_add(other.delivered);
+        self.freed = self.freed.saturating_add(other.freed);
         self.lists = self.lists.saturating_add(other.lists);
         self.writes = self.writes.saturating_add(other.writes);
         self.heartbeats = self.heartbeats.saturating_add(other.heartbeats);

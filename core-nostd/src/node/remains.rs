@@ -9,13 +9,15 @@
 
 use super::Node;
 use crate::ids::{Position, SubgroupId};
-use crate::smc::{LENGTH_OF_NULL, Outbox, Outcome, ReserveError, RingCursor};
+use crate::smc::{Outbox, Reservation, ReserveError, RingCursor, SlotLength};
 
 /// One of the messages that remain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remaining<'m> {
     /// It is whole.
     Message(&'m [u8]),
+    /// It is a large one, whose blocks have to go again; this describes it (RDM-7).
+    Large(&'m [u8]),
     /// Its reservation was dropped: nothing is to be sent.
     Dropped,
     /// Its reservation has not ended: ask again later.
@@ -75,16 +77,14 @@ impl Remains {
             return None;
         }
         let ring = from.ring().reader();
-        let length = ring.length(self.at.slot);
-        let outcome = if self.was_sent() {
-            Some(if length == LENGTH_OF_NULL { Outcome::Dropped } else { Outcome::Message })
-        } else {
-            from.handoff().outcome(self.at.position, self.at.slot)
-        };
-        Some(match outcome {
-            Some(Outcome::Message) => Remaining::Message(ring.payload(self.at.slot, length)),
-            Some(Outcome::Dropped) => Remaining::Dropped,
-            None => Remaining::Building,
+        let is_whole = self.was_sent() || from.handoff().outcome(self.at.position, self.at.slot).is_some();
+        if !is_whole {
+            return Some(Remaining::Building);
+        }
+        Some(match SlotLength::decode(ring.length(self.at.slot)) {
+            SlotLength::Message(length) => Remaining::Message(ring.payload(self.at.slot, length)),
+            SlotLength::Large(length) => Remaining::Large(ring.payload(self.at.slot, length)),
+            SlotLength::Null => Remaining::Dropped,
         })
     }
 
@@ -107,17 +107,21 @@ impl Remains {
                 None => return Ok(true),
                 Some(Remaining::Building) => return Ok(false),
                 Some(Remaining::Dropped) => drop(into.reserve(0)?),
-                Some(Remaining::Message(payload)) => {
-                    let mut copy = into.reserve(payload.len())?;
-                    for (to, from) in copy.payload().iter_mut().zip(payload) {
-                        *to = *from;
-                    }
-                    copy.commit();
-                }
+                Some(Remaining::Message(payload)) => copied(into, payload)?.commit(),
+                Some(Remaining::Large(payload)) => copied(into, payload)?.commit_large(),
             }
             self.pass();
             carried = carried.saturating_add(1);
         }
         Ok(self.get(from).is_none())
     }
+}
+
+/// A slot of the next view with the same bytes.
+fn copied<'m>(into: &Outbox<'m>, payload: &[u8]) -> Result<Reservation<'m>, ReserveError> {
+    let mut copy = into.reserve(payload.len())?;
+    for (to, from) in copy.payload().iter_mut().zip(payload) {
+        *to = *from;
+    }
+    Ok(copy)
 }

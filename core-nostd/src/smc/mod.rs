@@ -18,4 +18,43 @@ pub use handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 pub use outbox::{Outbox, Reservation, ReserveError, ReservedRun};
 
 /// The length that marks a slot whose reservation was dropped: it holds a place, and no message.
-pub(crate) const LENGTH_OF_NULL: u32 = u32::MAX;
+const LENGTH_OF_NULL: u32 = u32::MAX;
+
+/// Set in the length of a slot whose message goes by block multicast (RDM-7): the slot holds what describes it. Above
+/// every length of a message, as that of a null is.
+const LARGE: u32 = 1 << 31;
+
+/// What a slot's length says of it. One number, like its counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SlotLength {
+    /// A message of so many bytes.
+    Message(u32),
+    /// What describes a large message, in so many bytes.
+    Large(u32),
+    /// No message.
+    Null,
+}
+
+impl SlotLength {
+    /// Reads a length. Every number is one; whether so many bytes fit is for the reader to see.
+    pub(crate) const fn decode(length: u32) -> Self {
+        if length == LENGTH_OF_NULL {
+            Self::Null
+        } else if length & LARGE != 0 {
+            Self::Large(length & !LARGE)
+        } else {
+            Self::Message(length)
+        }
+    }
+
+    pub(crate) const fn encode(self) -> u32 {
+        match self {
+            Self::Message(length) => length,
+            Self::Large(length) => length | LARGE,
+            Self::Null => LENGTH_OF_NULL,
+        }
+    }
+}
+
+// No message's length has the mark.
+const _: () = assert!(crate::layout::MESSAGE_MAX < LARGE);

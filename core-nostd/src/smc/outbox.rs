@@ -1,6 +1,6 @@
 //! Where a member's messages of one subgroup start: reserve a slot, build in it, commit.
 
-use super::LENGTH_OF_NULL;
+use super::SlotLength;
 use super::cursor::RingCursor;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 use crate::ids::{Position, Slot, index_from_u32};
@@ -223,7 +223,21 @@ impl Reservation<'_> {
     /// Hands the message to the next step.
     #[inline]
     pub fn commit(self) {
-        self.outbox.ring.set_length(self.slot, self.length);
+        let length = SlotLength::Message(self.length);
+        self.hand_over(length);
+    }
+
+    /// Hands over a large message: its bytes go by block multicast, and what was built here describes it. Its place is here
+    /// once its blocks are (RDM-7). Only in a subgroup that was laid out for large messages; elsewhere the others
+    /// take this sender for one that misbehaves.
+    pub fn commit_large(self) {
+        let length = SlotLength::Large(self.length);
+        self.hand_over(length);
+    }
+
+    #[inline]
+    fn hand_over(self, length: SlotLength) {
+        self.outbox.ring.set_length(self.slot, length.encode());
         self.outbox.handoff.finish(self.position, self.slot, Outcome::Message);
         core::mem::forget(self);
     }
@@ -231,7 +245,7 @@ impl Reservation<'_> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        self.outbox.ring.set_length(self.slot, LENGTH_OF_NULL);
+        self.outbox.ring.set_length(self.slot, SlotLength::Null.encode());
         self.outbox.handoff.finish(self.position, self.slot, Outcome::Dropped);
     }
 }

@@ -77,6 +77,12 @@ pub fn with_group(
     let senders: Vec<Rank> = senders.iter().copied().map(Rank).collect();
     let subgroups = [Subgroup { members: &ranks, senders: &senders, window, message_max, delivery }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
+    with_layout(&layout, body);
+}
+
+/// Opens every member of a layout, and runs `body` on nodes and the first subgroup's outboxes.
+pub fn with_layout(layout: &Layout<'_>, body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>])) {
+    let ranks: Vec<Rank> = (0..).map(Rank).take(layout.members()).collect();
     let memory: Vec<Vec<Line>> =
         ranks.iter().map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect()).collect();
     let rows: Vec<Row<'_>> = memory.iter().map(|lines| Row::from_lines(lines)).collect();
@@ -105,7 +111,7 @@ pub fn with_group(
             state: State { subgroups, senders, members, links },
         };
         let capabilities = OneMemory.capabilities();
-        let node = Node::open(ViewId(1), &layout, *rank, loan, Options::default(), capabilities);
+        let node = Node::open(ViewId(1), layout, *rank, loan, Options::default(), capabilities);
         nodes.push(node.expect("it opens"));
     }
     let outboxes: Vec<_> = nodes.iter().map(|node| node.outbox(SubgroupId(0))).collect();

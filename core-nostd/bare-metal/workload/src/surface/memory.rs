@@ -45,6 +45,12 @@ fn layouts() {
     if let Ok(layout) = Layout::of_channels(black_box(&members), black_box(3)) {
         black_box((layout.channels(), layout.channel_offset(Channel(black_box(1)))));
     }
+    if let Ok(layout) = Layout::new(Group { members: &members, subgroups: &subgroups })
+        && let Ok(layout) = layout.with_large(black_box(&[SubgroupId(0)]))
+    {
+        let (subgroup, sender) = black_box((SubgroupId(0), SenderRank(1)));
+        black_box((layout.allows_large(subgroup), layout.large_channel(subgroup, sender)));
+    }
     let group = Group { members: black_box(&members), subgroups: black_box(&subgroups) };
     let _ = black_box(group.check());
     debug(group);

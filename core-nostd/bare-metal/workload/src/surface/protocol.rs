@@ -66,7 +66,9 @@ fn outbox() {
                 slot.truncate(black_box(7));
                 black_box(slot.position());
                 debug(&slot);
-                if black_box(true) {
+                if black_box(false) {
+                    slot.commit_large();
+                } else if black_box(true) {
                     slot.commit();
                 }
             }

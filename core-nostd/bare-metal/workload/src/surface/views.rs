@@ -201,6 +201,7 @@ fn node() {
         let _ =
             black_box(node.step_in_views(Time(black_box(now)), &mut fabric, &mut each, &mut views, prepare));
         black_box((views.status(), views.is_told()));
+        node.large_arrived(SubgroupId(0), black_box(SenderRank(1)), black_box(now));
         if let Some((change, table)) = views.change() {
             black_box((change.status(), table.heartbeats()));
         }
