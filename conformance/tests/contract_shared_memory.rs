@@ -8,13 +8,16 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tramontane_conformance::contract::{
-    Actor, Bench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake, run,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
+    Wake, run, run_blocks,
 };
-use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
+use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_runtime::shared_memory::{self, Fences, GroupName, Mappings, Rendezvous, Root, SharedMemory};
+use tramontane_runtime::shared_memory::{
+    self, BlockMemory, Fences, GroupName, Mappings, Rendezvous, Root, RowPlan, SharedMemory,
+};
 
 /// Longer than a machine that does something else as well takes to ring.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -52,16 +55,16 @@ fn join_all(root: &Root, fences: Fences) -> Vec<Option<Member>> {
     let group = GroupName::new("contract").expect("a name");
     let never = AtomicBool::new(false);
     let join = |own: Rank| -> Result<Mappings, shared_memory::Error> {
-        let rendezvous = Rendezvous::new(root, &group, &layout, own)?.with_fences(fences);
+        let plan = RowPlan::of_layout(&layout).with_blocks();
+        let rendezvous = Rendezvous::of_rows(root, &group, plan, own)?.with_fences(fences);
         rendezvous.join(Duration::from_secs(30), &never)
     };
     std::thread::scope(|scope| {
         let joining: Vec<_> = ranks.iter().map(|own| scope.spawn(move || join(*own))).collect();
-        let member = |mappings: Mappings| Some(Member { fabric: SharedMemory::new(&mappings), mappings });
         joining
             .into_iter()
             .map(|member| member.join().expect("no panic").expect("it joins"))
-            .map(member)
+            .map(|mappings| Some(Member::new(mappings)))
             .collect()
     })
 }
@@ -69,6 +72,16 @@ fn join_all(root: &Root, fences: Fences) -> Vec<Option<Member>> {
 struct Member {
     fabric: SharedMemory,
     mappings: Mappings,
+    blocks: BlockMemory,
+}
+
+impl Member {
+    fn new(mappings: Mappings) -> Self {
+        let mut fabric = SharedMemory::new(&mappings);
+        let blocks = mappings.residence().block_memory(BLOCK_BYTES_MIN).expect("memory");
+        fabric.lend_blocks(&blocks).expect("of the same process");
+        Self { fabric, mappings, blocks }
+    }
 }
 
 /// Three members; one that was lost is gone.
@@ -95,7 +108,7 @@ impl Bench for Group3 {
     }
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        let Member { fabric, mappings } = self.member_mut(member);
+        let Member { fabric, mappings, .. } = self.member_mut(member);
         let rows = mappings.rows();
         let memory =
             ViewMemory { own: mappings.own(), members: mappings.members(), row: mappings.row(), rows: &rows };
@@ -111,12 +124,18 @@ impl Bench for Group3 {
     }
 
     fn pass(&mut self) {
-        // Nothing is ever under way.
+        // Of lists nothing is ever under way. Blocks are, and go on at members that wait for something else.
+        for member in self.members.iter_mut().flatten() {
+            member.fabric.carry_blocks();
+        }
         std::thread::yield_now();
     }
 
     fn settle(&mut self) {
-        // What a member's timer does.
+        // What a member's timer does, and blocks: a few pieces each.
+        for _ in 0..8 {
+            self.pass();
+        }
         for member in self.members.iter_mut().flatten() {
             member.fabric.check_peers();
         }
@@ -157,6 +176,22 @@ impl Bench for Group3 {
     }
 }
 
+impl BlockBench for Group3 {
+    fn block_region(&self) -> Region {
+        self.member(Rank(0)).blocks.region()
+    }
+
+    fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
+        self.member_mut(member).blocks.write(offset, bytes).expect("inside");
+    }
+
+    fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.member(member).blocks.read(offset, &mut bytes).expect("inside");
+        bytes
+    }
+}
+
 fn sleep(fabric: &mut SharedMemory) -> Wake {
     let until = Instant::now() + SLEEP_MAX;
     loop {
@@ -172,7 +207,7 @@ fn sleep(fabric: &mut SharedMemory) -> Wake {
 /// Gives an actor its turns until it is done, or the other found a breach.
 fn act(member: &mut Member, actor: &mut dyn Actor<SharedMemory>, stop: &AtomicBool) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
-    let Member { fabric, mappings } = member;
+    let Member { fabric, mappings, .. } = member;
     let (row, rows) = (mappings.row(), mappings.rows());
     let mut slept = None;
     let mut turns = 0_u32;
@@ -213,4 +248,12 @@ fn shared_memory_keeps_the_contract() {
         report.assert_kept();
         assert_eq!(report.not_applicable().collect::<Vec<_>>(), SILENT, "clauses that say nothing");
     }
+}
+
+#[test]
+fn blocks_on_shared_memory_keep_the_contract() {
+    let report = run_blocks(&SharedMemories { fences: Fences::default(), rounds: 6_000 });
+    println!("Blocks on shared memory:\n{report}");
+    report.assert_kept();
+    assert_eq!(report.not_applicable().count(), 0, "clauses that say nothing");
 }

@@ -163,7 +163,7 @@ impl From<SharedMemoryError> for Failure {
         use SharedMemoryError as E;
         let status = match error {
             E::BadName(_) | E::NotAMember { .. } | E::OtherMember { .. } => Status::Usage,
-            E::NoSpace { .. } | E::NotPermitted { .. } => Status::Resources,
+            E::NoSpace { .. } | E::NotPermitted { .. } | E::TooManyRegions => Status::Resources,
             E::DuplicateId { .. }
             | E::WrongDigest { .. }
             | E::WrongVersion { .. }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use rustix::io::Errno;
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
+use super::block_memory::REGIONS_MAX;
+
 /// Why a member could not join its group, or a folder could not be swept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -40,6 +42,9 @@ pub enum Error {
         /// The view.
         view: ViewId,
     },
+    /// As many block memories as there may be are there.
+    #[error("this process has {REGIONS_MAX} block memories already; drop one before another is made")]
+    TooManyRegions,
     /// This process has left the group.
     #[error("node {node} has left the group; start it again to come back")]
     HasLeft {
@@ -212,6 +217,7 @@ mod tests {
             Error::NotAMember { rank: Rank(4), members: 3 },
             Error::OtherMember { rank: Rank(1), listed: NodeId(4), node: NodeId(5) },
             Error::ViewIsThere { view: ViewId(3) },
+            Error::TooManyRegions,
             Error::HasLeft { node: NodeId(5) },
             Error::DuplicateId { id: NodeId(2), group: group.clone(), pid: 77 },
             Error::WrongDigest { peer: NodeId(2) },

@@ -22,6 +22,8 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::layout::{CACHE_LINE, ROW_MAX};
 
+use super::blocks::Lent;
+use super::exchange::Exchange;
 use super::futex::Bell;
 use super::mappings::{Mappings, Membership};
 use super::open_view::OpenView;
@@ -77,20 +79,21 @@ impl Pace {
 /// The shared-memory fabric of one process, over the [`Mappings`] of its views.
 #[derive(Debug)]
 pub struct SharedMemory {
-    residence: Arc<Residence>,
+    pub(super) residence: Arc<Residence>,
     bell: Bell,
     /// Memory of views that are not open yet; it is its maker's until then.
     lent: Vec<Weak<Membership>>,
     /// Oldest first.
-    views: Vec<OpenView>,
+    pub(super) views: Vec<OpenView>,
     /// The newest view that was ever open here.
     newest: Option<ViewId>,
     completed: VecDeque<Token>,
     /// Readiness and losses that `poll` has not told yet.
-    events: VecDeque<Event>,
+    pub(super) events: VecDeque<Event>,
     /// Somebody's row is missing who may still bring it.
     is_awaiting: bool,
     pace: Pace,
+    pub(super) memories: Lent,
 }
 
 impl SharedMemory {
@@ -115,6 +118,7 @@ impl SharedMemory {
             events: VecDeque::new(),
             is_awaiting: false,
             pace: Pace::new(),
+            memories: Lent::default(),
         }
     }
 
@@ -266,7 +270,7 @@ impl Fabric for SharedMemory {
 
     fn retire(&mut self, view: ViewId) -> bool {
         if let Some(place) = self.views.iter().position(|open| open.id == view) {
-            self.views.remove(place).membership.give_up();
+            self.views.remove(place).end();
             let is_of = |event: &Event| match event {
                 Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } => *of == view,
                 Event::Completed(_) | Event::Woken => false,
@@ -275,7 +279,8 @@ impl Fabric for SharedMemory {
             self.residence.forget_unused();
             self.count_awaited();
         }
-        // Nothing is ever in flight: peers read, and what they read stays mapped at their side.
+        // Nothing is ever in flight: peers read, and what they read stays mapped at their side. A block that they are
+        // just copying is not told of any more.
         true
     }
 
@@ -325,7 +330,8 @@ impl Fabric for SharedMemory {
     }
 
     fn arm(&mut self) -> bool {
-        self.completed.is_empty() && self.events.is_empty() && self.bell.doorbell().arm()
+        let has_blocks = self.views.iter().filter_map(|view| view.exchange.as_ref()).any(Exchange::has_work);
+        self.completed.is_empty() && self.events.is_empty() && !has_blocks && self.bell.doorbell().arm()
     }
 
     fn disarm(&mut self) {

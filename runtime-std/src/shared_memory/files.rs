@@ -1,6 +1,6 @@
 //! A member's own files: how they are made, and how they go.
 //!
-//! Its base file, whose lock is its life; its bell; and, where membership changes, a row file a view.
+//! Its base file, whose lock is its life; its bell; where membership changes, a row file a view; and its block memory.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
@@ -42,6 +42,11 @@ impl Names {
         file_name(format!("row-{id}{}", Self::view_ending(view, digest)))
     }
 
+    /// A block memory: the number that no other one of this process ever has.
+    pub(super) fn block(id: NodeId, serial: u64) -> CString {
+        file_name(format!("block-{id}.{serial}"))
+    }
+
     /// What the names of all members' rows of a view end with.
     pub(super) fn view_ending(view: ViewId, digest: u64) -> String {
         format!(".{}.{digest:016x}", view.0)
@@ -53,11 +58,6 @@ fn file_name(text: String) -> CString {
     CString::new(text).unwrap_or_default()
 }
 
-/// The whole of a row file, in bytes.
-pub(super) fn row_file_bytes(row_bytes: usize) -> usize {
-    row_bytes.saturating_add(HEADER_BYTES)
-}
-
 /// A member's own files, and its lock. Their names go when this is dropped.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
@@ -65,8 +65,8 @@ pub(super) struct OwnFiles {
     names: Names,
     /// The base file. Holds the lock that says that this member lives.
     row_file: OwnedFd,
-    /// Names of rows of views that have not ended.
-    view_rows: Vec<CString>,
+    /// Names of the rows of views that have not ended, and of block memory.
+    others: Vec<CString>,
 }
 
 impl OwnFiles {
@@ -83,7 +83,7 @@ impl OwnFiles {
         let names = Names::of(id);
         let (folder, row_file) =
             Folder::enter(root, group, patience, |folder| take_place(folder, id, &names, needed))?;
-        Ok(Self { folder: Arc::new(folder), names, row_file, view_rows: Vec::new() })
+        Ok(Self { folder: Arc::new(folder), names, row_file, others: Vec::new() })
     }
 
     /// Allocates and maps both files. Takes a while for a large row, and holds no lock of the folder.
@@ -102,17 +102,18 @@ impl OwnFiles {
         Ok((Arc::new(row), Arc::new(bell)))
     }
 
-    /// Makes an empty file for a view's row. Without the folder's lock: the base file's says whose it is.
-    pub(super) fn make_view_row(&mut self, name: &CStr) -> rustix::io::Result<OwnedFd> {
+    /// Makes an empty file for a view's row, or block memory. Without the folder's lock: the base file's says whose it
+    /// is.
+    pub(super) fn make_other(&mut self, name: &CStr) -> rustix::io::Result<OwnedFd> {
         let file = openat(self.folder.as_fd(), name, CREATE_FLAGS, Mode::RUSR | Mode::WUSR)?;
-        self.view_rows.push(name.to_owned());
+        self.others.push(name.to_owned());
         Ok(file)
     }
 
-    /// Removes a view's row, if it is there.
-    pub(super) fn remove_view_row(&mut self, name: &CStr) {
-        if let Some(place) = self.view_rows.iter().position(|row| row.as_c_str() == name) {
-            self.folder.remove(&self.view_rows.swap_remove(place));
+    /// Removes such a file, if it is there.
+    pub(super) fn remove_other(&mut self, name: &CStr) {
+        if let Some(place) = self.others.iter().position(|other| other.as_c_str() == name) {
+            self.folder.remove(&self.others.swap_remove(place));
         }
     }
 }
@@ -120,8 +121,8 @@ impl OwnFiles {
 impl Drop for OwnFiles {
     fn drop(&mut self) {
         // The names are ours as long as the lock is: nobody removes a live member's files.
-        for row in &self.view_rows {
-            self.folder.remove(row);
+        for other in &self.others {
+            self.folder.remove(other);
         }
         self.folder.remove(&self.names.door);
         self.folder.remove(&self.names.bell);

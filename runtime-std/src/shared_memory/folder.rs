@@ -60,10 +60,11 @@ pub(super) fn is_live(row: BorrowedFd<'_>) -> rustix::io::Result<bool> {
 }
 
 /// The base file of the member that a file belongs to, which may be the file itself. Nobody locks a bell, a view's
-/// row or a socket: they live as long as the base file beside them.
+/// row, block memory or a socket: they live as long as the base file beside them.
 fn base_of(name: &CStr) -> Option<CString> {
     let name = name.to_bytes();
-    let id = [&b"row-"[..], b"bell-", b"door-"].into_iter().find_map(|kind| name.strip_prefix(kind))?;
+    let id =
+        [&b"row-"[..], b"bell-", b"block-", b"door-"].into_iter().find_map(|kind| name.strip_prefix(kind))?;
     let id = id.split(|byte| *byte == b'.').next()?;
     CString::new([b"row-", id].concat()).ok()
 }
@@ -149,9 +150,9 @@ impl Folder {
         self.folder.as_fd()
     }
 
-    /// Opens a row file to read it, if it is there.
+    /// Opens a row file, or block memory, to read it, if it is there. Does not wait, whatever has that name.
     pub(super) fn open_row(&self, name: &CStr) -> rustix::io::Result<Option<OwnedFd>> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match openat(&self.folder, name, flags, Mode::empty()) {
             Ok(row) => Ok(Some(row)),
             Err(Errno::NOENT) => Ok(None),

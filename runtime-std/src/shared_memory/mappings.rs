@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 
+use super::desk::Desk;
 use super::futex::Bell;
 use super::header::{HEADER_BYTES, Header, State};
 use super::map::Map;
 use super::peer::Peer;
 use super::residence::Residence;
+use super::row_plan::RowPlan;
 
 /// The name of the own row of one view. It goes when this is dropped; the memory stays while it is mapped.
 #[derive(Debug)]
@@ -28,7 +30,7 @@ impl OwnRow {
 
 impl Drop for OwnRow {
     fn drop(&mut self) {
-        self.residence.remove_view_row(&self.name);
+        self.residence.remove_file(&self.name);
     }
 }
 
@@ -36,12 +38,12 @@ impl Drop for OwnRow {
 #[derive(Debug)]
 pub(super) struct Membership {
     own: Rank,
-    ids: Vec<NodeId>,
-    /// By rank: header and row. The own one can be written; a peer's may be zeros still, where views change.
+    plan: RowPlan,
+    /// By rank: header, row, and desk where there is one. The own one can be written; a peer's may be zeros still, where views change.
     rows: Vec<Arc<Map>>,
     /// By rank: the process that was met before the rows were there, as in a fixed membership.
     met: Vec<Option<Arc<Peer>>>,
-    /// Which view, and the digest of its layout. None in a fixed membership, whose one view may have any id.
+    /// Which view, and the digest of its rows. None in a fixed membership, whose one view may have any id.
     view: Option<(ViewId, u64)>,
     /// The own row's name, where a view has one of its own.
     own_row: Mutex<Option<OwnRow>>,
@@ -53,27 +55,28 @@ impl Membership {
     pub(super) fn fixed(
         residence: Residence,
         own: Rank,
-        ids: Vec<NodeId>,
+        plan: RowPlan,
         rows: Vec<Arc<Map>>,
         met: Vec<Option<Arc<Peer>>>,
     ) -> Self {
-        debug_assert!(ids.len() == rows.len() && ids.len() == met.len());
+        debug_assert!(plan.members().len() == rows.len() && rows.len() == met.len());
         let residence = Arc::new(residence);
-        Self { own, ids, rows, met, view: None, own_row: Mutex::new(None), residence }
+        Self { own, plan, rows, met, view: None, own_row: Mutex::new(None), residence }
     }
 
     /// One view of several: peers are found later.
     pub(super) fn of_view(
         residence: &Arc<Residence>,
-        view: (ViewId, u64),
+        view: ViewId,
         own: Rank,
-        ids: Vec<NodeId>,
+        plan: RowPlan,
         rows: Vec<Arc<Map>>,
         own_row: OwnRow,
     ) -> Self {
-        debug_assert_eq!(ids.len(), rows.len());
-        let (met, residence) = (vec![None; ids.len()], Arc::clone(residence));
-        Self { own, ids, rows, met, view: Some(view), own_row: Mutex::new(Some(own_row)), residence }
+        debug_assert_eq!(plan.members().len(), rows.len());
+        let (met, residence) = (vec![None; rows.len()], Arc::clone(residence));
+        let view = Some((view, plan.digest()));
+        Self { own, plan, rows, met, view, own_row: Mutex::new(Some(own_row)), residence }
     }
 
     pub(super) fn own(&self) -> Rank {
@@ -81,7 +84,7 @@ impl Membership {
     }
 
     pub(super) fn ids(&self) -> &[NodeId] {
-        &self.ids
+        self.plan.members()
     }
 
     /// Who was met before the rows were there, in rank order.
@@ -89,7 +92,7 @@ impl Membership {
         &self.met
     }
 
-    /// Which view of several this is, and its layout's digest.
+    /// Which view of several this is, and the digest of its rows.
     pub(super) fn view(&self) -> Option<(ViewId, u64)> {
         self.view
     }
@@ -98,14 +101,25 @@ impl Membership {
         &self.residence
     }
 
-    /// The mapping at a rank: header and row.
+    /// The mapping at a rank: header, row, and desk where there is one.
     pub(super) fn row_map(&self, rank: Rank) -> Option<&Map> {
         self.rows.get(rank.index()).map(Arc::as_ref)
     }
 
+    /// What a member says of blocks, if the view is one with blocks.
+    pub(super) fn desk(&self, rank: Rank) -> Option<Desk<'_>> {
+        Some(Desk::new(self.row_map(rank)?, self.plan.desk_at(rank)?))
+    }
+
     /// The own row's address and size: what a fabric is opened with must be this.
     pub(super) fn own_row(&self) -> (NonNull<u8>, usize) {
-        row_of(&self.rows[self.own.index()])
+        self.row_at(self.own, &self.rows[self.own.index()])
+    }
+
+    /// Where a row starts, behind its header, and how long it is.
+    fn row_at(&self, rank: Rank, map: &Map) -> (NonNull<u8>, usize) {
+        // SAFETY: header and row are mapped in one piece.
+        (unsafe { map.base().add(HEADER_BYTES) }, self.plan.row_bytes(rank))
     }
 
     /// Gives up the own row of this view, in its header and by its name. Who has mapped it keeps it. Idempotent.
@@ -126,12 +140,6 @@ impl Drop for Membership {
     fn drop(&mut self) {
         self.give_up();
     }
-}
-
-/// Where a row starts, behind its header, and how long it is.
-fn row_of(map: &Map) -> (NonNull<u8>, usize) {
-    // SAFETY: header and row are mapped in one piece.
-    (unsafe { map.base().add(HEADER_BYTES) }, map.bytes() - HEADER_BYTES)
 }
 
 /// The memory of one view at one process: every member's row, the own one writable. That of a group that has come
@@ -163,7 +171,7 @@ impl Mappings {
     /// The members' node ids, in rank order.
     #[must_use]
     pub fn members(&self) -> &[NodeId] {
-        &self.membership.ids
+        self.membership.ids()
     }
 
     /// This member's own row, to be written.
@@ -178,14 +186,20 @@ impl Mappings {
     /// All members' rows in rank order, to be read; the own one included. One that is not there yet is zeros.
     #[must_use]
     pub fn rows(&self) -> Vec<Row<'_>> {
-        let row = |map: &Arc<Map>| {
-            let (base, bytes) = row_of(map);
+        let row = |(rank, map): (Rank, &Arc<Map>)| {
+            let (base, bytes) = self.membership.row_at(rank, map);
             // SAFETY: mapped, `bytes` long from `base`, while the membership lives, which `self` keeps
             // alive; it starts on a page. Its owner is a member of the same program and layout
             // (version and digest were compared), and writes it through core's types.
             unsafe { Row::from_raw(base, bytes) }
         };
-        self.membership.rows.iter().map(row).collect()
+        (0..).map(Rank).zip(&self.membership.rows).map(row).collect()
+    }
+
+    /// This process's place in the group: who makes block memory.
+    #[must_use]
+    pub fn residence(&self) -> &Arc<Residence> {
+        self.membership.residence()
     }
 
     /// A handle on the own doorbell, for application threads of this process.

@@ -56,8 +56,13 @@
 //! Limits: all members run as one user and see one file system. A process that forks without `exec` gives
 //! its children the lock, and with it a share in its life.
 
+mod block_memory;
+mod blocks;
+mod copying;
+mod desk;
 pub mod doorbell;
 mod error;
+mod exchange;
 mod fabric;
 mod files;
 mod folder;
@@ -67,12 +72,16 @@ mod map;
 mod mappings;
 mod open_view;
 mod peer;
+mod receiving;
 mod rendezvous;
 mod residence;
 mod root;
+mod row_plan;
+mod sending;
 mod space;
 mod view_rows;
 
+pub use block_memory::{BlockMemory, OutOfMemory, REGIONS_MAX};
 pub use error::Error;
 pub use fabric::{SharedMemory, Wake};
 pub use futex::{Bell, Fences};
@@ -80,3 +89,4 @@ pub use mappings::Mappings;
 pub use rendezvous::Rendezvous;
 pub use residence::Residence;
 pub use root::{GroupName, Root};
+pub use row_plan::RowPlan;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tramontane_core::fabric::{ErrorKind, Event, LossCause};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
+use super::exchange::Exchange;
 use super::futex::Bell;
 use super::mappings::Membership;
 use super::peer::Peer;
@@ -53,6 +54,8 @@ pub(super) struct OpenView {
     own: Rank,
     /// By rank; that of the own rank stays empty.
     seats: Vec<Seat>,
+    /// Its blocks, if its rows have desks.
+    pub(super) exchange: Option<Exchange>,
 }
 
 impl OpenView {
@@ -70,7 +73,8 @@ impl OpenView {
             }
             seats.push(seat);
         }
-        Self { id, membership, row_bytes, own, seats }
+        let exchange = Exchange::new(id, &membership);
+        Self { id, membership, row_bytes, own, seats, exchange }
     }
 
     /// The bell of a member that may be posted to.
@@ -110,12 +114,15 @@ impl OpenView {
 
     /// Ends all that is between this process and a node.
     pub(super) fn cut(&mut self, node: NodeId) {
-        let Self { seats, membership, own, .. } = self;
+        let Self { seats, membership, own, exchange, .. } = self;
         for (rank, seat) in (0..).map(Rank).zip(seats) {
             if rank != *own && membership.node_at(rank) == Some(node) {
                 (seat.is_cut, seat.way) = (true, None);
                 if let Some(peer) = &seat.peer {
                     peer.cut();
+                }
+                if let Some(exchange) = exchange {
+                    exchange.give_up(membership, rank);
                 }
             }
         }
@@ -146,15 +153,59 @@ impl OpenView {
     /// Looks whose processes are gone; `events` is told, once. True if there is news.
     pub(super) fn check(&mut self, events: &mut VecDeque<Event>) -> bool {
         let mut is_news = false;
-        for (rank, seat) in (0..).map(Rank).zip(&mut self.seats) {
+        for index in 0..self.seats.len() {
+            let (rank, seat) = (rank_at(index), &self.seats[index]);
             let Some(peer) = seat.peer.as_ref().filter(|_| seat.loss.is_none()) else { continue };
             if let Some(cause) = peer.loss() {
-                (seat.loss, seat.way) = (Some(cause), None);
-                events.push_back(Event::PeerLost { view: self.id, peer: rank, cause });
+                self.lose(rank, cause, events);
                 is_news = true;
             }
         }
         is_news
+    }
+
+    /// Counts a member as lost; `events` is told.
+    #[cold]
+    fn lose(&mut self, rank: Rank, cause: LossCause, events: &mut VecDeque<Event>) {
+        let seat = &mut self.seats[rank.index()];
+        (seat.loss, seat.way) = (Some(cause), None);
+        events.push_back(Event::PeerLost { view: self.id, peer: rank, cause });
+        if let Some(exchange) = &mut self.exchange {
+            exchange.give_up(&self.membership, rank);
+        }
+    }
+
+    /// Looks at what peers say of blocks, and copies a piece; `events` is told whom that loses.
+    pub(super) fn carry_blocks(&mut self, events: &mut VecDeque<Event>) {
+        if self.exchange.is_none() {
+            return;
+        }
+        for index in 0..self.seats.len() {
+            let Self { membership, seats, exchange: Some(exchange), .. } = self else { return };
+            let Seat { way: Some(bell), peer: Some(peer), .. } = &seats[index] else { continue };
+            let rank = rank_at(index);
+            match exchange.look(membership, rank, peer) {
+                Ok(true) => bell.ring_if_asleep(),
+                Ok(false) => {}
+                Err(cause) => {
+                    // Perhaps it was refused something, and is to know.
+                    bell.ring_if_asleep();
+                    self.lose(rank, cause, events);
+                }
+            }
+        }
+        let done = self.exchange.as_mut().and_then(|exchange| exchange.copy_piece(&self.membership));
+        if let Some(bell) = done.and_then(|rank| self.seats.get(rank.index())?.way.as_ref()) {
+            bell.ring_if_asleep();
+        }
+    }
+
+    /// Ends the view: its memory may change, or go.
+    pub(super) fn end(mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.end(&self.membership);
+        }
+        self.membership.give_up();
     }
 
     /// Rings all that were found: there is something to look at.
@@ -163,6 +214,11 @@ impl OpenView {
             peer.bell().ring();
         }
     }
+}
+
+/// The rank of a seat: there are no more seats than ranks.
+fn rank_at(index: usize) -> Rank {
+    Rank(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
 /// Looks for a member's process, and for its row.

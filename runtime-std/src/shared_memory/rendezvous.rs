@@ -20,7 +20,7 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
 use super::error::Error;
-use super::files::{OwnFiles, row_file_bytes};
+use super::files::OwnFiles;
 use super::folder::Patience;
 use super::futex::Fences;
 use super::header::{Header, Identity, State};
@@ -29,6 +29,7 @@ use super::mappings::{Mappings, Membership};
 use super::peer::{Peer, PeerFiles};
 use super::residence::Residence;
 use super::root::{GroupName, Root, random};
+use super::row_plan::RowPlan;
 use super::space::group_bytes;
 
 /// Between two looks at the folder.
@@ -41,11 +42,11 @@ const LINGER: Duration = Duration::from_millis(100);
 const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What a member needs to know to join its group.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Rendezvous<'r> {
     root: &'r Root,
     group: &'r GroupName,
-    layout: &'r Layout<'r>,
+    plan: RowPlan,
     own: Rank,
     fences: Fences,
 }
@@ -55,16 +56,20 @@ impl<'r> Rendezvous<'r> {
     ///
     /// # Errors
     /// [`Error::NotAMember`] if the layout has no such rank.
-    pub fn new(
-        root: &'r Root,
-        group: &'r GroupName,
-        layout: &'r Layout<'r>,
-        own: Rank,
-    ) -> Result<Self, Error> {
-        if own.index() >= layout.members() {
-            return Err(Error::NotAMember { rank: own, members: layout.members() });
+    pub fn new(root: &'r Root, group: &'r GroupName, layout: &Layout<'_>, own: Rank) -> Result<Self, Error> {
+        Self::of_rows(root, group, RowPlan::of_layout(layout), own)
+    }
+
+    /// The same for rows that are planned otherwise: with blocks, or without a layout.
+    ///
+    /// # Errors
+    /// [`Error::NotAMember`] if there is no such rank.
+    pub fn of_rows(root: &'r Root, group: &'r GroupName, plan: RowPlan, own: Rank) -> Result<Self, Error> {
+        let members = plan.members().len();
+        if own.index() >= members {
+            return Err(Error::NotAMember { rank: own, members });
         }
-        Ok(Self { root, group, layout, own, fences: Fences::default() })
+        Ok(Self { root, group, plan, own, fences: Fences::default() })
     }
 
     /// Chooses who pays for the doorbell's fences. Members may differ.
@@ -77,12 +82,7 @@ impl<'r> Rendezvous<'r> {
     /// Bytes of shared memory that the whole group takes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        group_bytes(
-            (0..)
-                .map(Rank)
-                .take(self.layout.members())
-                .map(|rank| row_file_bytes(self.layout.row_bytes(rank))),
-        )
+        group_bytes(self.plan.files_bytes())
     }
 
     /// Joins the group: makes the own files, waits until all members are there and agree on the run, at most
@@ -95,19 +95,18 @@ impl<'r> Rendezvous<'r> {
     pub fn join(&self, time_limit: Duration, cancel: &AtomicBool) -> Result<Mappings, Error> {
         let started = Instant::now();
         let patience = Patience { until: started + time_limit, cancel };
-        let id = self.layout.group().members[self.own.index()];
-        let own_bytes = row_file_bytes(self.layout.row_bytes(self.own));
+        let id = self.plan.members()[self.own.index()];
         let files = OwnFiles::claim(self.root, self.group, id, self.bytes(), &patience)?;
-        let (row, bell) = files.map(own_bytes, &patience)?;
+        let (row, bell) = files.map(self.plan.file_bytes(self.own), &patience)?;
         let identity = Identity {
-            digest: self.layout.digest(),
+            digest: self.plan.digest(),
             node: u64::from(id.get()),
             incarnation: random(),
             sleeper_barrier: self.fences.sleeper_barrier(),
         };
         let own = Own { files, row, bell, identity };
         Header::new(&own.row).write(&own.identity);
-        let mut waiting = Waiting { rendezvous: *self, own: &own, peers: self.nobody(), reported: started };
+        let mut waiting = Waiting { rendezvous: self, own: &own, peers: self.nobody(), reported: started };
         loop {
             patience.check()?;
             match waiting.look() {
@@ -132,13 +131,13 @@ impl<'r> Rendezvous<'r> {
 
     /// One empty place a member.
     fn nobody(&self) -> Vec<Option<Found>> {
-        std::iter::repeat_with(|| None).take(self.layout.members()).collect()
+        std::iter::repeat_with(|| None).take(self.plan.members().len()).collect()
     }
 
     /// Puts the members' maps together, in rank order.
     fn mappings(&self, own: Own, found: Vec<Option<Found>>) -> Mappings {
         let Own { files, row, bell, identity } = own;
-        let ids = self.layout.group().members.to_vec();
+        let ids = self.plan.members();
         let (mut rows, mut met) = (Vec::with_capacity(ids.len()), Vec::with_capacity(ids.len()));
         for place in found {
             // The only rank at which nobody was found is the own one.
@@ -152,7 +151,7 @@ impl<'r> Rendezvous<'r> {
         let id = ids.get(self.own.index()).copied().unwrap_or_default();
         let peers = met.iter().flatten().cloned().collect();
         let residence = Residence::new(id, files, row, bell, identity, peers);
-        Mappings::over(Membership::fixed(residence, self.own, ids, rows, met))
+        Mappings::over(Membership::fixed(residence, self.own, self.plan.clone(), rows, met))
     }
 }
 
@@ -174,7 +173,7 @@ struct Found {
 
 /// A member that waits for the others.
 struct Waiting<'w> {
-    rendezvous: Rendezvous<'w>,
+    rendezvous: &'w Rendezvous<'w>,
     own: &'w Own,
     /// By rank; none for the own one, and for those that are not there.
     peers: Vec<Option<Found>>,
@@ -203,7 +202,7 @@ impl Waiting<'_> {
             }
             *place = None;
         }
-        let id = self.rendezvous.layout.group().members[rank.index()];
+        let id = self.rendezvous.plan.members()[rank.index()];
         let Some(files) = PeerFiles::find(folder, id).map_err(failed)? else { return Ok(()) };
         let header = files.header();
         // Who runs already belongs to an earlier run, whatever its layout; `why_not` finds it again.
@@ -218,7 +217,7 @@ impl Waiting<'_> {
             return Ok(());
         }
         let incarnation = header.incarnation();
-        let bytes = row_file_bytes(self.rendezvous.layout.row_bytes(rank));
+        let bytes = self.rendezvous.plan.file_bytes(rank);
         let bell = files.map_bell(folder).map_err(failed)?;
         if let (Some(bell), Some(row)) = (bell, files.map_row(bytes).map_err(failed)?) {
             *place = Some(Found { files, row: Arc::new(row), bell, incarnation });
@@ -246,7 +245,7 @@ impl Waiting<'_> {
         let run = self.run();
         let (mut missing, mut ending, mut silent) = (Vec::new(), Vec::new(), Vec::new());
         for rank in self.others() {
-            let id = self.rendezvous.layout.group().members[rank.index()];
+            let id = self.rendezvous.plan.members()[rank.index()];
             let found = PeerFiles::find(&self.own.files.folder, id).ok().flatten();
             match found.as_ref().map(PeerFiles::header) {
                 None => missing.push(id),
@@ -275,7 +274,7 @@ impl Waiting<'_> {
         let missing: Vec<NodeId> = self
             .others()
             .filter(|rank| self.peers[rank.index()].is_none())
-            .map(|rank| self.rendezvous.layout.group().members[rank.index()])
+            .map(|rank| self.rendezvous.plan.members()[rank.index()])
             .collect();
         tracing::info!(group = %self.rendezvous.group, ?missing, "still waiting");
     }

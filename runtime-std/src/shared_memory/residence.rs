@@ -11,8 +11,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use tramontane_core::fabric::Region;
 use tramontane_core::ids::NodeId;
 
+use super::block_memory::REGIONS_MAX;
 use super::error::Error;
 use super::files::{Names, OwnFiles};
 use super::folder::{Folder, Patience};
@@ -38,6 +40,16 @@ pub struct Residence {
     files: Mutex<Option<OwnFiles>>,
     /// Processes that were found: each is looked at once, however many views have it.
     peers: Mutex<Vec<Arc<Peer>>>,
+    regions: Mutex<Regions>,
+}
+
+/// The numbers of block memory.
+#[derive(Debug, Default)]
+struct Regions {
+    /// A bit for each region that is taken; the lowest is that of the first region, since rows are none of these.
+    taken: u64,
+    /// The last serial number that was given.
+    serial: u64,
 }
 
 impl Residence {
@@ -82,7 +94,16 @@ impl Residence {
     ) -> Self {
         let bell = Bell::new(bell, identity.sleeper_barrier);
         let folder = Arc::clone(&files.folder);
-        Self { id, identity, folder, header, bell, files: Mutex::new(Some(files)), peers: Mutex::new(peers) }
+        Self {
+            id,
+            identity,
+            folder,
+            header,
+            bell,
+            files: Mutex::new(Some(files)),
+            peers: Mutex::new(peers),
+            regions: Mutex::default(),
+        }
     }
 
     /// Which node this is.
@@ -173,17 +194,37 @@ impl Residence {
         self.peers().retain(|peer| Arc::strong_count(peer) > 1);
     }
 
-    /// Makes the file of a view's row. None if this process left.
-    pub(super) fn make_view_row(&self, name: &CStr) -> Option<rustix::io::Result<OwnedFd>> {
+    /// Makes the file of a view's row, or of block memory. None if this process left.
+    pub(super) fn make_file(&self, name: &CStr) -> Option<rustix::io::Result<OwnedFd>> {
         // With the lock held, so that who leaves meanwhile removes this file too.
-        self.files().as_mut().map(|files| files.make_view_row(name))
+        self.files().as_mut().map(|files| files.make_other(name))
     }
 
-    /// Removes the file of a view's row. Not once this process left: the name may be its successor's by then.
-    pub(super) fn remove_view_row(&self, name: &CStr) {
+    /// Removes such a file. Not once this process left: the name may be its successor's by then.
+    pub(super) fn remove_file(&self, name: &CStr) {
         if let Some(files) = self.files().as_mut() {
-            files.remove_view_row(name);
+            files.remove_other(name);
         }
+    }
+
+    /// The lowest region that is free, and a serial number that was never given.
+    pub(super) fn take_region(&self) -> Result<(Region, u64), Error> {
+        let mut regions = self.regions();
+        let free = regions.taken.trailing_ones();
+        let region = u16::try_from(free + 1).ok().filter(|region| *region <= REGIONS_MAX);
+        let region = region.ok_or(Error::TooManyRegions)?;
+        regions.taken |= 1 << free;
+        regions.serial += 1;
+        Ok((Region(region), regions.serial))
+    }
+
+    /// Gives a region back.
+    pub(super) fn free_region(&self, region: Region) {
+        self.regions().taken &= !(1 << (region.0 - 1));
+    }
+
+    fn regions(&self) -> MutexGuard<'_, Regions> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn files(&self) -> MutexGuard<'_, Option<OwnFiles>> {

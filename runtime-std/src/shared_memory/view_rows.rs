@@ -11,13 +11,14 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
 
 use super::error::Error;
-use super::files::{Names, row_file_bytes};
+use super::files::Names;
 use super::folder::Patience;
 use super::header::{HEADER_BYTES, Header, State};
 use super::map::{Access, Map};
 use super::mappings::{Mappings, Membership, OwnRow};
 use super::peer::Peer;
 use super::residence::Residence;
+use super::row_plan::RowPlan;
 use super::space::{allocate, check_space, file_bytes};
 
 impl Residence {
@@ -37,32 +38,37 @@ impl Residence {
         own: Rank,
         view: ViewId,
     ) -> Result<Arc<Mappings>, Error> {
-        let ids = layout.group().members;
+        self.rows(RowPlan::of_layout(layout), own, view)
+    }
+
+    /// The same for rows that are planned otherwise: with blocks, or without a layout.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    pub fn rows(self: &Arc<Self>, plan: RowPlan, own: Rank, view: ViewId) -> Result<Arc<Mappings>, Error> {
+        let ids = plan.members();
         let Some(listed) = ids.get(own.index()) else {
             return Err(Error::NotAMember { rank: own, members: ids.len() });
         };
         if *listed != self.node() {
             return Err(Error::OtherMember { rank: own, listed: *listed, node: self.node() });
         }
-        let digest = layout.digest();
-        let sizes: Vec<usize> =
-            (0..).map(Rank).take(ids.len()).map(|rank| row_file_bytes(layout.row_bytes(rank))).collect();
+        let digest = plan.digest();
         let ending = Names::view_ending(view, digest);
-        let needed = file_bytes(sizes.iter().copied());
+        let needed = file_bytes(plan.files_bytes());
         check_space(&self.folder, needed, |name| name.ends_with(ending.as_bytes()))?;
-        let own_bytes = sizes.get(own.index()).copied().unwrap_or(HEADER_BYTES);
-        let (own_row, own_map) = self.make_row(view, digest, own_bytes)?;
+        let (own_row, own_map) = self.make_row(view, digest, plan.file_bytes(own))?;
         let failed = |errno| Error::from_errno("cannot reserve addresses beside", self.folder.path(), errno);
         let mut rows = Vec::with_capacity(ids.len());
-        for (rank, bytes) in (0..).map(Rank).zip(&sizes) {
+        for (rank, bytes) in (0..).map(Rank).zip(plan.files_bytes()) {
             let row = if rank == own {
                 Arc::clone(&own_map)
             } else {
-                Arc::new(Map::reserve(*bytes).map_err(failed)?)
+                Arc::new(Map::reserve(bytes).map_err(failed)?)
             };
             rows.push(row);
         }
-        let membership = Membership::of_view(self, (view, digest), own, ids.to_vec(), rows, own_row);
+        let membership = Membership::of_view(self, view, own, plan, rows, own_row);
         Ok(Arc::new(Mappings::over(membership)))
     }
 
@@ -75,7 +81,7 @@ impl Residence {
     ) -> Result<(OwnRow, Arc<Map>), Error> {
         let name = Names::view_row(self.node(), view, digest);
         let path = self.folder.path();
-        let file = match self.make_view_row(&name) {
+        let file = match self.make_file(&name) {
             None => return Err(Error::HasLeft { node: self.node() }),
             Some(Err(Errno::EXIST)) => return Err(Error::ViewIsThere { view }),
             Some(made) => made.map_err(|errno| Error::from_errno("cannot create a file in", path, errno))?,
