@@ -1,6 +1,6 @@
 //! The TCP fabric keeps the contract: several members in one process, connected over loopback as members on several
 //! hosts are; in clear and with a key, with the kernel's own buffers and with the smallest; two members race in two
-//! threads.
+//! threads. So do its blocks.
 //!
 //! `cargo test -p tramontane-conformance --test contract_tcp -- --nocapture` prints the verdicts.
 
@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_conformance::contract::{
-    Actor, Bench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake, run,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
+    Wake, run, run_blocks,
 };
-use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
+use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_mesh::{Mesh, MeshOptions, SharedKey};
 use tramontane_runtime::host::HostFabric;
-use tramontane_runtime::tcp::{Rows, Settings, Tcp};
+use tramontane_runtime::tcp::{BlockMemory, Rows, Settings, Tcp};
 
 /// Longer than a machine that does something else as well takes to ring.
 const SLEEP_MAX: Duration = Duration::from_secs(5);
@@ -90,12 +91,14 @@ fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpLis
     }
     let rows = Rows::with_sizes(own, 42, &vec![ROW_BYTES_MIN; members.len()]);
     fabric.lend(&rows);
-    Member { fabric, rows }
+    let blocks = fabric.register(BLOCK_BYTES_MIN).expect("memory");
+    Member { fabric, rows, blocks }
 }
 
 struct Member {
     fabric: Tcp,
     rows: Arc<Rows>,
+    blocks: BlockMemory,
 }
 
 /// Three members; one that was lost is gone.
@@ -128,7 +131,7 @@ impl Bench for Group3 {
     }
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        let Member { fabric, rows } = self.member_mut(member);
+        let Member { fabric, rows, .. } = self.member_mut(member);
         let memory = ViewMemory { own: member, members: &ids(), row: rows.row(), rows: &rows.rows() };
         fabric.open(VIEW, &memory).map_err(|error| error.kind())
     }
@@ -195,6 +198,23 @@ impl Bench for Group3 {
     }
 }
 
+impl BlockBench for Group3 {
+    fn block_region(&self) -> Region {
+        // Each member made one, of its own, and the first number is the same everywhere.
+        self.members.iter().flatten().next().expect("a member").blocks.region()
+    }
+
+    fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
+        self.member(member).blocks.write(offset, bytes).expect("in the memory");
+    }
+
+    fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.member(member).blocks.read(offset, &mut bytes).expect("in the memory");
+        bytes
+    }
+}
+
 fn sleep(fabric: &mut Tcp) -> Wake {
     if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
@@ -202,7 +222,7 @@ fn sleep(fabric: &mut Tcp) -> Wake {
 /// Gives an actor its turns until it is done, or the other found a breach.
 fn act(member: &mut Member, actor: &mut dyn Actor<Tcp>, stop: &AtomicBool) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
-    let Member { fabric, rows } = member;
+    let Member { fabric, rows, .. } = member;
     let (row, rows) = (rows.row(), rows.rows());
     let mut slept = None;
     let mut turns = 0_u32;
@@ -285,4 +305,19 @@ fn tcp_with_a_key_and_small_buffers_keeps_the_contract() {
         &Connected { key: key(), settings: small(), rounds: 1_000 },
         &SILENT,
     );
+}
+
+#[test]
+fn blocks_over_tcp_keep_the_contract() {
+    for (what, key, settings) in [
+        ("in clear", None, Settings::default()),
+        ("in clear, small buffers", None, small()),
+        ("with a key", key(), Settings::default()),
+        ("with a key, small buffers", key(), small()),
+    ] {
+        let report = run_blocks(&Connected { key, settings, rounds: 1 });
+        println!("Blocks over TCP, {what}:\n{report}");
+        report.assert_kept();
+        assert_eq!(report.not_applicable().count(), 0, "{what}: clauses that say nothing");
+    }
 }

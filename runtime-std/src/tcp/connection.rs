@@ -7,15 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::net::sockopt;
-use tramontane_core::fabric::{LossCause, Token, Write};
+use tramontane_core::fabric::{Channel, LossCause, Token, Way, Write};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::OutOfRow;
 use tramontane_mesh::Cipher;
 
+use super::blocks::{Closed, Departing, Full, Receive};
 use super::frame::Frame;
 use super::incoming::{End, Incoming, News};
 use super::memory::Rows;
-use super::outgoing::Outgoing;
+use super::outgoing::{Gone, Outgoing};
 use super::watch::Change;
 
 /// The shortest time between two of the kernel's own probes.
@@ -118,16 +119,27 @@ impl Connection {
         self.is_live() && self.outgoing.is_pending()
     }
 
+    /// Whether a list waits, so that there is no room for another.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_live() && self.outgoing.is_full()
+    }
+
+    /// Whether something waits that the socket may take now.
+    pub(super) fn is_sendable(&self) -> bool {
+        self.is_pending() && self.writable && !self.is_broken
+    }
+
     /// Whether a read may find something.
     pub(super) const fn is_readable(&self) -> bool {
         self.is_live() && self.readable
     }
 
-    /// Opens a view at this end, and tells the peer. True if it is ready.
-    pub(super) fn open(&mut self, view: ViewId, rows: &Arc<Rows>, peer: Rank) -> bool {
+    /// Opens a view at this end, some of whose channels may have been closed, and tells the peer. True if it is ready.
+    pub(super) fn open(&mut self, view: ViewId, rows: &Arc<Rows>, closed: Closed, peer: Rank) -> bool {
         if !self.is_live() {
             return false;
         }
+        self.incoming.arrivals.open(view, closed);
         let row_bytes = u64::try_from(rows.row().bytes()).unwrap_or(u64::MAX);
         self.outgoing.say(Frame::Open { view, row_bytes, digest: rows.digest() });
         match self.incoming.landings.open(view, rows, peer) {
@@ -143,6 +155,28 @@ impl Connection {
     pub(super) fn retire(&mut self, view: ViewId, rows: &Arc<Rows>) {
         self.incoming.retire(view);
         self.outgoing.keep(rows);
+        self.outgoing.departures.retire(view);
+    }
+
+    /// Ends a channel: the memory of its blocks is neither read nor written any more.
+    pub(super) fn close_channel(&mut self, view: ViewId, channel: Channel) {
+        self.incoming.close(view, channel);
+        self.outgoing.departures.close(view, channel);
+    }
+
+    /// Adds a block to what goes. The caller flushes.
+    pub(super) fn send(&mut self, way: Way, block: Departing) -> Result<(), Full> {
+        if self.is_broken {
+            // The next poll says why.
+            return Ok(());
+        }
+        self.incoming.landings.note_post(way.view);
+        self.outgoing.departures.add(way, block)
+    }
+
+    /// Adds a receive to what may come.
+    pub(super) fn receive(&mut self, receive: Receive) -> Result<(), Full> {
+        self.incoming.arrivals.add(receive)
     }
 
     /// Adds a list to what goes. The caller looked whether there is room, and flushes.
@@ -165,14 +199,14 @@ impl Connection {
         self.outgoing.owe_wake();
     }
 
-    /// Sends what the socket takes, if it may take anything.
-    pub(super) fn flush(&mut self, completed: impl FnMut(Token)) {
+    /// Sends what the socket takes, if it may take anything, within bounds.
+    pub(super) fn flush(&mut self, gone: impl FnMut(Gone)) {
         let Some(stream) = &self.stream else { return };
         if !self.writable || self.is_broken {
             return;
         }
-        match self.outgoing.flush(stream, self.cipher.as_mut(), completed) {
-            Ok(all) => self.writable = all,
+        match self.outgoing.flush(stream, self.cipher.as_mut(), gone) {
+            Ok(has_room) => self.writable = has_room,
             Err(error) => {
                 // What the peer said before it went, that it leaves perhaps, is still to be read.
                 tracing::debug!(peer = %self.peer, %error, "nothing more can be sent");
@@ -190,7 +224,7 @@ impl Connection {
         let read = self.incoming.read(stream, self.cipher.as_mut(), self.hung_up, |said| match said {
             News::Left => last = last.or(Some(LossCause::Left)),
             News::Denied => last = last.or(Some(LossCause::Denied)),
-            News::Ready(..) | News::Rung => news(said),
+            News::Ready(..) | News::Rung | News::Block(_) => news(said),
         });
         match (last, read) {
             (Some(cause), _) => self.lose(cause),
@@ -233,7 +267,11 @@ impl Connection {
         if self.stream.is_none() {
             return;
         }
-        self.flush(|_| {});
+        // What was not begun does not go.
+        self.outgoing.departures.give_up();
+        while self.is_sendable() {
+            self.flush(|_| {});
+        }
         if !self.outgoing.is_pending() && !self.is_broken {
             self.outgoing.say(word);
             self.flush(|_| {});
@@ -249,6 +287,7 @@ impl Connection {
     fn close(&mut self) {
         self.stream = None;
         self.outgoing.clear();
+        self.incoming.arrivals.clear();
     }
 }
 

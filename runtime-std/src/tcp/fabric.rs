@@ -6,64 +6,26 @@
 //! nothing is allocated on the way of a message.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, Kind, LossCause, Promises, Region, Token, ViewMemory, WRITES_MAX,
-    Write,
+    Capabilities, ErrorKind, Event, Fabric, Kind, Promises, Region, Token, ViewMemory, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
+use super::blocks::{Closed, Regions};
 use super::connection::{Connection, Settings};
 use super::frame::{Frame, WRITE_MAX};
-use super::incoming::News;
 use super::memory::Rows;
 use super::outgoing::GUARD_MAX;
+use super::told::Told;
+use super::views::{Route, View};
 use super::watch::{Bell, Change, Watch};
 use crate::host::HostFabric;
 
-/// Events that may wait for a poll; beyond it, a post with a token is refused for now.
-const EVENTS_MAX: usize = 1024;
-
 /// Views that can be open at once: a change has two.
 const VIEWS_MAX: usize = 2;
-
-/// A view that is open here.
-#[derive(Debug)]
-pub(super) struct View {
-    pub(super) id: ViewId,
-    pub(super) rows: Arc<Rows>,
-    pub(super) members: Vec<NodeId>,
-    /// By rank.
-    pub(super) routes: Vec<Route>,
-}
-
-impl View {
-    fn route(&self, to: Rank) -> Option<usize> {
-        match self.routes.get(to.index()) {
-            Some(Route::Through(index)) => Some(*index),
-            Some(Route::NotYet | Route::Gone) | None => None,
-        }
-    }
-
-    fn rank_of(&self, connection: usize) -> Option<Rank> {
-        let rank = self.routes.iter().position(|route| *route == Route::Through(connection))?;
-        u16::try_from(rank).ok().map(Rank)
-    }
-}
-
-/// The way to a member of a view.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Route {
-    /// It has not come yet.
-    NotYet,
-    /// By that connection.
-    Through(usize),
-    /// It was lost, and another process has its connection's place.
-    Gone,
-}
 
 /// The TCP fabric of one member.
 #[derive(Debug)]
@@ -79,9 +41,8 @@ pub struct Tcp {
     pub(super) views: Vec<View>,
     /// The newest view that was ever open here.
     newest: Option<ViewId>,
-    pub(super) events: VecDeque<Event>,
-    /// A peer rang, and `poll` has not told so.
-    is_rung: bool,
+    pub(super) regions: Regions,
+    pub(super) told: Told,
 }
 
 impl Tcp {
@@ -98,8 +59,8 @@ impl Tcp {
             lent: Vec::new(),
             views: Vec::new(),
             newest: None,
-            events: VecDeque::with_capacity(EVENTS_MAX),
-            is_rung: false,
+            regions: Regions::default(),
+            told: Told::new(),
         })
     }
 
@@ -144,14 +105,10 @@ impl Tcp {
         self.look(Duration::ZERO);
         self.flush();
         let mut is_lost = false;
-        let Self { connections, events, is_rung, .. } = self;
+        let Self { connections, told, .. } = self;
         for connection in connections.get_mut() {
             if connection.is_readable() {
-                connection.read(|news| match news {
-                    News::Ready(view, peer) => events.push_back(Event::Ready { view, peer }),
-                    News::Rung => *is_rung = true,
-                    News::Left | News::Denied => {}
-                });
+                connection.read(|news| told.heard(news));
                 is_lost |= connection.is_untold;
             }
         }
@@ -183,15 +140,31 @@ impl Tcp {
         is_news
     }
 
-    /// Sends what waits, as far as the sockets take it. True if a queue that was full has room again.
+    /// Sends what waits, as far as the sockets take it, within bounds. True if a queue that was full has room again, or
+    /// a block has gone.
     fn flush(&mut self) -> bool {
-        let Self { connections, events, .. } = self;
-        let mut is_room = false;
+        let Self { connections, told, .. } = self;
+        let (mut is_room, had_no_block) = (false, told.has_no_block());
         for connection in connections.get_mut().iter_mut().filter(|connection| connection.is_pending()) {
-            connection.flush(|token| events.push_back(Event::Completed(token)));
-            is_room |= !connection.is_pending();
+            let was_full = connection.is_full();
+            connection.flush(|gone| told.gone(gone));
+            is_room |= was_full && !connection.is_full();
         }
-        is_room
+        is_room || (had_no_block && !told.has_no_block())
+    }
+
+    /// Sends what waits for one peer.
+    pub(super) fn flush_to(&mut self, view: ViewId, peer: Rank) {
+        let Self { views, connections, told, .. } = self;
+        let route = views.iter().find(|open| open.id == view).and_then(|view| view.route(peer));
+        if let Some(connection) = route.and_then(|index| connections.get_mut().get_mut(index)) {
+            connection.flush(|gone| told.gone(gone));
+        }
+    }
+
+    /// Whether more can be sent at once.
+    fn is_sendable(&self) -> bool {
+        self.connections.borrow().iter().any(Connection::is_sendable)
     }
 
     /// Tells of each loss once, in each view that has the peer.
@@ -201,7 +174,7 @@ impl Tcp {
             let (Some(cause), true) = (connection.loss(), connection.is_untold) else { continue };
             for (view, peer) in self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?))) {
                 connection.is_untold = false;
-                self.events.push_back(Event::PeerLost { view, peer, cause });
+                self.told.push(Event::PeerLost { view, peer, cause });
             }
         }
     }
@@ -273,16 +246,17 @@ impl Fabric for Tcp {
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
                 if let (Some(cause), false) = (connection.loss(), connection.is_untold) {
                     // Told in an older view, and as true in this one.
-                    self.events.push_back(Event::PeerLost { view, peer: rank, cause });
+                    self.told.push(Event::PeerLost { view, peer: rank, cause });
                 }
-                if connection.open(view, &rows, rank) {
-                    self.events.push_back(Event::Ready { view, peer: rank });
+                if connection.open(view, &rows, Closed::default(), rank) {
+                    self.told.push(Event::Ready { view, peer: rank });
                 }
-                connection.flush(|token| self.events.push_back(Event::Completed(token)));
+                connection.flush(|gone| self.told.gone(gone));
             }
             routes.push(route.map_or(Route::NotYet, Route::Through));
         }
-        self.views.push(View { id: view, rows, members: memory.members.to_vec(), routes });
+        let (members, closed) = (memory.members.to_vec(), Closed::default());
+        self.views.push(View { id: view, rows, members, routes, closed });
         self.newest = Some(view);
         self.tell_losses();
         Ok(())
@@ -297,8 +271,12 @@ impl Fabric for Tcp {
     /// Ends the connection: there is one for all views, and who is cut off in one is a member of none that comes.
     fn cut(&mut self, view: ViewId, peer: Rank) {
         let route = self.view(view).and_then(|view| view.route(peer));
-        if let Some(connection) = route.and_then(|index| self.connections.get_mut().get_mut(index)) {
+        let Some(index) = route else { return };
+        if let Some(connection) = self.connections.get_mut().get_mut(index) {
             connection.cut();
+            for (view, peer) in self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?))) {
+                self.told.forget_blocks(view, |_, of| of == peer);
+            }
         }
     }
 
@@ -309,9 +287,7 @@ impl Fabric for Tcp {
         for connection in self.connections.get_mut() {
             connection.retire(view, &rows);
         }
-        // Their ranks are those of a list that may be followed by another, under the same view.
-        let is_of = |event: &Event| matches!(event, Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } if *of == view);
-        self.events.retain(|event| !is_of(event));
+        self.told.retire(view);
         true
     }
 
@@ -322,64 +298,48 @@ impl Fabric for Tcp {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
-        let Self { views, connections, events, .. } = self;
-        let View { rows, routes, .. } = views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
-        if to == rows.own() {
-            return Err(ErrorKind::OutOfRange);
-        }
-        let route = routes.get(to.index()).ok_or(ErrorKind::OutOfRange)?;
-        let connection = match route {
-            Route::NotYet => return Err(ErrorKind::QueueFull),
-            Route::Gone => return Err(ErrorKind::PeerLost),
-            Route::Through(index) => connections.get_mut().get_mut(*index).ok_or(ErrorKind::PeerLost)?,
-        };
-        if !connection.is_live() {
-            // Who cut this member off has said so: it need not be dead.
-            let is_denied = connection.loss() == Some(LossCause::Denied);
-            return Err(if is_denied { ErrorKind::Revoked } else { ErrorKind::PeerLost });
-        }
+        let Self { views, connections, told, .. } = self;
+        let open = views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
+        let connection = open.reach(to, connections.get_mut())?;
+        let rows = &open.rows;
         let row_bytes = rows.row().bytes();
         if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, row_bytes)) {
             return Err(ErrorKind::OutOfRange);
         }
-        if !connection.is_ready(view) || (token.is_some() && events.len() >= EVENTS_MAX) {
+        if !connection.is_ready(view) || (token.is_some() && !told.has_room()) {
             return Err(ErrorKind::QueueFull);
         }
-        if connection.is_pending() {
-            connection.flush(|token| events.push_back(Event::Completed(token)));
-            if connection.is_pending() {
+        if connection.is_full() {
+            connection.flush(|gone| told.gone(gone));
+            if connection.is_full() {
                 return Err(ErrorKind::QueueFull);
             }
         }
         connection.post(view, rows, writes, token).map_err(|_| ErrorKind::OutOfRange)?;
-        connection.flush(|token| events.push_back(Event::Completed(token)));
+        connection.flush(|gone| told.gone(gone));
         Ok(())
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if self.events.is_empty() && !self.is_rung {
+        if self.told.has_no_event() {
             self.carry();
         }
-        if let Some(event) = self.events.pop_front() {
-            return Some(event);
-        }
-        std::mem::take(&mut self.is_rung).then_some(Event::Woken)
+        self.told.next()
     }
 
     fn wake(&mut self, view: ViewId, to: Rank) {
-        let Self { views, connections, events, .. } = self;
-        let route = views.iter().find(|open| open.id == view).and_then(|view| view.route(to));
-        if let Some(connection) = route.and_then(|index| connections.get_mut().get_mut(index)) {
+        let route = self.view(view).and_then(|view| view.route(to));
+        if let Some(connection) = route.and_then(|index| self.connections.get_mut().get_mut(index)) {
             connection.wake();
-            connection.flush(|token| events.push_back(Event::Completed(token)));
+            self.flush_to(view, to);
         }
     }
 
     fn arm(&mut self) -> bool {
         self.watch.bell().raise();
         let is_news = self.look(Duration::ZERO) | self.flush();
-        let is_told = self.events.is_empty() && !self.is_rung;
-        !is_news && is_told && !self.connections.get_mut().iter().any(Connection::is_readable)
+        let has_more = |connection: &Connection| connection.is_readable() || connection.is_sendable();
+        !is_news && self.told.is_empty() && !self.connections.get_mut().iter().any(has_more)
     }
 
     fn disarm(&mut self) {
@@ -400,8 +360,10 @@ impl HostFabric for Tcp {
     fn sleep(&mut self, timeout: Duration) -> bool {
         let start = Instant::now();
         loop {
-            // Who was refused for a full queue is woken once there is room, and not for each piece that goes.
-            if self.look(timeout.saturating_sub(start.elapsed())) | self.flush() {
+            // Who was refused for a full queue is woken once there is room, and not for each part that goes.
+            let left =
+                if self.is_sendable() { Duration::ZERO } else { timeout.saturating_sub(start.elapsed()) };
+            if self.look(left) | self.flush() || self.is_sendable() {
                 return true;
             }
             if start.elapsed() >= timeout {

@@ -1,12 +1,13 @@
 //! What two members say to each other once they have met: frames, one after the other.
 //!
 //! ```text
-//! 0     kind: 1 open, 2 write, 3 wake, 4 leave, 5 cut
+//! 0     kind: 1 open, 2 write, 3 wake, 4 leave, 5 cut, 6 piece of a block
 //! 1     zero
-//! 2-3   region that is written; 0 is the writer's row
+//! 2-3   write: the region, 0 is the writer's row; piece: the channel; else zero
 //! 4-7   bytes that follow this header
 //! 8-15  view
-//! 16-23 write: where the bytes go in the region; open: how long the sender's own row is; else zero
+//! 16-23 write: where the bytes go in the region; open: how long the sender's own row is; piece: bytes still to come
+//!       of the block, these included (16-19), and the block's number (20-23); else zero
 //! 24-31 open alone: the digest of the layout by which the sender's memory was made
 //! ```
 //!
@@ -14,7 +15,7 @@
 //! first that does not fit ends the connection. The incarnation of either end was told when they met, and a connection
 //! never outlives a process, so frames need not repeat it (VIE-11).
 
-use tramontane_core::fabric::Region;
+use tramontane_core::fabric::{Channel, Region};
 use tramontane_core::ids::ViewId;
 
 /// How long a header is.
@@ -40,6 +41,8 @@ pub(super) enum Frame {
     Leave,
     /// The sender takes nothing more from the reader: the last frame.
     Cut,
+    /// `length` bytes of a block follow; of the block, `left` bytes are still to come, those included.
+    Block { view: ViewId, channel: Channel, length: u32, left: u32, immediate: u32 },
 }
 
 const OPEN: u8 = 1;
@@ -47,16 +50,17 @@ const WRITE: u8 = 2;
 const WAKE: u8 = 3;
 const LEAVE: u8 = 4;
 const CUT: u8 = 5;
+const BLOCK: u8 = 6;
 
 /// A frame's bytes; [`Frame::length`] of them count.
 pub(super) type FrameBytes = [u8; HEADER + OPEN_REST];
 
 impl Frame {
-    /// How many bytes say it, without those of a write.
+    /// How many bytes say it, without those of a write or a block.
     pub(super) const fn length(self) -> usize {
         match self {
             Self::Open { .. } => HEADER + OPEN_REST,
-            Self::Write { .. } | Self::Wake | Self::Leave | Self::Cut => HEADER,
+            Self::Write { .. } | Self::Block { .. } | Self::Wake | Self::Leave | Self::Cut => HEADER,
         }
     }
 
@@ -65,6 +69,10 @@ impl Frame {
             // Its eight bytes are counted, so that a reader can tell them from the next frame.
             Self::Open { view, row_bytes, digest } => (OPEN, 0, OPEN_REST as u32, view.0, row_bytes, digest),
             Self::Write { view, region, offset, length } => (WRITE, region.0, length, view.0, offset, 0),
+            Self::Block { view, channel, length, left, immediate } => {
+                let last = u64::from(left) | u64::from(immediate) << 32;
+                (BLOCK, channel.0, length, view.0, last, 0)
+            }
             Self::Wake => (WAKE, 0, 0, 0, 0, 0),
             Self::Leave => (LEAVE, 0, 0, 0, 0, 0),
             Self::Cut => (CUT, 0, 0, 0, 0, 0),
@@ -96,6 +104,10 @@ impl Frame {
                 Self::Open { view, row_bytes: last, digest }
             }
             WRITE => Self::Write { view, region, offset: last, length },
+            BLOCK => {
+                let [left, immediate] = [last, last >> 32].map(|word| (word & u64::from(u32::MAX)) as u32);
+                Self::Block { view, channel: Channel(region.0), length, left, immediate }
+            }
             WAKE => Self::Wake,
             LEAVE => Self::Leave,
             CUT => Self::Cut,
@@ -125,7 +137,7 @@ pub(super) enum Decoded {
 mod tests {
     use super::*;
 
-    fn frames() -> [Frame; 6] {
+    fn frames() -> [Frame; 8] {
         let view = ViewId(u64::MAX - 3);
         [
             Frame::Open { view, row_bytes: 1 << 40, digest: u64::MAX - 7 },
@@ -134,6 +146,14 @@ mod tests {
             Frame::Wake,
             Frame::Leave,
             Frame::Cut,
+            Frame::Block {
+                view,
+                channel: Channel(1023),
+                length: 1 << 18,
+                left: u32::MAX,
+                immediate: u32::MAX - 1,
+            },
+            Frame::Block { view: ViewId(1), channel: Channel(0), length: 0, left: 0, immediate: 0 },
         ]
     }
 
@@ -150,7 +170,7 @@ mod tests {
 
     #[test]
     fn what_means_nothing_is_refused() {
-        for kind in (0..=u8::MAX).filter(|kind| !(OPEN..=CUT).contains(kind)) {
+        for kind in (0..=u8::MAX).filter(|kind| !(OPEN..=BLOCK).contains(kind)) {
             let mut bytes = [0; HEADER];
             bytes[0] = kind;
             assert_eq!(Frame::decode(&bytes), Decoded::Nonsense);

@@ -3,21 +3,21 @@
 //! # Invariants
 //! - A write is stored in address order, and of an aligned group of 8 bytes all or nothing, so that no cell is ever
 //!   seen half. What has come of a group waits until the rest has.
-//! - Nothing is stored before its frame was compared with the reader's own memory: a view that is open at both ends,
-//!   the peer's own row in it, a range inside.
+//! - Nothing is stored before its frame was compared with the reader's own memory: a view that is open at both ends, and
+//!   in it the peer's own row and a range inside, or the receive that waits for the block.
 
 use std::io::{self, IoSliceMut};
 use std::net::TcpStream;
-use std::sync::Arc;
 
 use rustix::io::{ioctl_fionread, readv};
-use tramontane_core::fabric::Region;
+use tramontane_core::fabric::{BlockEvent, Channel, Region};
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_mesh::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 
+use super::blocks::{Arrivals, PieceHeader, Place};
+use super::body::{Body, Target};
 use super::frame::{Decoded, Frame};
 use super::landing::Landings;
-use super::memory::Rows;
 
 /// What is read at once, where frames are short.
 const READ_MAX: usize = 128 << 10;
@@ -42,6 +42,8 @@ pub(super) enum News {
     Left,
     /// It cut this member off.
     Denied,
+    /// A block of it is here.
+    Block(BlockEvent),
 }
 
 /// How a stream ended.
@@ -55,41 +57,6 @@ pub(super) enum End {
     Broken(io::Error),
 }
 
-/// A write whose header was read.
-#[derive(Debug)]
-struct Body {
-    view: ViewId,
-    /// Nowhere, if the view has ended.
-    into: Option<(Arc<Rows>, Rank)>,
-    offset: usize,
-    left: usize,
-}
-
-impl Body {
-    /// How many of `count` bytes can be stored now.
-    fn whole(&self, count: usize) -> usize {
-        if count >= self.left {
-            return self.left;
-        }
-        // What follows the last border of a cell waits for the rest of its cell.
-        count.saturating_sub((self.offset + count) % 8)
-    }
-
-    fn store(&mut self, bytes: &[u8]) -> Result<(), End> {
-        if let Some((rows, rank)) = &self.into {
-            let outside = |_| End::Garbled("a write outside its row");
-            rows.landing(*rank, self.offset, bytes.len()).map_err(outside)?.copy_from_slice(bytes);
-        }
-        self.pass(bytes.len());
-        Ok(())
-    }
-
-    fn pass(&mut self, count: usize) {
-        self.offset += count;
-        self.left -= count;
-    }
-}
-
 /// The stream from one peer.
 #[derive(Debug)]
 pub(super) struct Incoming {
@@ -100,6 +67,7 @@ pub(super) struct Incoming {
     /// Whether the last write was long.
     is_long: bool,
     pub(super) landings: Landings,
+    pub(super) arrivals: Arrivals,
     /// Bytes of records that are not whole yet, where there is a cipher.
     sealed: Option<Sealed>,
 }
@@ -119,6 +87,7 @@ impl Incoming {
             body: None,
             is_long: false,
             landings: Landings::default(),
+            arrivals: Arrivals::default(),
             sealed: is_keyed.then(|| Sealed { bytes: vec![0; 2 * RECORD_MAX].into(), length: 0 }),
         }
     }
@@ -126,10 +95,17 @@ impl Incoming {
     /// Ends a view: nothing of it is stored any more.
     pub(super) fn retire(&mut self, view: ViewId) {
         self.landings.retire(view);
-        if let Some(body) = &mut self.body
-            && body.view == view
-        {
-            body.into = None;
+        self.arrivals.retire(view);
+        if let Some(body) = self.body.as_mut().filter(|body| body.view() == view) {
+            body.drop_rest();
+        }
+    }
+
+    /// Ends a channel: no block of it is stored any more.
+    pub(super) fn close(&mut self, view: ViewId, channel: Channel) {
+        self.arrivals.close(view, channel);
+        if let Some(body) = self.body.as_mut().filter(|body| body.is_of(view, channel)) {
+            body.drop_rest();
         }
     }
 
@@ -145,7 +121,7 @@ impl Incoming {
         while total < TURN_BYTES {
             let (count, is_drained) = match cipher.as_deref_mut() {
                 Some(cipher) => self.read_sealed(stream, cipher, &mut news)?,
-                None => self.read_clear(stream, is_hung_up)?,
+                None => self.read_clear(stream, is_hung_up, &mut news)?,
             };
             self.understand(&mut news)?;
             total += count;
@@ -160,10 +136,15 @@ impl Incoming {
     }
 
     /// One read in clear: how many bytes came, and whether no more are there.
-    fn read_clear(&mut self, stream: &TcpStream, is_hung_up: bool) -> Result<(usize, bool), End> {
+    fn read_clear(
+        &mut self,
+        stream: &TcpStream,
+        is_hung_up: bool,
+        news: &mut impl FnMut(News),
+    ) -> Result<(usize, bool), End> {
         if self.start == self.end && !is_hung_up {
             (self.start, self.end) = (0, 0);
-            if let Some(read) = self.read_direct(stream)? {
+            if let Some(read) = self.read_direct(stream, news)? {
                 return Ok(read);
             }
         }
@@ -179,39 +160,46 @@ impl Incoming {
         let held = self.end - self.start;
         let room = match &self.body {
             // A part of a cell waits: with the rest of it the buffer is empty again, and reads go to the row.
-            Some(body) if held > 0 && body.into.is_some() && body.left >= DIRECT_MIN => {
-                8 - (body.offset + held) % 8
-            }
+            Some(body) if held > 0 && body.is_stored() && body.left() >= DIRECT_MIN => body.to_border(held),
+            // What is dropped goes through the buffer.
+            Some(body) if !body.is_stored() => READ_MAX,
             _ if self.is_long => READ_MIN,
             _ => READ_MAX,
         };
         room.min(self.buffer.len() - self.end)
     }
 
-    /// Reads the rest of a long write to where it goes, and a little of what follows it: a part of a cell to the
-    /// buffer. Nothing is left in the kernel, which keeps a whole segment's memory for a byte of it, and in the end its
+    /// Reads the rest of a long write or block to where it goes, and a little of what follows it; of a write, a part of
+    /// a cell to the buffer. Nothing is left in the kernel, which keeps a whole segment's memory for a byte of it, and in the end its
     /// window closed.
-    fn read_direct(&mut self, stream: &TcpStream) -> Result<Option<(usize, bool)>, End> {
-        let Some(body) = &mut self.body else { return Ok(None) };
-        let (Some((rows, rank)), true) = (&body.into, body.left >= DIRECT_MIN) else { return Ok(None) };
-        // Asked for first, since a read must not end in the middle of a cell.
-        let there = ioctl_fionread(stream).map_err(|errno| End::Broken(errno.into()))?;
-        let there = usize::try_from(there).unwrap_or(usize::MAX);
+    fn read_direct(
+        &mut self,
+        stream: &TcpStream,
+        news: &mut impl FnMut(News),
+    ) -> Result<Option<(usize, bool)>, End> {
+        let Some(body) = self.body.as_mut().filter(|body| body.is_stored() && body.left() >= DIRECT_MIN)
+        else {
+            return Ok(None);
+        };
+        let there = if body.has_cells() {
+            // Asked for first, since a read must not end in the middle of a cell.
+            let there = ioctl_fionread(stream).map_err(|errno| End::Broken(errno.into()))?;
+            usize::try_from(there).unwrap_or(usize::MAX)
+        } else {
+            body.left()
+        };
         if there == 0 {
             return Ok(Some((0, true)));
         }
         let length = body.whole(there);
-        let outside = |_| End::Garbled("a write outside its row");
-        let landing = rows.landing(*rank, body.offset, length).map_err(outside)?;
-        let follows = if length == body.left { READ_MIN } else { there - length };
+        let follows = if length == body.left() { READ_MIN } else { there - length };
+        let Some(landing) = body.landing(length)? else { return Ok(None) };
         let mut slices = [IoSliceMut::new(landing), IoSliceMut::new(&mut self.buffer[..follows])];
         let Some(count) = received(readv(stream, &mut slices))? else { return Ok(Some((0, true))) };
         let stored = count.min(length);
         body.pass(stored);
-        if body.left == 0 {
-            self.body = None;
-        }
         self.end = count - stored;
+        self.finish(news);
         Ok(Some((count, count < length + follows)))
     }
 
@@ -250,17 +238,43 @@ impl Incoming {
         {
             let length = usize::from(u16::from_le_bytes(*header));
             let Some(record) = rest.get(..length) else { break };
-            let room = self.buffer.get_mut(self.end..).unwrap_or_default();
-            debug_assert!(room.len() >= RECORD_CONTENT_MAX);
-            let opened =
-                cipher.open(record, room).map_err(|_| End::Garbled("a record that nobody sealed"))?;
-            self.end += opened;
+            self.open_record(record, cipher)?;
             from += RECORD_HEADER + length;
             self.understand(news)?;
         }
         sealed.bytes.copy_within(from..sealed.length, 0);
         sealed.length -= from;
         Ok(())
+    }
+
+    /// Opens a record: to where its bytes go, if all of them are of one block and more of that follows, since the
+    /// cipher takes more room than it fills; else to the buffer.
+    fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), End> {
+        let forged = |_| End::Garbled("a record that nobody sealed");
+        if self.start == self.end
+            && let Some(body) = self.body.as_mut().filter(|body| !body.has_cells())
+            && body.left() >= record.len()
+            && let Some(landing) = body.landing(record.len())?
+        {
+            let opened = cipher.open(record, landing).map_err(forged)?;
+            body.pass(opened);
+            return Ok(());
+        }
+        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+        debug_assert!(room.len() >= RECORD_CONTENT_MAX);
+        self.end += cipher.open(record, room).map_err(forged)?;
+        Ok(())
+    }
+
+    /// If the write or piece under way is whole, goes on to the next frame.
+    fn finish(&mut self, news: &mut impl FnMut(News)) -> bool {
+        let Some(body) = self.body.take_if(|body| body.left() == 0) else { return false };
+        if let Some(piece) = body.piece()
+            && let Some(event) = self.arrivals.finish(piece)
+        {
+            news(News::Block(event));
+        }
+        true
     }
 
     /// Takes all that is whole out of the buffer. Less than a header, or a part of a cell, stays.
@@ -271,10 +285,9 @@ impl Incoming {
                 let count = body.whole(bytes.len());
                 body.store(&bytes[..count])?;
                 self.start += count;
-                if body.left > 0 {
+                if !self.finish(news) {
                     break;
                 }
-                self.body = None;
                 continue;
             }
             let frame = match Frame::decode(bytes) {
@@ -300,6 +313,9 @@ impl Incoming {
                     news(News::Ready(view, rank));
                 }
             }
+            Frame::Block { view, channel, length, left, immediate } => {
+                self.take_piece(view, channel, (length, left), immediate)?;
+            }
             Frame::Wake => news(News::Rung),
             Frame::Leave => news(News::Left),
             Frame::Cut => news(News::Denied),
@@ -313,9 +329,32 @@ impl Incoming {
         };
         let into = self.landings.target(view, region, offset, left)?;
         self.is_long = left >= DIRECT_MIN;
-        // An offset of a view that has ended is anything; nothing is stored there.
-        let offset = if into.is_some() { offset } else { 0 };
-        self.body = Some(Body { view, into, offset, left });
+        let target = match into {
+            Some((rows, rank)) => Target::Row { rows, rank, offset },
+            None => Target::Nowhere,
+        };
+        self.body = Some(Body::of_write(view, target, left));
+        Ok(())
+    }
+
+    fn take_piece(
+        &mut self,
+        view: ViewId,
+        channel: Channel,
+        (length, left): (u32, u32),
+        immediate: u32,
+    ) -> Result<(), End> {
+        let (Ok(length), Ok(left)) = (usize::try_from(length), usize::try_from(left)) else {
+            return Err(End::Garbled("a block longer than memory"));
+        };
+        let piece = PieceHeader { view, channel, length, left, immediate };
+        let place = if self.landings.takes_blocks(view)? { self.arrivals.begin(&piece)? } else { None };
+        let target = match place {
+            Some(Place { memory, offset }) => Target::Block { memory, offset },
+            None => Target::Nowhere,
+        };
+        self.is_long = length >= DIRECT_MIN;
+        self.body = Some(Body::of_piece(piece, target));
         Ok(())
     }
 }

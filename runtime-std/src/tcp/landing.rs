@@ -153,13 +153,23 @@ impl Landings {
         offset: usize,
         length: usize,
     ) -> Result<Option<(Arc<Rows>, Rank)>, End> {
+        let Some((rows, rank)) = self.memory(view)? else { return Ok(None) };
+        let fits = offset.checked_add(length).is_some_and(|end| end <= rows.row_bytes(*rank));
+        if region == Region::ROW && fits { Ok(Some((Arc::clone(rows), *rank))) } else { Err(OUTSIDE) }
+    }
+
+    /// Whether a peer's blocks are taken; not if they are of a view that has ended here.
+    pub(super) fn takes_blocks(&mut self, view: ViewId) -> Result<bool, End> {
+        self.memory(view).map(|memory| memory.is_some())
+    }
+
+    /// The own memory of a view in which the peer says something.
+    fn memory(&mut self, view: ViewId) -> Result<Option<&(Arc<Rows>, Rank)>, End> {
         let is_past = self.first.is_some_and(|first| first <= view) && self.newest >= Some(view);
         match self.of(view) {
             Some(landing) if landing.is_ready() => {
                 landing.is_used = true;
-                let Some((rows, rank)) = &landing.own else { return Ok(None) };
-                let fits = offset.checked_add(length).is_some_and(|end| end <= rows.row_bytes(*rank));
-                if region == Region::ROW && fits { Ok(Some((Arc::clone(rows), *rank))) } else { Err(OUTSIDE) }
+                Ok(landing.own.as_ref())
             }
             Some(landing) if is_past && landing.theirs.is_some() => {
                 landing.is_used = true;

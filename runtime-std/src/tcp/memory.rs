@@ -106,7 +106,7 @@ impl Rows {
 }
 
 /// The address of a range, if it lies in the row.
-fn checked(lines: &[Line], offset: usize, length: usize) -> Result<*mut u8, OutOfRow> {
+pub(super) fn checked(lines: &[Line], offset: usize, length: usize) -> Result<*mut u8, OutOfRow> {
     let end = offset.checked_add(length).ok_or(OutOfRow)?;
     if end > size_of_val(lines) {
         return Err(OutOfRow);

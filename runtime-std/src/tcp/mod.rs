@@ -7,10 +7,14 @@
 //! | module | subject |
 //! |---|---|
 //! | `memory` | the rows of one view at one member |
+//! | `blocks` | the [`Blocks`](tramontane_core::fabric::Blocks) of the fabric, and their memory |
 //! | `frame` | what is said on a connection |
 //! | `outgoing`, `incoming` | what goes to a peer, and what comes from it |
+//! | `body` | where the rest of a frame goes |
 //! | `landing` | which views both ends have open, and where writes go in each |
 //! | `connection` | one peer: its socket, and how it ended |
+//! | `views` | the views that are open, and the way to each member |
+//! | `told` | what the member is still to be told |
 //! | `watch` | waiting for sockets, and for the bell of the own process |
 //! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) of all that |
 //! | `join` | meeting the other members |
@@ -30,6 +34,8 @@
 //! - **Strangers.** They reach nobody: who listens does so while members meet, and what a stranger can cost then is
 //!   bounded there.
 
+mod blocks;
+mod body;
 mod connection;
 mod fabric;
 mod frame;
@@ -39,8 +45,11 @@ mod landing;
 mod memory;
 mod outgoing;
 mod peers;
+mod told;
+mod views;
 mod watch;
 
+pub use blocks::BlockMemory;
 pub use connection::Settings;
 pub use fabric::Tcp;
 pub use join::{TcpError, TcpOptions, meet};

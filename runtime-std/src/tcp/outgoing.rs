@@ -6,6 +6,8 @@
 //!
 //! Headers, guards and short content are copied at the call, into `staged`. Long content stays where it is, and the
 //! kernel takes it from there. With a cipher both are sealed, a record at a time, when the last record has gone.
+//!
+//! Blocks go when no list waits, a piece at a time: so a list waits for a piece of a block at most.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -14,11 +16,12 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
-use tramontane_core::fabric::{Kind, Token, WRITES_MAX, Write};
+use tramontane_core::fabric::{Kind, Token, WRITES_MAX, Way, Write};
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::OutOfRow;
 use tramontane_mesh::{Cipher, RECORD_CONTENT_MAX, RECORD_MAX};
 
+use super::blocks::Departures;
 use super::frame::{Frame, HEADER};
 use super::memory::Rows;
 
@@ -31,8 +34,23 @@ const COPIED_MAX: usize = 512;
 /// Room for one list, and for what is owed beside it.
 const STAGED_MAX: usize = WRITES_MAX * (HEADER + GUARD_MAX) + 64 * HEADER;
 
-/// Ranges in one system call.
-const SLICES_MAX: usize = 2 * WRITES_MAX + 2;
+/// Ranges in one system call: a list's, and a piece's.
+const SLICES_MAX: usize = 2 * WRITES_MAX + 4;
+
+/// What one call sends before other peers have their turn, and before what came is read.
+const TURN_BYTES: usize = 1 << 20;
+
+/// A range as long is sealed from where it is, in records of its own.
+const SEALED_DIRECT_MIN: usize = RECORD_CONTENT_MAX / 2;
+
+/// What has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Gone {
+    /// The list with this token.
+    List(Token),
+    /// A block.
+    Block(Way, Token),
+}
 
 /// A part of the stream.
 #[derive(Debug)]
@@ -56,6 +74,7 @@ pub(super) struct Outgoing {
     pieces: VecDeque<Piece>,
     /// The doorbell is owed, and rings once the queue is empty.
     wake_owed: bool,
+    pub(super) departures: Departures,
     sealed: Option<Sealed>,
 }
 
@@ -82,6 +101,7 @@ impl Outgoing {
             gone: 0,
             pieces: VecDeque::with_capacity(4 * WRITES_MAX),
             wake_owed: false,
+            departures: Departures::new(is_keyed),
             sealed: is_keyed.then(sealed),
         }
     }
@@ -89,7 +109,12 @@ impl Outgoing {
     /// Whether something waits.
     pub(super) fn is_pending(&self) -> bool {
         let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.from < sealed.to);
-        !self.pieces.is_empty() || self.wake_owed || is_sealed
+        !self.pieces.is_empty() || self.wake_owed || is_sealed || self.departures.is_pending()
+    }
+
+    /// Whether a list, or a word, waits: then there is no room for another list.
+    pub(super) fn is_full(&self) -> bool {
+        !self.pieces.is_empty()
     }
 
     /// Adds a frame without content.
@@ -139,8 +164,7 @@ impl Outgoing {
         }
     }
 
-    /// Sends what the socket takes now. Tokens of lists that have gone are given to `completed`. True if
-    /// everything has gone; false if the socket is full.
+    /// Sends what the socket takes now, within bounds; what has gone is given to `gone`. False if the socket is full.
     ///
     /// # Errors
     /// What the socket says, when it will take nothing more.
@@ -148,52 +172,60 @@ impl Outgoing {
         &mut self,
         stream: &TcpStream,
         cipher: Option<&mut Cipher>,
-        completed: impl FnMut(Token),
+        gone: impl FnMut(Gone),
     ) -> io::Result<bool> {
-        let all = match cipher {
-            None => self.flush_clear(stream, completed),
-            Some(cipher) => self.flush_sealed(stream, cipher, completed),
+        let has_room = match cipher {
+            None => self.flush_clear(stream, gone),
+            Some(cipher) => self.flush_sealed(stream, cipher, gone),
         };
-        match all {
-            Ok(true) => {
-                self.staged.clear();
-                self.gone = 0;
-                Ok(true)
-            }
-            Ok(false) | Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+        match has_room {
+            Ok(has_room) => Ok(has_room),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
     }
 
-    fn flush_clear(&mut self, stream: &TcpStream, mut completed: impl FnMut(Token)) -> Result<bool, Errno> {
-        loop {
-            self.ring_if_owed();
+    fn flush_clear(&mut self, stream: &TcpStream, mut gone: impl FnMut(Gone)) -> Result<bool, Errno> {
+        let mut total = 0;
+        while total < TURN_BYTES {
+            self.begin_what_waits();
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let (count, bytes) = self.slices(&mut slices).ok_or(Errno::FAULT)?;
             if bytes == 0 {
-                self.take(0, &mut completed);
+                self.take(0, &mut gone);
                 return Ok(true);
             }
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             let sent = sendmsg(stream, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?;
-            self.take(sent, &mut completed);
+            self.take(sent, &mut gone);
             if sent < bytes {
                 return Ok(false);
             }
+            total += sent;
         }
+        Ok(true)
     }
 
-    /// Whoever is owed a ring gets it behind everything else.
-    fn ring_if_owed(&mut self) {
-        if self.wake_owed && self.pieces.is_empty() {
-            self.wake_owed = false;
+    /// Whoever is owed a ring gets it behind the lists; a block goes on when nothing else is there.
+    fn begin_what_waits(&mut self) {
+        if !self.pieces.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.wake_owed) {
             self.say(Frame::Wake);
+        } else {
+            self.departures.begin();
         }
     }
 
     /// What comes next, as ranges: how many, and how many bytes in all.
     fn slices<'s>(&'s self, slices: &mut [IoSlice<'s>; SLICES_MAX]) -> Option<(usize, usize)> {
         let (mut count, mut bytes, mut staged) = (0, 0, self.gone);
+        for part in self.departures.rest()?.into_iter().filter(|part| !part.is_empty()) {
+            *slices.get_mut(count)? = IoSlice::new(part);
+            count += 1;
+            bytes += part.len();
+        }
         for piece in &self.pieces {
             let part = match piece {
                 Piece::End(_) => continue,
@@ -213,12 +245,13 @@ impl Outgoing {
     }
 
     /// Forgets the first `count` bytes, and what ends with them.
-    fn take(&mut self, count: usize, completed: &mut impl FnMut(Token)) {
-        let mut left = count;
+    fn take(&mut self, count: usize, gone: &mut impl FnMut(Gone)) {
+        let sent = |way, token| gone(Gone::Block(way, token));
+        let Some(mut left) = self.departures.take(count, sent) else { return };
         while let Some(piece) = self.pieces.front_mut() {
             let is_done = match piece {
                 Piece::End(token) => {
-                    completed(*token);
+                    gone(Gone::List(*token));
                     true
                 }
                 Piece::Staged(length) => {
@@ -247,15 +280,18 @@ impl Outgoing {
             }
             self.pieces.pop_front();
         }
+        self.staged.clear();
+        self.gone = 0;
     }
 
     fn flush_sealed(
         &mut self,
         stream: &TcpStream,
         cipher: &mut Cipher,
-        mut completed: impl FnMut(Token),
+        mut gone: impl FnMut(Gone),
     ) -> Result<bool, Errno> {
-        loop {
+        let mut total = 0;
+        while total < TURN_BYTES {
             if let Some(sealed) = &mut self.sealed
                 && sealed.from < sealed.to
             {
@@ -266,31 +302,42 @@ impl Outgoing {
                     return Ok(false);
                 }
             }
-            self.ring_if_owed();
-            if !self.seal(cipher, &mut completed)? {
-                return Ok(true);
+            self.begin_what_waits();
+            let sealed = self.seal(cipher, &mut gone)?;
+            if sealed == 0 {
+                break;
             }
+            total += sealed;
         }
+        Ok(true)
     }
 
-    /// Seals the next record; false if there is nothing to seal.
-    fn seal(&mut self, cipher: &mut Cipher, completed: &mut impl FnMut(Token)) -> Result<bool, Errno> {
+    /// Seals the next record; of how many bytes, none if there is nothing to seal.
+    fn seal(&mut self, cipher: &mut Cipher, gone: &mut impl FnMut(Gone)) -> Result<usize, Errno> {
         let Some(mut sealed) = self.sealed.take() else { return Err(Errno::FAULT) };
         sealed.content.clear();
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let (count, _) = self.slices(&mut slices).ok_or(Errno::FAULT)?;
-        for slice in &slices[..count] {
-            let room = RECORD_CONTENT_MAX - sealed.content.len();
-            sealed.content.extend_from_slice(&slice[..slice.len().min(room)]);
-        }
-        self.take(sealed.content.len(), completed);
-        let is_any = !sealed.content.is_empty();
-        if is_any {
-            sealed.to = cipher.seal(&sealed.content, &mut sealed.record).map_err(|_| Errno::FAULT)?;
+        // Short ranges share a record; a long one is not copied together with them.
+        let is_long = |slice: &&IoSlice<'_>| slice.len() >= SEALED_DIRECT_MIN;
+        let content = match slices[..count].first().filter(is_long) {
+            Some(first) => &first[..first.len().min(RECORD_CONTENT_MAX)],
+            None => {
+                for slice in slices[..count].iter().take_while(|slice| !is_long(slice)) {
+                    let room = RECORD_CONTENT_MAX - sealed.content.len();
+                    sealed.content.extend_from_slice(&slice[..slice.len().min(room)]);
+                }
+                &sealed.content[..]
+            }
+        };
+        let bytes = content.len();
+        if bytes > 0 {
+            sealed.to = cipher.seal(content, &mut sealed.record).map_err(|_| Errno::FAULT)?;
             sealed.from = 0;
         }
+        self.take(bytes, gone);
         self.sealed = Some(sealed);
-        Ok(is_any)
+        Ok(bytes)
     }
 
     /// Reads a view's row no more: of a list that has gone in part, keeps the rest, so that the stream goes on;
@@ -316,6 +363,7 @@ impl Outgoing {
         self.staged.clear();
         self.gone = 0;
         self.pieces.clear();
+        self.departures.clear();
         self.wake_owed = false;
         if let Some(sealed) = &mut self.sealed {
             (sealed.from, sealed.to) = (0, 0);
