@@ -91,7 +91,7 @@ fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpLis
     }
     let rows = Rows::with_sizes(own, 42, &vec![ROW_BYTES_MIN; members.len()]);
     fabric.lend(&rows);
-    let blocks = fabric.register(BLOCK_BYTES_MIN).expect("memory");
+    let blocks = fabric.block_store().memory(BLOCK_BYTES_MIN).expect("memory");
     Member { fabric, rows, blocks }
 }
 

@@ -191,6 +191,9 @@ impl Group {
 impl std::fmt::Debug for Group {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { channel, is_root, .. } = self;
-        out.debug_struct("Group").field("number", &channel.0).field("is_root", is_root).finish_non_exhaustive()
+        out.debug_struct("Group")
+            .field("number", &channel.0)
+            .field("is_root", is_root)
+            .finish_non_exhaustive()
     }
 }

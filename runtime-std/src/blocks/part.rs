@@ -147,7 +147,8 @@ fn submit(group: &mut BlockGroup<'_>, desk: &mut Desk, is_closing: bool) {
     if let Some((area, bytes)) = desk.take_up() {
         match group.send(area, bytes) {
             // It was compared with the group's limit before it was queued, and the group is at rest.
-            Ok(()) | Err(SendError::NotRoot | SendError::Busy | SendError::Ended | SendError::TooLarge { .. }) => {}
+            Ok(())
+            | Err(SendError::NotRoot | SendError::Busy | SendError::Ended | SendError::TooLarge { .. }) => {}
         }
     } else if is_closing {
         match group.close() {

@@ -11,7 +11,7 @@ use super::{JoinError, JoinOptions};
 use crate::host::{HostFabric, LocalBell};
 use crate::joined::JoinedFabric;
 use crate::member::{FIXED_VIEW, Memory};
-use crate::shared_memory::{Bell, GroupName, Rendezvous, Root, SharedMemory, Wake};
+use crate::shared_memory::{Bell, GroupName, Rendezvous, Root, RowPlan, SharedMemory, Wake};
 
 /// Waits for all members, opens the fabric over their rows, and lends them.
 pub(super) fn join(
@@ -21,7 +21,9 @@ pub(super) fn join(
     name: &GroupName,
     options: &JoinOptions<'_>,
 ) -> Result<(JoinedFabric, Memory), JoinError> {
-    let rendezvous = Rendezvous::new(root, name, layout, own)?;
+    let plan = RowPlan::of_layout(layout);
+    let plan = if layout.channels() > 0 { plan.with_blocks() } else { plan };
+    let rendezvous = Rendezvous::of_rows(root, name, plan, own)?;
     let mappings = Arc::new(rendezvous.join(options.time_limit, options.cancel)?);
     let mut fabric = SharedMemory::new(&mappings);
     let (rows, row) = (mappings.rows(), mappings.row());

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tramontane_core::fabric::{Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Region, Token, Way};
+use tramontane_core::fabric::{
+    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Region, Token, Way,
+};
 use tramontane_core::ids::ViewId;
 
 use super::JoinedFabric;
@@ -16,9 +18,9 @@ pub enum BlockMemoryError {
     /// Shared memory has none.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
-    /// The process has too many over TCP.
+    /// There is none for TCP.
     #[error(transparent)]
-    Tcp(#[from] tcp::TooManyRegions),
+    Tcp(#[from] tcp::NoBlockMemory),
     /// The fabric carries no blocks for programs yet.
     #[error("no blocks are carried over RDMA yet; take shared memory or TCP")]
     NotCarried,
@@ -114,7 +116,7 @@ impl JoinedFabric {
     pub fn block_store(&self) -> BlockStore {
         match self {
             Self::SharedMemory(fabric) => BlockStore::SharedMemory(Arc::clone(fabric.residence())),
-            Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store()),
+            Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store().clone()),
             #[cfg(feature = "verbs")]
             Self::Verbs(_) => BlockStore::Verbs,
         }
@@ -129,10 +131,11 @@ pub trait BlockHost: Blocks {
 
 impl BlockHost for JoinedFabric {
     fn lend_blocks(&mut self, memory: &BlockMemory) {
-        match (self, memory) {
-            (Self::SharedMemory(fabric), BlockMemory::SharedMemory(memory)) => fabric.lend_blocks(memory),
-            (Self::Tcp(fabric), BlockMemory::Tcp(memory)) => fabric.lend_blocks(memory),
-            _ => {}
+        if let (Self::SharedMemory(fabric), BlockMemory::SharedMemory(memory)) = (self, memory)
+            && let Err(error) = fabric.lend_blocks(memory)
+        {
+            // Blocks of it are refused then, which ends their group.
+            tracing::warn!(%error, "memory of another fabric");
         }
     }
 }

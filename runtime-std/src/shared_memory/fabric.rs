@@ -128,6 +128,12 @@ impl SharedMemory {
         self.lent.push(Arc::downgrade(mappings.membership()));
     }
 
+    /// This process's place in the group.
+    #[must_use]
+    pub const fn residence(&self) -> &Arc<Residence> {
+        &self.residence
+    }
+
     /// A handle on the own doorbell, for application threads of this process.
     #[must_use]
     pub fn bell(&self) -> Bell {

@@ -14,7 +14,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
-use super::blocks::{Closed, Regions};
+use super::blocks::{BlockStore, Closed};
 use super::connection::{Connection, Settings};
 use super::frame::{Frame, WRITE_MAX};
 use super::memory::Rows;
@@ -41,7 +41,7 @@ pub struct Tcp {
     pub(super) views: Vec<View>,
     /// The newest view that was ever open here.
     newest: Option<ViewId>,
-    pub(super) regions: Regions,
+    pub(super) regions: BlockStore,
     pub(super) told: Told,
 }
 
@@ -59,7 +59,7 @@ impl Tcp {
             lent: Vec::new(),
             views: Vec::new(),
             newest: None,
-            regions: Regions::default(),
+            regions: BlockStore::default(),
             told: Told::new(),
         })
     }

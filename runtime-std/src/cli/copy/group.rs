@@ -107,8 +107,8 @@ impl Job {
 
 /// Says something in a receiver's own group. Who cannot be told has ended, which is told otherwise.
 pub(super) fn say(group: &Group, node: &BlockNode, said: &Said) -> Result<(), Failure> {
-    let bytes = serde_json::to_vec(said)
-        .map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
+    let bytes =
+        serde_json::to_vec(said).map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
     let mut buffer = node.buffer(SAID_MAX)?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     let _ = group.send(buffer, bytes.len());

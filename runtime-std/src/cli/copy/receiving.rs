@@ -86,8 +86,9 @@ fn unpack<P: FnMut(u64)>(
     say: &dyn Fn(&Said) -> Result<(), Failure>,
 ) -> Result<Received, Failure> {
     let ended = |error: std::io::Error| Failure::told(Status::PeerLost, error);
-    let manifest: Manifest = serde_json::from_slice(&stream.message().map_err(ended)?)
-        .map_err(|error| Failure::new(Status::Group, error, "run the same version of the program everywhere"))?;
+    let manifest: Manifest = serde_json::from_slice(&stream.message().map_err(ended)?).map_err(|error| {
+        Failure::new(Status::Group, error, "run the same version of the program everywhere")
+    })?;
     place.expect(&manifest)?;
     let files = place.unpack(&mut stream)?;
     // What stands behind an archive's end is part of the stream.

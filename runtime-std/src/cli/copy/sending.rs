@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -52,26 +52,19 @@ fn copy(job: &Job, node: &BlockNode, source: &Source, mut hearing: Hearing<'_>) 
     let group = job.data(node, GiveBack(give))?;
     let stop = AtomicBool::new(false);
     let started = Instant::now();
+    let mut stream = Outgoing::new(&group, free, &stop);
     let packed = std::thread::scope(|scope| {
-        let pack = || {
-            let mut stream = Outgoing::new(&group, &free, &stop);
-            let manifest = serde_json::to_vec(&source.manifest)
-                .map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
-            let refused = |error: std::io::Error| Failure::told(Status::PeerLost, error);
-            stream.message(&manifest).map_err(refused)?;
-            source.pack(&mut stream)?;
-            stream.finish().map_err(refused)
-        };
-        let packing = scope.spawn(pack);
+        let stream = &mut stream;
+        let packing = scope.spawn(move || pack(source, stream));
         let heard = hearing.until(source.manifest.bytes, &group, || packing.is_finished());
-        stop.store(heard.is_err(), std::sync::atomic::Ordering::Relaxed);
+        stop.store(heard.is_err(), Ordering::Relaxed);
         let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
         heard.and(packed)
     });
     let (bytes, checksum) = packed.map_err(|failure| hearing.cause(&group, failure))?;
     hearing.all_complete(&group, bytes, &checksum)?;
-    let agree = || -> std::io::Result<()> { Outgoing::new(&group, &free, &stop).message(checksum.as_bytes()) };
-    agree().map_err(|error| hearing.cause(&group, Failure::told(Status::PeerLost, error)))?;
+    let agreed = stream.message(checksum.as_bytes());
+    agreed.map_err(|error| hearing.cause(&group, refused(&error)))?;
     hearing.all_placed(&group)?;
     match group.close(LAST_WORD) {
         Ok(Ended::Closed) => {}
@@ -79,8 +72,22 @@ fn copy(job: &Job, node: &BlockNode, source: &Source, mut hearing: Hearing<'_>) 
         Err(error) => tracing::info!(%error, "the end is not told"),
     }
     let seconds = started.elapsed().as_secs_f64();
-    let lines = hearing.placed.iter().map(|(receiver, files)| Line { node: *receiver, files: *files }).collect();
+    let lines =
+        hearing.placed.iter().map(|(receiver, files)| Line { node: *receiver, files: *files }).collect();
     Ok(Report { bytes, checksum, seconds, lines, places: Vec::new() })
+}
+
+/// Sends what it is about, and then all of it; its bytes and its checksum.
+fn pack(source: &Source, stream: &mut Outgoing<'_>) -> Result<(u64, String), Failure> {
+    let manifest = serde_json::to_vec(&source.manifest)
+        .map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
+    stream.message(&manifest).map_err(|error| refused(&error))?;
+    source.pack(&mut *stream)?;
+    stream.finish().map_err(|error| refused(&error))
+}
+
+fn refused(error: &std::io::Error) -> Failure {
+    Failure::told(Status::PeerLost, error)
 }
 
 /// Hears one receiver.
@@ -116,11 +123,7 @@ struct Hearing<'h> {
 }
 
 impl<'h> Hearing<'h> {
-    fn new(
-        job: &Job,
-        heard: &'h Receiver<(u32, Said)>,
-        check: &'h dyn Fn() -> Result<(), Failure>,
-    ) -> Self {
+    fn new(job: &Job, heard: &'h Receiver<(u32, Said)>, check: &'h dyn Fn() -> Result<(), Failure>) -> Self {
         let receivers: Vec<u32> = job.receivers().collect();
         let progress = Progress::new(&receivers);
         Self { receivers, heard, check, progress, complete: BTreeMap::new(), placed: BTreeMap::new() }
@@ -169,8 +172,14 @@ impl<'h> Hearing<'h> {
         }
         for (receiver, (theirs, sum)) in &self.complete {
             if *theirs != bytes || sum != checksum {
-                let what = format_args!("node {receiver} has {theirs} bytes with the checksum {sum}, and not {bytes} with {checksum}");
-                return Err(Failure::new(Status::Disagreement, what, "copy again; if it stays so, please report it"));
+                let what = format_args!(
+                    "node {receiver} has {theirs} bytes with the checksum {sum}, and not {bytes} with {checksum}"
+                );
+                return Err(Failure::new(
+                    Status::Disagreement,
+                    what,
+                    "copy again; if it stays so, please report it",
+                ));
             }
         }
         Ok(())

@@ -28,7 +28,7 @@ fn over(ended: &Ended) -> io::Error {
 /// What was written so far, as messages of a group.
 pub(super) struct Outgoing<'g> {
     group: &'g Group,
-    free: &'g Receiver<Buffer>,
+    free: Receiver<Buffer>,
     stop: &'g AtomicBool,
     filling: Option<(Buffer, usize)>,
     hash: Xxh3,
@@ -36,8 +36,8 @@ pub(super) struct Outgoing<'g> {
 }
 
 impl<'g> Outgoing<'g> {
-    /// A stream into a group, whose buffers come back to `free`.
-    pub(super) fn new(group: &'g Group, free: &'g Receiver<Buffer>, stop: &'g AtomicBool) -> Self {
+    /// A stream into a group, whose buffers come back from `free`.
+    pub(super) fn new(group: &'g Group, free: Receiver<Buffer>, stop: &'g AtomicBool) -> Self {
         Self { group, free, stop, filling: None, hash: Xxh3::new(), bytes: 0 }
     }
 

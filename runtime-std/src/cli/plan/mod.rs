@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
 use std::num::NonZeroU16;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use tramontane_core::ids::{Rank, Step};
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};

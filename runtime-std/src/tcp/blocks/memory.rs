@@ -5,9 +5,9 @@
 //! - Of a block that is under way, nobody but the fabric stores the bytes ([`Blocks`](tramontane_core::fabric::Blocks)).
 //!   Who does costs its receiver some mix of bytes, and nobody anything else: the memory is made of atomics.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use tramontane_core::fabric::{Area, ErrorKind, Region};
+use tramontane_core::fabric::{Area, Region};
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::{Line, OutOfRow};
 
@@ -135,34 +135,52 @@ impl BlockBytes {
     }
 }
 
-/// The regions of one member, by number.
-#[derive(Debug, Default)]
-pub(in crate::tcp) struct Regions {
-    /// The first is region 1: the row is 0.
-    regions: Vec<Weak<BlockBytes>>,
+/// Why there is no block memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoBlockMemory {
+    /// There are as many regions as there can be.
+    #[error("this process has {REGIONS_MAX} block memories already; drop one before another is made")]
+    TooMany,
+    /// The system has not so much.
+    #[error("the system has no {0} bytes of memory; take smaller buffers, or fewer")]
+    TooMuch(usize),
 }
 
-impl Regions {
-    /// Makes a region: the first number that nobody uses.
-    pub(super) fn make(&mut self, length: usize) -> Result<BlockMemory, ErrorKind> {
-        let free = self.regions.iter().position(|bytes| bytes.strong_count() == 0);
-        let place = free.unwrap_or(self.regions.len());
-        if place == REGIONS_MAX {
-            return Err(ErrorKind::QueueFull);
-        }
-        let region = u16::try_from(place + 1).map(Region).map_err(|_| ErrorKind::QueueFull)?;
-        let bytes = BlockBytes::new(length).ok_or(ErrorKind::Other)?;
+/// The regions of one member, by number: what makes block memory for its fabric. Any thread may have one; its lock is
+/// held for a look at a list, once a block.
+#[derive(Clone, Debug, Default)]
+pub struct BlockStore {
+    /// The first is region 1: the row is 0.
+    regions: Arc<Mutex<Vec<Weak<BlockBytes>>>>,
+}
+
+impl BlockStore {
+    /// Makes a region of so many bytes, under the first number that nobody uses. It lasts until its handles are dropped,
+    /// and what is under way of it has gone or come.
+    ///
+    /// # Errors
+    /// [`NoBlockMemory`].
+    pub fn memory(&self, length: usize) -> Result<BlockMemory, NoBlockMemory> {
+        // Before the lock: it touches every page.
+        let bytes = BlockBytes::new(length).ok_or(NoBlockMemory::TooMuch(length))?;
+        let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = regions.iter().position(|bytes| bytes.strong_count() == 0);
+        let place = free.unwrap_or(regions.len());
+        let region = u16::try_from(place + 1).ok().filter(|_| place < REGIONS_MAX).map(Region);
+        let region = region.ok_or(NoBlockMemory::TooMany)?;
         if free.is_none() {
-            self.regions.push(Weak::new());
+            regions.push(Weak::new());
         }
-        self.regions[place] = Arc::downgrade(&bytes);
+        regions[place] = Arc::downgrade(&bytes);
         Ok(BlockMemory { region, bytes })
     }
 
     /// The memory of an area, if it lies in a region that is there.
     pub(super) fn of(&self, area: Area, length: usize) -> Option<Arc<BlockBytes>> {
         let place = usize::from(area.region.0).checked_sub(1)?;
-        let bytes = self.regions.get(place)?.upgrade()?;
+        let regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = regions.get(place)?.upgrade()?;
         bytes.contains(area.offset, length).then_some(bytes)
     }
 }
@@ -173,9 +191,9 @@ mod tests {
 
     #[test]
     fn a_region_is_there_as_long_as_its_handle_and_its_number_comes_again() {
-        let mut regions = Regions::default();
-        let first = regions.make(100).expect("memory");
-        let second = regions.make(1).expect("memory");
+        let regions = BlockStore::default();
+        let first = regions.memory(100).expect("memory");
+        let second = regions.memory(1).expect("memory");
         assert_eq!((first.region(), second.region()), (Region(1), Region(2)));
         assert_eq!(first.bytes(), 100);
         assert!(regions.of(first.area(100), 0).is_some() && regions.of(first.area(40), 60).is_some());
@@ -186,15 +204,15 @@ mod tests {
         assert!(regions.of(Area { region: Region::ROW, offset: 0 }, 0).is_none());
         let (area, kept) = (first.area(0), regions.of(first.area(0), 1));
         drop(first);
-        assert_eq!(regions.make(1).expect("memory").region(), Region(3), "a block of it is under way");
+        assert_eq!(regions.memory(1).expect("memory").region(), Region(3), "a block of it is under way");
         drop(kept);
         assert!(regions.of(area, 0).is_none());
-        assert_eq!(regions.make(1).expect("memory").region(), Region(1));
+        assert_eq!(regions.memory(1).expect("memory").region(), Region(1));
     }
 
     #[test]
     fn what_is_written_is_read() {
-        let memory = Regions::default().make(200).expect("memory");
+        let memory = BlockStore::default().memory(200).expect("memory");
         memory.write(77, &[5; 100]).expect("inside");
         let mut seen = [1; 200];
         memory.read(0, &mut seen).expect("inside");

@@ -30,8 +30,8 @@ use tramontane_core::ids::ViewId;
 pub(super) use arrivals::{Arrivals, PieceHeader, Place, Receive};
 pub(super) use departures::{Departing, Departures, Full};
 pub(super) use lanes::Closed;
-pub use memory::BlockMemory;
-pub(super) use memory::{BlockBytes, Regions};
+pub(super) use memory::BlockBytes;
+pub use memory::{BlockMemory, BlockStore, NoBlockMemory};
 
 use self::arrivals::RECEIVES_MAX;
 use self::lanes::CHANNELS;
@@ -46,14 +46,10 @@ impl From<Full> for ErrorKind {
 }
 
 impl Tcp {
-    /// Makes a region of block memory of so many bytes. It lasts until its handles are dropped, and what is under way of
-    /// it has gone or come.
-    ///
-    /// # Errors
-    /// [`ErrorKind::QueueFull`] if there are as many regions as there can be: drop one; [`ErrorKind::Other`] if the
-    /// system has not so much memory.
-    pub fn register(&mut self, bytes: usize) -> Result<BlockMemory, ErrorKind> {
-        self.regions.make(bytes)
+    /// What makes memory for this fabric's blocks.
+    #[must_use]
+    pub fn block_store(&self) -> &BlockStore {
+        &self.regions
     }
 
     /// Whether a block may be sent or awaited on that channel, and by which connection.
