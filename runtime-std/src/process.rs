@@ -1,5 +1,5 @@
 //! Processes of this same program, and the leash that ties each to the one that started it. The one place
-//! where processes are started.
+//! where those are started.
 //!
 //! Parent and worker talk in lines: the parent's over the worker's standard input, the worker's over its
 //! standard output; standard error is the parent's own.

@@ -25,6 +25,33 @@ fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
 }
 
 #[test]
+fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
+    let place = Place::new();
+    let tcp = ["multicast", "--fabric", "tcp", "--probe", "--rounds", "1", "--bytes", "1024"];
+    for more in [&["--nodes", "3"][..], &["--nodes", "2", "--senders", "one", "--unpinned"]] {
+        let report = bench(&place, &[&tcp[..], &["--messages", "500"], more].concat());
+        let row = &report["rows"][0];
+        let probe = &row["probe"];
+        assert_eq!((row["fabric"].as_str(), probe["kind"].as_str()), (Some("tcp"), Some("mesh")), "{row}");
+        let median = |field: &str| probe[field]["median"].as_f64().expect("a figure");
+        let (bare, delivered) = (median("received_bytes_per_s"), median("delivered_bytes_per_s"));
+        assert!(
+            bare > 0.0 && (median("ratio") / (delivered / bare) - 1.0).abs() < 1e-9,
+            "one round: {probe}"
+        );
+        let all = row["bytes_per_s"].as_f64().expect("a rate");
+        // Of three who all send, two thirds of what is delivered is others'.
+        assert!(row["nodes"] != 3 || (delivered / all * 1.5 - 1.0).abs() < 1e-9, "{delivered} of {all}");
+        assert!(delivered < all, "the own messages are not counted: {delivered} of {all}");
+        // Installed or not, there is one or the other.
+        let iperf = &report["iperf3"];
+        let is_rate = iperf["received_bytes_per_s"].as_f64() > Some(0.0);
+        assert!(is_rate || iperf["none"].as_str().is_some_and(|note| note.contains("iperf3")), "{iperf}");
+    }
+    place.assert_empty();
+}
+
+#[test]
 fn a_polling_thread_and_techniques_that_are_off() {
     let place = Place::new();
     let polled = ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
@@ -86,6 +113,8 @@ fn arguments_that_make_no_experiment_are_refused() {
     place.run(&["bench", "multicast", "--rounds", "0"]).failed(2, &["--rounds is 0"]);
     place.run(&["bench", "multicast", "--window", "0"]).failed(2, &["window"]);
     place.run(&["bench", "multicast", "--nodes", "3", "--probe"]).failed(2, &["--probe"]);
+    let alone = ["bench", "multicast", "--fabric", "tcp", "--nodes", "1", "--probe"];
+    place.run(&alone).failed(2, &["--probe", "--nodes 2"]);
     place.run(&["bench", "blocks", "--fabric", "shm"]).failed(2, &["--fabric sim"]);
     place.run(&["bench", "blocks", "--nodes", "1"]).failed(2, &["--nodes is 1"]);
     place

@@ -41,6 +41,7 @@ const MULTICAST_EXAMPLES: &str = "Examples:
     tramontane bench multicast --probe
     tramontane bench multicast --nodes 2,4 --bytes 1024,10240 --rounds 5
     tramontane bench multicast --drive polled --bytes 10240
+    tramontane bench multicast --fabric tcp --nodes 3 --bytes 10240 --probe
     tramontane bench multicast --fabric verbs --senders one --bytes 10240
     tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
     tramontane bench multicast --fabric sim --nodes 16 --without all";
@@ -161,7 +162,8 @@ pub struct Multicast {
     /// Runs of each; the median counts (not in the simulator)
     #[arg(long, default_value_t = 5)]
     pub rounds: usize,
-    /// Run the bare ring of two processes in turn with each run, and give the ratio (shared memory, 2 members)
+    /// Run a probe without a protocol in turn with each run, and give the ratio: over shared memory the bare ring of two
+    /// processes, over TCP a bare mesh of as many processes as there are members
     #[arg(long)]
     pub probe: bool,
     /// Let the operating system place the processes, instead of one after the other on each processor

@@ -1,10 +1,12 @@
-//! Experiments: Spindle's continuous sending, over shared memory, RDMA or in the simulator, and probes of the
+//! Experiments: Spindle's continuous sending, over shared memory, TCP, RDMA or in the simulator, and probes of the
 //! machine's limit to compare with; and RDMC's block multicasts, in the simulator.
 
 pub mod blocks;
 pub mod command;
 mod in_views;
+pub mod iperf;
 pub mod low_rate;
+pub mod mesh;
 pub mod paper;
 pub mod plot;
 pub mod probe;
@@ -167,6 +169,8 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
     if let Some(path) = &arguments.plot {
         plot::draw(&rows, path)?;
     }
-    let report = report::Report { machine: report::machine(), rows: &rows };
-    print(out, arguments.json, &report, || format!("{}\n{}", report.machine, report::table(&rows)))
+    let is_beside = arguments.probe && arguments.fabric == command::FabricKind::Tcp;
+    let report =
+        report::Report { machine: report::machine(), rows: &rows, iperf3: is_beside.then(iperf::run) };
+    print(out, arguments.json, &report, || report.text())
 }

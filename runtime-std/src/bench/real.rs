@@ -1,4 +1,5 @@
-//! Continuous sending with real processes, over shared memory, in turn with the bare ring, or over RDMA.
+//! Continuous sending with real processes, over shared memory or TCP, in turn with a probe that has no protocol, or over
+//! RDMA.
 
 use super::BenchError;
 use super::command::{Drive, Multicast, switches_without};
@@ -19,20 +20,16 @@ fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
     (500_000_000 / cost / u64::from(nodes.max(2) - 1)).max(1_000)
 }
 
+/// How long the bare mesh counts: as long as a run takes that has the usual count of messages.
+const MESH_COUNT_MS: u64 = 1_000;
+
 /// All rounds of one configuration.
 ///
 /// # Errors
 /// [`BenchError`].
 pub fn run(arguments: &Multicast, carrier: Carrier, nodes: u16, bytes: u32) -> Result<Row, BenchError> {
-    if arguments.probe && carrier != Carrier::SharedMemory {
-        return Err(BenchError::Arguments(
-            "--probe is a ring in shared memory: leave it out, or --fabric shm".into(),
-        ));
-    }
-    if arguments.probe && nodes != 2 {
-        return Err(BenchError::Arguments(
-            "--probe compares with a ring of two: leave it out, or --nodes 2".into(),
-        ));
+    if arguments.probe {
+        check_probe(carrier, nodes)?;
     }
     if arguments.rounds == 0 {
         return Err(BenchError::Arguments("--rounds is 0: at least one run is needed".into()));
@@ -62,17 +59,17 @@ pub fn run(arguments: &Multicast, carrier: Carrier, nodes: u16, bytes: u32) -> R
     };
     let start = Start { carrier, device: &arguments.device, placement };
     let mut rates = Vec::new();
+    let mut foreign = Vec::new();
     let mut probes = Vec::new();
     let mut last = Vec::new();
     for _ in 0..arguments.rounds {
         if arguments.probe {
-            let task = Task { kind: Kind::BareRing, messages: 2 * task.messages, ..task.clone() };
-            probes.push(rate_of(&processes::run(&task, &Start { placement: Placement::Spread, ..start })?));
+            probes.push(probe(&task, &start)?);
         }
         last = processes::run(&task, &start)?;
         rates.push(rate_of(&last));
+        foreign.push(foreign_rate_of(&last, senders) * f64::from(bytes));
     }
-    let ratios: Vec<f64> = rates.iter().zip(&probes).map(|(rate, probe)| rate / probe).collect();
     let sent = task.messages * u64::from(senders);
     let writes: u64 = last.iter().map(|outcome| outcome.writes).sum();
     let peers = u64::from(nodes.saturating_sub(1)).max(1);
@@ -99,13 +96,64 @@ pub fn run(arguments: &Multicast, carrier: Carrier, nodes: u16, bytes: u32) -> R
         bytes_per_s: rate.median * f64::from(bytes),
         writes_per_message: is_counted.then_some(writes as f64 / sent as f64 / peers as f64),
         nulls: is_counted.then(|| last.iter().map(|outcome| outcome.nulls).sum()),
-        probe: arguments
-            .probe
-            .then(|| Probe { messages_per_s: Spread::of(&probes), ratio: Spread::of(&ratios) }),
+        probe: arguments.probe.then(|| match carrier {
+            Carrier::Tcp => Probe::Mesh {
+                received_bytes_per_s: Spread::of(&probes),
+                delivered_bytes_per_s: Spread::of(&foreign),
+                ratio: ratios(&foreign, &probes),
+            },
+            Carrier::SharedMemory | Carrier::Verbs => {
+                Probe::Ring { messages_per_s: Spread::of(&probes), ratio: ratios(&rates, &probes) }
+            }
+        }),
         counts: processes::counts_of(&last),
         others_alone: None,
         paper: None,
     })
+}
+
+/// Whether there is a probe of that fabric for so many members.
+fn check_probe(carrier: Carrier, nodes: u16) -> Result<(), BenchError> {
+    let what = match (carrier, nodes) {
+        (Carrier::SharedMemory, 2) | (Carrier::Tcp, 2..) => return Ok(()),
+        (Carrier::SharedMemory, _) => {
+            "--probe compares with a ring of two: leave it out, or --nodes 2 (over TCP, 2 or more)"
+        }
+        (Carrier::Tcp, _) => {
+            "--probe compares with a mesh of as many processes: leave it out, or --nodes 2 or more"
+        }
+        (Carrier::Verbs, _) => {
+            "--probe is of shared memory or TCP: leave it out, or --fabric shm or tcp; hal-verbs/lab/ratios \
+             compares RDMA with perftest"
+        }
+    };
+    Err(BenchError::Arguments(what.into()))
+}
+
+/// What the probe's median process reached: messages a second of the bare ring, bytes a second of the bare mesh.
+fn probe(task: &Task, start: &Start<'_>) -> Result<f64, BenchError> {
+    let (kind, placement) = match start.carrier {
+        // The mesh lies where the members do: its threads wait in the kernel as they do.
+        Carrier::Tcp => (Kind::BareMesh(MESH_COUNT_MS), start.placement),
+        Carrier::SharedMemory | Carrier::Verbs => (Kind::BareRing, Placement::Spread),
+    };
+    let task = Task { kind, messages: 2 * task.messages, ..task.clone() };
+    Ok(rate_of(&processes::run(&task, &Start { placement, ..*start })?))
+}
+
+/// Of each round, the run by the probe.
+fn ratios(rates: &[f64], probes: &[f64]) -> Spread {
+    Spread::of(&rates.iter().zip(probes).map(|(rate, probe)| rate / probe).collect::<Vec<_>>())
+}
+
+/// Messages of others that were delivered a second, at the median member. All deliver the same, and as many of each
+/// sender.
+fn foreign_rate_of(outcomes: &[Outcome], senders: u16) -> f64 {
+    let foreign = |(rank, outcome): (usize, &Outcome)| {
+        let own = if rank < usize::from(senders) { 1.0 / f64::from(senders) } else { 0.0 };
+        outcome.rate * (1.0 - own)
+    };
+    median(&outcomes.iter().enumerate().map(foreign).collect::<Vec<_>>())
 }
 
 /// The rate at the median member.

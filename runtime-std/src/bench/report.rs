@@ -4,24 +4,39 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
+use super::iperf::Iperf;
 use super::paper::Reported;
 use super::processes::Spread;
 use crate::rdma::PostCounts;
 use crate::table::{Table, scaled};
 
-/// The bare ring beside a run.
+/// What a run is compared with: processes that carry bytes with nothing of the protocol, in turn with it.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct Probe {
-    /// What it reached.
-    pub messages_per_s: Spread,
-    /// The run's rate by the probe's, round by round.
-    pub ratio: Spread,
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Probe {
+    /// The bare ring of two processes.
+    Ring {
+        /// Messages a second at its median process, own and peer's.
+        messages_per_s: Spread,
+        /// The run's rate by the probe's, round by round.
+        ratio: Spread,
+    },
+    /// The bare mesh of TCP connections.
+    Mesh {
+        /// Bytes a second that its median process received from the others.
+        received_bytes_per_s: Spread,
+        /// Bytes a second of others' messages that were delivered at the run's median member; headers, and the member's own
+        /// messages, are not counted.
+        delivered_bytes_per_s: Spread,
+        /// The second by the first, round by round.
+        ratio: Spread,
+    },
 }
 
 /// One configuration's result.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// `shm`, `verbs` or `sim`.
+    /// `shm`, `tcp`, `verbs` or `sim`.
     pub fabric: &'static str,
     /// Members.
     pub nodes: u16,
@@ -47,7 +62,7 @@ pub struct Row {
     pub writes_per_message: Option<f64>,
     /// Rounds used without a message, at all members, in the last run; not counted there either.
     pub nulls: Option<u64>,
-    /// The bare ring, where it was run.
+    /// The probe, where it was run.
     pub probe: Option<Probe>,
     /// What the fabric counted at each member, by rank, in the last run; empty where it does not count.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -65,6 +80,24 @@ pub struct Report<'r> {
     pub machine: String,
     /// One a configuration.
     pub rows: &'r [Row],
+    /// One run of `iperf3`, beside the bare mesh.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub iperf3: Option<Iperf>,
+}
+
+impl Report<'_> {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let beside = match &self.iperf3 {
+            None => String::new(),
+            Some(Iperf::ReceivedBytesPerS(rate)) => {
+                format!("iperf3, one stream between two processes: {}B/s\n", scaled(*rate))
+            }
+            Some(Iperf::None(note)) => format!("{note}\n"),
+        };
+        format!("{}\n{}{beside}", self.machine, table(self.rows))
+    }
 }
 
 /// Processor and count, as far as Linux tells.
@@ -80,8 +113,7 @@ pub fn machine() -> String {
 }
 
 /// The rows as a table.
-#[must_use]
-pub fn table(rows: &[Row]) -> String {
+fn table(rows: &[Row]) -> String {
     let headings = [
         "fabric",
         "nodes",
@@ -127,10 +159,17 @@ pub fn table(rows: &[Row]) -> String {
 /// What a row is to be compared with.
 fn beside(row: &Row) -> String {
     let mut words = Vec::new();
-    if let Some(probe) = &row.probe {
-        let Spread { median, min, max } = probe.ratio;
-        let ratio = format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max);
-        words.push(format!("{ratio} of a bare ring's {}", scaled(probe.messages_per_s.median)));
+    match &row.probe {
+        None => {}
+        Some(Probe::Ring { messages_per_s, ratio }) => {
+            words.push(format!("{} of a bare ring's {}", percent(ratio), scaled(messages_per_s.median)));
+        }
+        Some(Probe::Mesh { received_bytes_per_s, delivered_bytes_per_s, ratio }) => words.push(format!(
+            "{}B/s from others, {} of a bare mesh's {}B/s",
+            scaled(delivered_bytes_per_s.median),
+            percent(ratio),
+            scaled(received_bytes_per_s.median)
+        )),
     }
     if let Some(ratio) = row.others_alone {
         words.push(format!("{:.1} % of what the others reach alone", 100.0 * ratio));
@@ -139,4 +178,10 @@ fn beside(row: &Row) -> String {
         words.push(format!("the paper: {:.1} GB/s ({})", paper.gigabytes_per_s, paper.source));
     }
     words.join("; ")
+}
+
+/// A share with its spread: `60 % (58..63)`.
+fn percent(share: &Spread) -> String {
+    let Spread { median, min, max } = share;
+    format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max)
 }

@@ -10,7 +10,7 @@ use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::multicast::{Batch, Switches};
 use tramontane_core::node::Options;
 
-use super::{BenchError, probe, touch};
+use super::{BenchError, mesh, probe, touch};
 use crate::configuration::GroupConfiguration;
 use crate::host::HostFabric as _;
 use crate::join::{JoinOptions, join};
@@ -55,6 +55,8 @@ pub enum Kind {
     HandOff,
     /// A ring each way without a protocol.
     BareRing,
+    /// A mesh of TCP connections without a protocol, counted for so many ms.
+    BareMesh(u64),
     /// Multicast, each process driving its member in its own loop.
     Caller,
     /// Multicast, with a polling thread beside the sending one.
@@ -70,7 +72,8 @@ pub enum Kind {
 /// What one process saw.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Messages a second at this process, own and peers' together; for a hand-off, nanoseconds one way.
+    /// Messages a second at this process, own and peers' together; for a hand-off, nanoseconds one way; for a bare mesh,
+    /// bytes a second that came from others.
     pub rate: f64,
     /// Messages delivered here.
     pub delivered: u64,
@@ -113,6 +116,10 @@ pub fn run(task: &Task) -> Result<Outcome, BenchError> {
             let (rate, sum) = probe::bare_ring(&mappings, shapes, task.bytes, task.messages)?;
             mappings.leave();
             Ok(Outcome { rate, sum, ..Outcome::default() })
+        }
+        Kind::BareMesh(count_ms) => {
+            let rate = mesh::run(task, Duration::from_millis(count_ms))?;
+            Ok(Outcome { rate, ..Outcome::default() })
         }
         Kind::Caller => caller_driven(task),
         Kind::Polled => polled(task),

@@ -28,7 +28,7 @@ pub struct NetworkMeeting {
 
 impl NetworkMeeting {
     /// A descriptor of the socket that listens already.
-    pub(super) fn listener(&self) -> io::Result<Option<TcpListener>> {
+    pub(crate) fn listener(&self) -> io::Result<Option<TcpListener>> {
         self.listener.as_ref().map(|listener| listener.try_clone()).transpose()
     }
 }
