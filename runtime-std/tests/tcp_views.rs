@@ -5,8 +5,8 @@ mod tcp_support;
 use std::sync::Arc;
 
 use tcp_support::{
-    DIGEST, Member, VIEW, assert_way, guard, key, members, open_frame, open_frame_of, settle, with_hand,
-    write_frame, write_frame_in,
+    DIGEST, Member, VIEW, assert_way, connections, guard, ids, key, members, open_frame, open_frame_of,
+    settle, with_hand, write_frame, write_frame_in,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause};
 use tramontane_core::ids::{Rank, ViewId};
@@ -129,6 +129,64 @@ fn frames_of_a_view_that_ended_or_of_an_older_list_change_nothing() {
         let is_lost = events.iter().any(|event| matches!(event, Event::PeerLost { .. }));
         assert!(!is_lost && !members[0].fabric.ready(NEXT, Rank(1)), "{events:?}");
     }
+}
+
+/// A network that loses packets may keep a process that was let in from a member until the view after that.
+#[test]
+fn who_was_let_in_and_has_not_come_yet_is_not_taken_for_the_process_that_it_was() {
+    let mut all = members(key(), Settings::default());
+    let last = Rank(2);
+    drop(all.pop());
+    all[0].loss();
+    let member = &mut all[0];
+    member.open_without_last(NEXT).expect("the last is out");
+    assert!(member.fabric.retire(VIEW));
+    // It is let in again, and does not come in the first view in which it is a member.
+    for (view, before) in [(ViewId(3), NEXT), (ViewId(4), ViewId(3))] {
+        member.open(view).expect("there is room");
+        assert!(member.fabric.retire(before));
+        assert_eq!(member.fabric.post(view, last, &[guard(8)], None), Err(ErrorKind::QueueFull));
+        let events = member.events();
+        assert!(!events.iter().any(|event| matches!(event, Event::PeerLost { .. })), "{view}: {events:?}");
+    }
+    let mut again = connections(key());
+    let came = again[0][2].take().expect("a connection");
+    member.fabric.add_peer(ids()[last.index()], came).expect("its place is free");
+    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    came.open(ViewId(4)).expect("it opens");
+    all.push(came);
+    settle(&mut all);
+    assert!(all[0].fabric.ready(ViewId(4), last));
+}
+
+/// It is the same process in both: it could not be let in twice.
+#[test]
+fn who_comes_while_the_next_view_is_prepared_comes_in_both() {
+    let mut all = members(None, Settings::default());
+    let (third, fourth) = (ViewId(3), ViewId(4));
+    let (first, last) = (Rank(0), Rank(2));
+    drop(all.pop());
+    all[0].loss();
+    let member = &mut all[0];
+    member.open_without_last(NEXT).expect("the last is out");
+    assert!(member.fabric.retire(VIEW));
+    member.open(third).expect("there is room");
+    assert!(member.fabric.retire(NEXT));
+    member.open(fourth).expect("there is room");
+    let mut again = connections(None);
+    member.fabric.add_peer(ids()[2], again[0][2].take().expect("a connection")).expect("its place is free");
+    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    came.open(third).expect("it opens");
+    all.push(came);
+    settle(&mut all);
+    let [member, .., came] = &mut all[..] else { unreachable!("three") };
+    assert!(
+        member.fabric.ready(third, last) && came.fabric.ready(third, first),
+        "the view that is installed"
+    );
+    came.open(fourth).expect("there is room");
+    settle(&mut all);
+    assert!(all[0].fabric.ready(fourth, last), "the view that is prepared");
 }
 
 /// The digest alone decides: a row of the same length is not enough.

@@ -239,8 +239,9 @@ impl Fabric for Tcp {
         let connections = self.connections.get_mut();
         let mut routes = Vec::with_capacity(memory.members.len());
         for (rank, member) in (0..).map(Rank).zip(memory.members) {
-            // Who was no member of the view before comes as another process than the one that was lost.
-            let goes_on = self.views.last().is_none_or(|before| before.members.contains(member));
+            // Who was no member of the view before, or has not come in it yet, comes as another process than the one
+            // that was lost.
+            let goes_on = self.views.last().is_none_or(|before| before.has_met(*member));
             let is_route = |known: &Connection| known.peer == *member && (goes_on || known.is_live());
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {

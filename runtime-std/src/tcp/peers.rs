@@ -4,7 +4,7 @@ use tramontane_core::fabric::Event;
 use tramontane_core::ids::{NodeId, Rank};
 
 use super::fabric::Tcp;
-use super::views::Route;
+use super::views::{Route, View};
 
 impl Tcp {
     /// Whether a node's connection is there.
@@ -13,19 +13,28 @@ impl Tcp {
         self.connections.borrow().iter().any(|connection| connection.peer == node && connection.is_live())
     }
 
-    /// Opens the newest view to a peer that came after it was opened here. Older views are of an earlier process of that
-    /// node, if of any: nobody is let in again before it is out.
+    /// Opens the newest view to a peer that came after it was opened here; and the one before, if it had not come in that
+    /// either. Otherwise that one is of an earlier process of its node, if of any: nobody is let in again before it is out.
     pub(super) fn open_newest_to(&mut self, index: usize) {
         let Self { connections, views, told, .. } = self;
         let Some(connection) = connections.get_mut().get_mut(index) else { return };
-        let Some(view) = views.last_mut() else { return };
-        let Some(place) = view.members.iter().position(|member| *member == connection.peer) else { return };
-        // Whoever was there once was an earlier process of that node.
-        let Some(route @ Route::NotYet) = view.routes.get_mut(place) else { return };
-        let Ok(rank) = u16::try_from(place).map(Rank) else { return };
-        *route = Route::Through(index);
-        if connection.open(view.id, &view.rows, view.closed, rank) {
-            told.push(Event::Ready { view: view.id, peer: rank });
+        let place_in = |view: &View| view.members.iter().position(|member| *member == connection.peer);
+        let awaits =
+            |view: &View| place_in(view).is_some_and(|place| view.routes.get(place) == Some(&Route::NotYet));
+        let count = views.iter().rev().take_while(|view| awaits(view)).count();
+        let first = views.len() - count;
+        // Oldest first, as the peer opens them too.
+        for view in views.iter_mut().skip(first) {
+            let Some(place) = view.members.iter().position(|member| *member == connection.peer) else {
+                continue;
+            };
+            let Ok(rank) = u16::try_from(place).map(Rank) else { continue };
+            if let Some(route) = view.routes.get_mut(place) {
+                *route = Route::Through(index);
+            }
+            if connection.open(view.id, &view.rows, view.closed, rank) {
+                told.push(Event::Ready { view: view.id, peer: rank });
+            }
         }
         connection.flush(|gone| told.gone(gone));
     }

@@ -40,6 +40,12 @@ impl View {
         }
     }
 
+    /// Whether a node is a member, and has come.
+    pub(super) fn has_met(&self, node: NodeId) -> bool {
+        let mut members = self.members.iter().zip(&self.routes);
+        members.any(|(member, route)| *member == node && *route != Route::NotYet)
+    }
+
     pub(super) fn rank_of(&self, connection: usize) -> Option<Rank> {
         let rank = self.routes.iter().position(|route| *route == Route::Through(connection))?;
         u16::try_from(rank).ok().map(Rank)

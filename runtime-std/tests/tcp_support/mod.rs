@@ -100,9 +100,24 @@ impl Member {
         self.open_on(view, fresh_rows(self.own, digest))
     }
 
+    /// Opens a view without the last of the members.
+    pub fn open_without_last(&mut self, view: ViewId) -> Result<Arc<Rows>, ErrorKind> {
+        let members = &ids()[..ids().len() - 1];
+        self.open_with(view, members, Rows::with_sizes(self.own, DIGEST, &vec![ROW_BYTES; members.len()]))
+    }
+
     fn open_on(&mut self, view: ViewId, rows: Arc<Rows>) -> Result<Arc<Rows>, ErrorKind> {
+        self.open_with(view, &ids(), rows)
+    }
+
+    fn open_with(
+        &mut self,
+        view: ViewId,
+        members: &[NodeId],
+        rows: Arc<Rows>,
+    ) -> Result<Arc<Rows>, ErrorKind> {
         self.fabric.lend(&rows);
-        let memory = ViewMemory { own: self.own, members: &ids(), row: rows.row(), rows: &rows.rows() };
+        let memory = ViewMemory { own: self.own, members, row: rows.row(), rows: &rows.rows() };
         self.fabric.open(view, &memory)?;
         Ok(rows)
     }
