@@ -1,6 +1,8 @@
 //! Nothing is allocated after start: a program of its own, since an allocator is the whole program's.
 #![cfg(not(loom))]
 
+#[path = "shared_memory_support/blocks.rs"]
+mod blocks;
 #[path = "shared_memory_support/mod.rs"]
 mod support;
 
@@ -8,8 +10,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
+use blocks::{carriers, received, sent, way};
 use support::{Place, VIEW, join_all, open, small};
-use tramontane_core::fabric::{Event, Fabric as _, Kind, Token, Write};
+use tramontane_core::fabric::{Blocks as _, Channel, Event, Fabric as _, Kind, Token, Write};
 use tramontane_core::ids::Rank;
 
 thread_local! {
@@ -69,4 +72,36 @@ fn nothing_is_allocated_after_start() {
     assert!(one.check_peers());
     assert!(matches!(one.poll(), Some(Event::PeerLost { .. })));
     assert_eq!(ALLOCATIONS.get(), before, "when a peer is lost");
+}
+
+#[test]
+fn nothing_is_allocated_for_a_block_once_its_channel_and_memory_were_used() {
+    let place = Place::new();
+    let mut members = carriers(&place.root(), "allocation-of-blocks", 2, 4 << 20);
+    let [one, two] = members.as_mut_slice() else { panic!("two members") };
+    let mut before = 0;
+    for turn in 0..3000 {
+        let (channel, length) = ((turn % 3) as u16, 1 + usize::try_from(turn % 7).expect("small") * 99_991);
+        if turn == 3 {
+            before = ALLOCATIONS.get();
+        }
+        for token in 0..4 {
+            two.receive(way(channel, 0), 4096, length, token).expect("posted");
+            one.send(way(channel, 1), 8192, length, token).expect("posted");
+        }
+        for token in 0..4 {
+            assert_eq!(two.next_block(), received(way(channel, 0), token, length));
+        }
+        for token in 0..4 {
+            assert_eq!(one.next_block(), sent(way(channel, 1), token));
+        }
+    }
+    // A window full of receives and sends, and an end of it.
+    while two.receive(way(1, 0), 0, 8, 0).is_ok() {}
+    for token in 0..16 {
+        one.send(way(1, 1), 0, 8, token).expect("posted");
+    }
+    two.fabric.carry_blocks();
+    two.fabric.close(VIEW, Channel(1));
+    assert_eq!(ALLOCATIONS.get(), before);
 }

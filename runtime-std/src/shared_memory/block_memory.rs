@@ -11,13 +11,14 @@
 //! - What peers have mapped stays with them as it was.
 
 use std::ffi::CString;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 use tramontane_core::fabric::Region;
 
 use super::error::Error;
@@ -181,32 +182,33 @@ impl Residence {
     pub fn block_memory(self: &Arc<Self>, bytes: usize) -> Result<BlockMemory, Error> {
         let whole = bytes.saturating_add(HEADER_BYTES);
         check_space(&self.folder, file_bytes(std::iter::once(whole)), |_| false)?;
-        let (region, serial) = self.take_region()?;
-        let name = Names::block(self.node(), serial);
-        let made = self.make_region(&name, whole, serial);
-        match made {
-            Ok(map) => {
-                let own = OwnRegion { region, serial, map, residence: Arc::clone(self), name };
-                Ok(BlockMemory { own: Arc::new(own) })
-            }
-            Err(error) => {
-                self.remove_file(&name);
-                self.free_region(region);
-                Err(error)
-            }
-        }
+        let region = self.take_region()?;
+        self.make_region(region, whole).inspect_err(|_| self.free_region(region))
     }
 
-    fn make_region(&self, name: &CString, bytes: usize, serial: u64) -> Result<Map, Error> {
+    fn make_region(self: &Arc<Self>, region: Region, bytes: usize) -> Result<BlockMemory, Error> {
         let path = self.folder.path();
-        let file = match self.make_file(name) {
-            None => return Err(Error::HasLeft { node: self.node() }),
-            Some(made) => made.map_err(|errno| Error::from_errno("cannot create a file in", path, errno))?,
+        let (name, serial, file) = loop {
+            let serial = self.next_serial();
+            let name = Names::block(self.node(), serial);
+            match self.make_file(&name) {
+                None => return Err(Error::HasLeft { node: self.node() }),
+                // Whatever lies there is not this process's, and the next number is as good.
+                Some(Err(Errno::EXIST)) => {}
+                Some(Err(errno)) => return Err(Error::from_errno("cannot create a file in", path, errno)),
+                Some(Ok(file)) => break (name, serial, file),
+            }
         };
+        let made = self.fill_region(&file, bytes, serial).inspect_err(|_| self.remove_file(&name));
+        let own = OwnRegion { region, serial, map: made?, residence: Arc::clone(self), name };
+        Ok(BlockMemory { own: Arc::new(own) })
+    }
+
+    fn fill_region(&self, file: &OwnedFd, bytes: usize, serial: u64) -> Result<Map, Error> {
         let never = AtomicBool::new(false);
-        allocate(&self.folder, &file, bytes, &Patience { until: Instant::now(), cancel: &never })?;
+        allocate(&self.folder, file, bytes, &Patience { until: Instant::now(), cancel: &never })?;
         let map = Map::new(file.as_fd(), bytes, Access::Write)
-            .map_err(|errno| Error::from_errno("cannot map a file of", path, errno))?;
+            .map_err(|errno| Error::from_errno("cannot map a file of", self.folder.path(), errno))?;
         Header::new(&map).write(&self.identity(serial));
         Header::new(&map).set_state(State::Running);
         Ok(map)

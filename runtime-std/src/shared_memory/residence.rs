@@ -207,15 +207,21 @@ impl Residence {
         }
     }
 
-    /// The lowest region that is free, and a serial number that was never given.
-    pub(super) fn take_region(&self) -> Result<(Region, u64), Error> {
+    /// Takes the lowest region that is free.
+    pub(super) fn take_region(&self) -> Result<Region, Error> {
         let mut regions = self.regions();
         let free = regions.taken.trailing_ones();
         let region = u16::try_from(free + 1).ok().filter(|region| *region <= REGIONS_MAX);
         let region = region.ok_or(Error::TooManyRegions)?;
         regions.taken |= 1 << free;
+        Ok(Region(region))
+    }
+
+    /// A number for block memory that was never given.
+    pub(super) fn next_serial(&self) -> u64 {
+        let mut regions = self.regions();
         regions.serial += 1;
-        Ok((Region(region), regions.serial))
+        regions.serial
     }
 
     /// Gives a region back.
