@@ -40,6 +40,6 @@ mod part;
 mod recipient;
 
 pub use buffer::Buffer;
-pub use group::{CloseFailure, Ended, Group, SendFailure};
+pub use group::{CloseFailure, Ended, Group, SendFailure, SendRefusal};
 pub use node::{BLOCK_BYTES_DEFAULT, BlockNode, CreateError, GroupOptions};
 pub use recipient::Recipient;

@@ -133,8 +133,9 @@ impl Part {
     pub(super) fn tell(&mut self, ended: &Ended) {
         if !self.is_told {
             self.is_told = true;
-            self.desk.recipient().ended(ended);
+            // First: who is told of the end may ask the handle, and must find the same.
             self.end.tell(ended);
+            self.desk.recipient().ended(ended);
         }
     }
 }

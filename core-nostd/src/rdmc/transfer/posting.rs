@@ -48,12 +48,15 @@ impl BlockGroup<'_> {
         if !is_here || !self.is_ready(peer, step, is_first) {
             return false;
         }
+        let length = message.lengths.of_block(hop.block);
         let source = if message.staged.is_some_and(|staged| staged.block == hop.block) {
             self.setup.staging
+        } else if length == 0 {
+            // Its place may be behind the end of what was sent.
+            message.area
         } else {
             message.place_of(hop.block, self.setup.block_bytes)
         };
-        let length = message.lengths.of_block(hop.block);
         let number = if is_first { message.blocks() } else { hop.block.0 };
         match fabric.send(self.way(peer), source, length, number, token(step)) {
             Ok(()) => {
