@@ -91,7 +91,7 @@ fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpLis
     }
     let rows = Rows::with_sizes(own, 42, &vec![ROW_BYTES_MIN; members.len()]);
     fabric.lend(&rows);
-    let blocks = fabric.register(BLOCK_BYTES_MIN).expect("memory");
+    let blocks = fabric.block_memory(BLOCK_BYTES_MIN).expect("memory");
     Member { fabric, rows, blocks }
 }
 
@@ -205,7 +205,7 @@ impl BlockBench for Group3 {
     }
 
     fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
-        self.member(member).blocks.write(offset, bytes).expect("in the memory");
+        self.member_mut(member).blocks.write(offset, bytes).expect("in the memory");
     }
 
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {

@@ -30,8 +30,8 @@ use tramontane_core::ids::ViewId;
 pub(super) use arrivals::{Arrivals, PieceHeader, Place, Receive};
 pub(super) use departures::{Departing, Departures, Full};
 pub(super) use lanes::Closed;
-pub use memory::BlockMemory;
 pub(super) use memory::{BlockBytes, Regions};
+pub use memory::{BlockMemory, OutOfMemory};
 
 use self::arrivals::RECEIVES_MAX;
 use self::lanes::CHANNELS;
@@ -46,13 +46,13 @@ impl From<Full> for ErrorKind {
 }
 
 impl Tcp {
-    /// Makes a region of block memory of so many bytes. It lasts until its handles are dropped, and what is under way of
-    /// it has gone or come.
+    /// Makes block memory of so many bytes, with a region number that no other has. It lasts until its handle is dropped,
+    /// and what is under way of it has gone or come.
     ///
     /// # Errors
-    /// [`ErrorKind::QueueFull`] if there are as many regions as there can be: drop one; [`ErrorKind::Other`] if the
+    /// [`ErrorKind::QueueFull`] if there are as many as there can be, which is 64: drop one; [`ErrorKind::Other`] if the
     /// system has not so much memory.
-    pub fn register(&mut self, bytes: usize) -> Result<BlockMemory, ErrorKind> {
+    pub fn block_memory(&mut self, bytes: usize) -> Result<BlockMemory, ErrorKind> {
         self.regions.make(bytes)
     }
 
@@ -71,7 +71,7 @@ impl Tcp {
     }
 
     /// The memory of a block.
-    fn block_memory(&self, area: Area, length: usize) -> Result<std::sync::Arc<BlockBytes>, ErrorKind> {
+    fn block_bytes(&self, area: Area, length: usize) -> Result<std::sync::Arc<BlockBytes>, ErrorKind> {
         let memory = self.regions.of(area, length).filter(|_| length <= WRITE_MAX);
         memory.ok_or(ErrorKind::OutOfRange)
     }
@@ -83,7 +83,7 @@ impl Blocks for Tcp {
     }
 
     fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
-        let memory = self.block_memory(into, length)?;
+        let memory = self.block_bytes(into, length)?;
         let receive = Receive { memory, offset: into.offset, length, way: from, token };
         Ok(self.block_way(from)?.receive(receive)?)
     }
@@ -96,7 +96,7 @@ impl Blocks for Tcp {
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        let memory = self.block_memory(source, length)?;
+        let memory = self.block_bytes(source, length)?;
         let block = Departing { memory, offset: source.offset, left: length, immediate, token };
         self.block_way(to)?.send(to, block)?;
         self.flush_to(to.view, to.peer);
