@@ -205,7 +205,7 @@ impl BlockBench for Group3 {
     }
 
     fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
-        self.member(member).blocks.write(offset, bytes).expect("in the memory");
+        self.member_mut(member).blocks.write(offset, bytes).expect("in the memory");
     }
 
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {

@@ -287,7 +287,7 @@ impl Connection {
     fn close(&mut self) {
         self.stream = None;
         self.outgoing.clear();
-        self.incoming.arrivals.clear();
+        self.incoming.clear();
     }
 }
 

@@ -109,6 +109,12 @@ impl Incoming {
         }
     }
 
+    /// Forgets what was to come: the peer is gone.
+    pub(super) fn clear(&mut self) {
+        self.arrivals.clear();
+        self.body = None;
+    }
+
     /// Reads what has come, within bounds, and stores it. True if there may be more now.
     pub(super) fn read(
         &mut self,

@@ -22,7 +22,8 @@
 //! # What it keeps
 //! - **Order.** TCP keeps it, and the receiver stores in it: both promises about order hold.
 //! - **Back-pressure.** A peer that takes nothing costs one list of writes and its socket's buffers; its next posts are
-//!   `QueueFull`, and what is posted later says everything that changed meanwhile.
+//!   `QueueFull`, and what is posted later says everything that changed meanwhile. Blocks wait in block memory, a few for
+//!   each channel, and go in pieces, between which lists go.
 //! - **Failure.** A connection that ended is a peer that is lost, for good. Nothing connects again by itself: whatever
 //!   was under way is unknown, and only a new view makes that sound.
 //! - **Keys.** With a [`SharedKey`](tramontane_mesh::SharedKey) all is sealed by the cipher of the handshake
@@ -49,7 +50,7 @@ mod told;
 mod views;
 mod watch;
 
-pub use blocks::{BlockMemory, BlockStore, NoBlockMemory};
+pub use blocks::{BlockMemory, BlockStore, NoBlockMemory, OutOfMemory};
 pub use connection::Settings;
 pub use fabric::Tcp;
 pub use join::{TcpError, TcpOptions, meet};

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses its part of this")]
 
+pub mod blocks;
+
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -48,26 +50,34 @@ pub fn connections(key: Option<SharedKey>) -> Vec<Vec<Option<Connection>>> {
             .zip(listeners)
             .map(|(own, listener)| {
                 let (addresses, key) = (&addresses, key.clone());
-                scope.spawn(move || {
-                    let options = MeshOptions {
-                        own,
-                        members: &ids(),
-                        addresses: &addresses.iter().copied().map(Into::into).collect::<Vec<_>>(),
-                        listener: Some(listener.try_into().expect("it listens")),
-                        incarnation: None,
-                        view: VIEW,
-                        digest: 42,
-                        key,
-                        allow_clear: false,
-                        time_limit: PATIENCE,
-                        cancel: &NEVER,
-                    };
-                    Mesh::join(options).expect("they meet").into_connections()
-                })
+                scope.spawn(move || join(own, addresses, listener, key))
             })
             .collect();
         meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     })
+}
+
+/// Meets the others, who do the same elsewhere: the connections by peer.
+pub fn join(
+    own: Rank,
+    addresses: &[SocketAddr],
+    listener: TcpListener,
+    key: Option<SharedKey>,
+) -> Vec<Option<Connection>> {
+    let options = MeshOptions {
+        own,
+        members: &ids(),
+        addresses: &addresses.iter().copied().map(Into::into).collect::<Vec<_>>(),
+        listener: Some(listener.try_into().expect("it listens")),
+        incarnation: None,
+        view: VIEW,
+        digest: 42,
+        key,
+        allow_clear: false,
+        time_limit: PATIENCE,
+        cancel: &NEVER,
+    };
+    Mesh::join(options).expect("they meet").into_connections()
 }
 
 /// A member with a fabric of the runtime.

@@ -5,19 +5,26 @@
 //! - Of a block that is under way, nobody but the fabric stores the bytes ([`Blocks`](tramontane_core::fabric::Blocks)).
 //!   Who does costs its receiver some mix of bytes, and nobody anything else: the memory is made of atomics.
 
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use tramontane_core::fabric::{Area, Region};
 use tramontane_core::layout::CACHE_LINE;
-use tramontane_core::memory::{Line, OutOfRow};
+use tramontane_core::memory::{Line, Row};
 
 use crate::tcp::memory::checked;
 
-/// Regions that a member may have at once.
-const REGIONS_MAX: usize = 1024;
+/// Block memories that a fabric may have at a time.
+const REGIONS_MAX: u16 = 1024;
 
-/// One region of block memory, at first all zero. It is there until its last handle is dropped.
-#[derive(Clone, Debug)]
+/// A range outside its block memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a range outside the block memory; compare with its bytes()")]
+pub struct OutOfMemory;
+
+/// Block memory of this process, at first all zero: the owner's handle. The memory goes when this is dropped, and nothing
+/// of it is under way.
+#[derive(Debug)]
 pub struct BlockMemory {
     region: Region,
     bytes: Arc<BlockBytes>,
@@ -42,20 +49,26 @@ impl BlockMemory {
         self.bytes.length
     }
 
-    /// Copies bytes out.
+    /// The first byte. It starts on a cache line.
+    #[must_use]
+    pub fn base(&self) -> NonNull<u8> {
+        Row::from_lines(&self.bytes.lines).base()
+    }
+
+    /// Copies bytes out. A range that a block is just coming into yields some mix.
     ///
     /// # Errors
-    /// If the range is not inside the region.
-    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfRow> {
+    /// If the range is not inside.
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfMemory> {
         into.copy_from_slice(self.bytes.content(offset, into.len())?);
         Ok(())
     }
 
-    /// Copies bytes in.
+    /// Copies bytes in. Not into a range that is being sent: peers would get some mix.
     ///
     /// # Errors
-    /// If the range is not inside the region.
-    pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
+    /// If the range is not inside.
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), OutOfMemory> {
         self.bytes.landing(offset, bytes.len())?.copy_from_slice(bytes);
         Ok(())
     }
@@ -63,27 +76,23 @@ impl BlockMemory {
     /// The bytes of a range, where they are.
     ///
     /// # Errors
-    /// If the range is not inside the region.
+    /// If the range is not inside.
     ///
     /// # Safety
     /// While this is kept nobody stores in the range: no thread, and no receive for it is posted.
-    pub unsafe fn slice(&self, offset: usize, length: usize) -> Result<&[u8], OutOfRow> {
+    pub unsafe fn slice(&self, offset: usize, length: usize) -> Result<&[u8], OutOfMemory> {
         self.bytes.content(offset, length)
     }
 
     /// The bytes of a range, where they are, to be changed.
     ///
     /// # Errors
-    /// If the range is not inside the region.
+    /// If the range is not inside.
     ///
     /// # Safety
     /// While this is kept nobody else reads or stores in the range: no thread, and no block from it or into it is
     /// under way.
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the memory is made of atomics, and the caller has the range alone"
-    )]
-    pub unsafe fn slice_mut(&self, offset: usize, length: usize) -> Result<&mut [u8], OutOfRow> {
+    pub unsafe fn slice_mut(&mut self, offset: usize, length: usize) -> Result<&mut [u8], OutOfMemory> {
         self.bytes.landing(offset, length)
     }
 }
@@ -111,12 +120,16 @@ impl BlockBytes {
         offset.checked_add(length).is_some_and(|end| end <= self.length)
     }
 
-    fn base(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfRow> {
-        if self.contains(offset, length) { checked(&self.lines, offset, length) } else { Err(OutOfRow) }
+    fn base(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfMemory> {
+        if self.contains(offset, length) {
+            checked(&self.lines, offset, length).map_err(|_| OutOfMemory)
+        } else {
+            Err(OutOfMemory)
+        }
     }
 
     /// Bytes that are to be sent.
-    pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfRow> {
+    pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfMemory> {
         let base = self.base(offset, length)?;
         // SAFETY: in range by the check; nobody stores there meanwhile, by the invariants of this module.
         Ok(unsafe { std::slice::from_raw_parts(base, length) })
@@ -127,7 +140,7 @@ impl BlockBytes {
         clippy::mut_from_ref,
         reason = "the memory is made of atomics, and what is under way is the fabric's"
     )]
-    pub(in crate::tcp) fn landing(&self, offset: usize, length: usize) -> Result<&mut [u8], OutOfRow> {
+    pub(in crate::tcp) fn landing(&self, offset: usize, length: usize) -> Result<&mut [u8], OutOfMemory> {
         let base = self.base(offset, length)?;
         // SAFETY: in range by the check; neither read nor stored by anybody else meanwhile, by the invariants of this
         // module; the memory is made of atomics, so it may change behind a shared reference.
@@ -167,7 +180,7 @@ impl BlockStore {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let free = regions.iter().position(|bytes| bytes.strong_count() == 0);
         let place = free.unwrap_or(regions.len());
-        let region = u16::try_from(place + 1).ok().filter(|_| place < REGIONS_MAX).map(Region);
+        let region = u16::try_from(place + 1).ok().filter(|_| place < usize::from(REGIONS_MAX)).map(Region);
         let region = region.ok_or(NoBlockMemory::TooMany)?;
         if free.is_none() {
             regions.push(Weak::new());
@@ -212,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let memory = BlockStore::default().memory(200).expect("memory");
+        let mut memory = BlockStore::default().memory(200).expect("memory");
         memory.write(77, &[5; 100]).expect("inside");
         let mut seen = [1; 200];
         memory.read(0, &mut seen).expect("inside");

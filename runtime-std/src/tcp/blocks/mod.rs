@@ -31,7 +31,7 @@ pub(super) use arrivals::{Arrivals, PieceHeader, Place, Receive};
 pub(super) use departures::{Departing, Departures, Full};
 pub(super) use lanes::Closed;
 pub(super) use memory::BlockBytes;
-pub use memory::{BlockMemory, BlockStore, NoBlockMemory};
+pub use memory::{BlockMemory, BlockStore, NoBlockMemory, OutOfMemory};
 
 use self::arrivals::RECEIVES_MAX;
 use self::lanes::CHANNELS;
@@ -67,7 +67,7 @@ impl Tcp {
     }
 
     /// The memory of a block.
-    fn block_memory(&self, area: Area, length: usize) -> Result<std::sync::Arc<BlockBytes>, ErrorKind> {
+    fn block_bytes(&self, area: Area, length: usize) -> Result<std::sync::Arc<BlockBytes>, ErrorKind> {
         let memory = self.regions.of(area, length).filter(|_| length <= WRITE_MAX);
         memory.ok_or(ErrorKind::OutOfRange)
     }
@@ -79,7 +79,7 @@ impl Blocks for Tcp {
     }
 
     fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
-        let memory = self.block_memory(into, length)?;
+        let memory = self.block_bytes(into, length)?;
         let receive = Receive { memory, offset: into.offset, length, way: from, token };
         Ok(self.block_way(from)?.receive(receive)?)
     }
@@ -92,7 +92,7 @@ impl Blocks for Tcp {
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        let memory = self.block_memory(source, length)?;
+        let memory = self.block_bytes(source, length)?;
         let block = Departing { memory, offset: source.offset, left: length, immediate, token };
         self.block_way(to)?.send(to, block)?;
         self.flush_to(to.view, to.peer);

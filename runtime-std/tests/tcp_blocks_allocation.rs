@@ -1,0 +1,71 @@
+//! Nothing is allocated on the way of a block, once its channel is used: the whole program's allocator counts.
+
+mod tcp_support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tcp_support::blocks::{on, receive, send};
+use tcp_support::{Member, key, members};
+use tramontane_core::fabric::{BlockEvent, Blocks, Channel};
+use tramontane_core::ids::Rank;
+use tramontane_runtime::tcp::{BlockMemory, Settings};
+
+/// Counts what the system's allocator is asked for.
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const BYTES: usize = 700_000;
+
+/// Sends a block on each channel, and waits until all have come and gone.
+fn exchange(members: &mut [Member], memories: &[BlockMemory], channels: u16) {
+    for channel in (0..channels).map(Channel) {
+        receive(&mut members[1], on(channel, Rank(0)), &memories[1], (0, BYTES), 1);
+        send(&mut members[0], on(channel, Rank(1)), &memories[0], (0, BYTES), 2).expect("sent");
+    }
+    let (mut sent, mut received) = (0, 0);
+    while (sent, received) != (channels, channels) {
+        for member in &mut *members {
+            match member.fabric.poll_block() {
+                Some(BlockEvent::Sent { .. }) => sent += 1,
+                Some(BlockEvent::Received { .. }) => received += 1,
+                None => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn sending_and_receiving_blocks_allocate_nothing() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let memories: Vec<BlockMemory> = members
+            .iter_mut()
+            .map(|member| member.fabric.block_store().memory(BYTES).expect("memory"))
+            .collect();
+        exchange(&mut members, &memories, 20);
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        for _ in 0..20 {
+            exchange(&mut members, &memories, 20);
+        }
+        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+    }
+}
