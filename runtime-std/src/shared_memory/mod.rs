@@ -69,7 +69,7 @@
 
 mod block_memory;
 mod blocks;
-mod copying;
+pub mod copying;
 mod desk;
 pub mod doorbell;
 mod error;
