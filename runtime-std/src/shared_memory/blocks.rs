@@ -104,7 +104,7 @@ impl Blocks for SharedMemory {
             && let Some(exchange) = &mut view.exchange
         {
             exchange.close(&view.membership, channel);
-            view.ring_all();
+            view.ring_sleepers();
         }
     }
 

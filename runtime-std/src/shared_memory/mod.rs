@@ -17,7 +17,11 @@
 //! ```text
 //!     row-<node id>.<view>.<digest>   a page of header, then the row, of one view and one list of members
 //!     door-<node id>                  the node's control socket, which somebody else makes
+//!     block-<node id>.<serial>        a page of header, then block memory; whatever the membership
 //! ```
+//!
+//! Where blocks go between the members, each row has a desk behind it ([`RowPlan::with_blocks`]), in which its owner says
+//! which blocks it offers and which it took. A block's receiver copies it, once, from the sender's memory into its own.
 //!
 //! # Invariants
 //! - **A lock is a life.** The owner holds an exclusive `flock` on its base file from before the file has its
@@ -31,6 +35,8 @@
 //! - **A place is never a gap.** A peer's row has its addresses before its file is there: zeros, which the file takes
 //!   the place of in one step.
 //! - **Memory is allocated before it is mapped**: a full file system is an error, never a SIGBUS.
+//! - **Nobody writes into another's memory**, rows or blocks. What a peer says of a block is compared with what can be
+//!   before a byte is read, and what its sender gave up while it was read is not told of (`desk`).
 //! - **Names change under the folder's lock** only (a `flock` on the folder itself), except that a member
 //!   unlinks what is its own. A group's folder is removed under its own lock, and who took the lock of one
 //!   that is gone meanwhile finds out and starts again; so does who finds the root gone.
@@ -50,7 +56,12 @@
 //! | `residence`, `view_rows` | a process's place, and fresh rows for each view |
 //! | `rendezvous` | the barrier of a fixed membership |
 //! | `mappings` | the rows of one view |
+//! | `row_plan` | which rows there are, and how long each is |
 //! | `open_view`, `fabric` | the fabric over them |
+//! | `block_memory` | what blocks are sent from and received into |
+//! | `desk` | what members say to each other of blocks |
+//! | `sending`, `receiving`, `copying` | blocks to one peer, from one peer, and the copy |
+//! | `exchange`, `blocks` | the blocks of a view, and the fabric's side of them |
 //! | `doorbell`, `futex` | sleep |
 //!
 //! Limits: all members run as one user and see one file system. A process that forks without `exec` gives
@@ -58,7 +69,7 @@
 
 mod block_memory;
 mod blocks;
-mod copying;
+pub mod copying;
 mod desk;
 pub mod doorbell;
 mod error;

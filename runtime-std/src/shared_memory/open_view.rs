@@ -208,6 +208,11 @@ impl OpenView {
         self.membership.give_up();
     }
 
+    /// Rings those who sleep, of those who may be posted to.
+    pub(super) fn ring_sleepers(&self) {
+        self.seats.iter().filter_map(|seat| seat.way.as_ref()).for_each(Bell::ring_if_asleep);
+    }
+
     /// Rings all that were found: there is something to look at.
     pub(super) fn ring_all(&self) {
         for peer in self.seats.iter().filter(|seat| !seat.is_gone()).filter_map(|seat| seat.peer.as_ref()) {

@@ -14,7 +14,7 @@ use std::sync::atomic::{Ordering, fence};
 use tramontane_core::fabric::{Channel, Token};
 
 use super::block_memory::{OwnRegion, PeerRegion, REGIONS_MAX};
-use super::copying::{PIECE_BYTES, copy};
+use super::copying::{PIECE_BYTES, Stores, copy};
 use super::desk::{Answer, CHANNELS, Desk, ENTRIES, Entry, Lane};
 use super::folder::Folder;
 use super::peer::Peer;
@@ -308,5 +308,5 @@ fn copy_from(block: &Arriving, receive: &Receive, done: usize, bytes: usize) {
     };
     // SAFETY: both ranges were checked; one is a peer's file and the other this process's own; by the contract of
     // `post_receive`, nobody touches the target.
-    unsafe { copy(at(source), at(target), bytes) };
+    unsafe { copy(at(source), at(target), bytes, Stores::for_length(block.length)) };
 }
