@@ -116,6 +116,15 @@ impl LocalGroup {
         place
     }
 
+    /// Where the member of that rank meets the others, if it is this process itself.
+    ///
+    /// # Errors
+    /// As [`LocalPlace::meeting`].
+    pub fn meeting(&self, rank: usize) -> Result<Meeting, LocalError> {
+        let listener = self.listeners.get(rank).map(TcpListener::try_clone).transpose()?;
+        self.place.meeting_at(listener)
+    }
+
     /// The descriptor that the member of that rank must inherit for it, if any.
     #[must_use]
     pub fn inherited(&self, rank: usize) -> Option<BorrowedFd<'_>> {
@@ -136,16 +145,23 @@ impl LocalPlace {
     /// # Errors
     /// If this program has no RDMA, or the name is none.
     pub fn meeting(&self) -> Result<Meeting, LocalError> {
+        let listener = match self {
+            Self::SharedMemory(_) => None,
+            // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
+            Self::Network { descriptor, .. } => Some(unsafe { OwnedFd::from_raw_fd(*descriptor) }),
+        };
+        self.meeting_at(listener.map(TcpListener::from))
+    }
+
+    fn meeting_at(&self, listener: Option<TcpListener>) -> Result<Meeting, LocalError> {
         match self {
             Self::SharedMemory(name) => {
                 Ok(Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(name)? })
             }
-            Self::Network { addresses, descriptor, device } => {
-                // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
-                let listener = TcpListener::from(unsafe { OwnedFd::from_raw_fd(*descriptor) });
+            Self::Network { addresses, device, .. } => {
                 let network = NetworkMeeting {
                     addresses: addresses.clone(),
-                    listener: Some(Arc::new(listener)),
+                    listener: listener.map(Arc::new),
                     ..NetworkMeeting::default()
                 };
                 match device {

@@ -20,6 +20,7 @@ use super::talk::{Said, told_by};
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::options::AlgorithmName;
+use crate::join::Meeting;
 use crate::local::{LocalGroup, LocalPlace};
 use crate::process::{Leash, Worker, dismiss};
 use crate::rdma::DeviceOptions;
@@ -51,12 +52,12 @@ struct Brief {
 }
 
 impl Brief {
-    fn job(&self) -> Result<Job, Failure> {
+    fn job(&self, meeting: Meeting) -> Result<Job, Failure> {
         Ok(Job {
             nodes: (0..self.nodes).collect(),
             own: self.own,
             root: 0,
-            meeting: self.place.meeting()?,
+            meeting,
             join_timeout: self.join_timeout,
             algorithm: self.algorithm.without_racks()?,
             block_bytes: self.block_bytes,
@@ -103,7 +104,7 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
             .map_err(|error| Failure::system("cannot start a thread", &error))?;
     }
     drop(words);
-    let job = brief(0, PathBuf::new()).job()?;
+    let job = brief(0, PathBuf::new()).job(group.meeting(0)?)?;
     // Only the members' sockets stay.
     drop(group);
     let check = || interrupts.check();
@@ -156,7 +157,7 @@ pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
     };
     let received = serde_json::from_str::<Brief>(&arguments.brief)
         .map_err(|error| Failure::new(Status::Usage, error, "start it with 'tramontane copy'"))
-        .and_then(|brief| receive(&brief.job()?, &brief.to, leash.flag()));
+        .and_then(|brief| receive(&brief.job(brief.place.meeting()?)?, &brief.to, leash.flag()));
     let (said, status) = match received {
         Ok(received) => (Said::Placed { files: received.files }, None),
         Err(failure) => (Said::failed(&failure), Some(failure.status)),
