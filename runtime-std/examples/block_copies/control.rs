@@ -19,6 +19,8 @@ struct Report {
     done: AtomicU64,
     began_ns: AtomicU64,
     ended_ns: AtomicU64,
+    /// Processor time of the copies.
+    copying_ns: AtomicU64,
     /// The case in the upper half, blocks that are done in the lower.
     blocks: AtomicU64,
 }
@@ -37,7 +39,16 @@ const _: () = assert!(size_of::<Shared>() <= BYTES);
 pub struct Control(&'static Shared);
 
 fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+    read_ns(ClockId::Monotonic)
+}
+
+/// Processor time that this thread has had: what others take of the processor is not in it.
+pub fn worked_ns() -> u64 {
+    read_ns(ClockId::ThreadCPUTime)
+}
+
+fn read_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
@@ -105,13 +116,14 @@ impl Control {
         until(|| self.reports(receivers).iter().all(is_there));
     }
 
-    pub fn done(&self, case: usize, rank: u16) {
+    pub fn done(&self, case: usize, rank: u16, copying_ns: u64) {
+        self.report(rank).copying_ns.store(copying_ns, Ordering::Relaxed);
         self.report(rank).ended_ns.store(now_ns(), Ordering::Relaxed);
         self.report(rank).done.store(case as u64 + 1, Ordering::Release);
     }
 
-    /// Nanoseconds from the first that began to the last that ended.
-    pub fn await_done(&self, case: usize, receivers: u16) -> f64 {
+    /// Nanoseconds from the first that began to the last that ended, and the processor time of all copies.
+    pub fn await_done(&self, case: usize, receivers: u16) -> (f64, f64) {
         let is_done = |report: &Report| report.done.load(Ordering::Acquire) > case as u64;
         while !self.reports(receivers).iter().all(is_done) {
             // The receivers want the processors.
@@ -121,6 +133,8 @@ impl Control {
             self.reports(receivers).iter().map(|report| report.began_ns.load(Ordering::Relaxed)).min();
         let ended =
             self.reports(receivers).iter().map(|report| report.ended_ns.load(Ordering::Relaxed)).max();
-        ended.zip(began).map_or(f64::NAN, |(ended, began)| (ended - began) as f64)
+        let copying = self.reports(receivers).iter().map(|report| report.copying_ns.load(Ordering::Relaxed));
+        let copying: u64 = copying.sum();
+        (ended.zip(began).map_or(f64::NAN, |(ended, began)| (ended - began) as f64), copying as f64)
     }
 }

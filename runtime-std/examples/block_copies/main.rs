@@ -6,7 +6,8 @@
 //!
 //! starts three receiving processes and shows, for objects of 1, 16 and 256 MiB, what all receivers together take in,
 //! for each way to copy: the median of all rounds, and the least and the most. The ways take turns, so that what else the
-//! machine does falls on all of them alike. `own` is the limit: each receiver copies memory of its own, which nobody
+//! machine does falls on all of them alike. A second table is of the processor time of the copies alone, which knows nothing
+//! of what other programs took of the processors: GB/s of one processor. `own` is the limit: each receiver copies memory of its own, which nobody
 //! shares. `fabric` is the real thing: one block to each receiver through `SharedMemory`.
 //!
 //! A third argument is the folder that the memory is in, a fourth the number of rounds.
@@ -18,7 +19,7 @@ mod ways;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use control::Control;
+use control::{Control, worked_ns};
 use member::Member;
 use ways::Way;
 
@@ -91,8 +92,11 @@ fn start(plan: &Plan, arguments: &[String], rank: u16) -> Child {
         .expect("a receiver starts")
 }
 
-/// The sender's part: bytes a nanosecond for each size and way, in the order of the rounds.
-fn send(plan: &Plan, control: &Control) -> Vec<Vec<Vec<f64>>> {
+/// For each size and way, in the order of the rounds: bytes a nanosecond of all together, and of one processor.
+type Figures = Vec<Vec<Vec<[f64; 2]>>>;
+
+/// The sender's part.
+fn send(plan: &Plan, control: &Control) -> Figures {
     let mut member = Member::new(plan, 0);
     let ways = Way::all();
     let mut figures = vec![vec![Vec::new(); ways.len()]; plan.sizes.len()];
@@ -102,9 +106,10 @@ fn send(plan: &Plan, control: &Control) -> Vec<Vec<Vec<f64>>> {
         if way == Way::Fabric {
             member.send(bytes, plan.receivers);
         }
-        let taken_ns = control.await_done(case, plan.receivers);
+        let (taken_ns, copying_ns) = control.await_done(case, plan.receivers);
         let place = ways.iter().position(|other| *other == way).unwrap_or(0);
-        figures[size][place].push(bytes as f64 * f64::from(plan.receivers) / taken_ns);
+        let all = bytes as f64 * f64::from(plan.receivers);
+        figures[size][place].push([all / taken_ns, all / copying_ns]);
     }
     figures
 }
@@ -119,6 +124,8 @@ fn receive(plan: &Plan, rank: u16) {
         control.ready(case, rank);
         control.await_start(case);
         control.began(rank);
+        let before_ns = worked_ns();
+        let mut waited_ns = 0;
         match way {
             Way::Fabric => member.receive(),
             Way::Raw { own, stores, block, together } => {
@@ -126,37 +133,40 @@ fn receive(plan: &Plan, rank: u16) {
                 let block = block.min(bytes);
                 for (index, at) in (0..bytes).step_by(block).enumerate() {
                     if together {
+                        let waiting_ns = worked_ns();
                         control.await_blocks(case, index, plan.receivers);
+                        waited_ns += worked_ns() - waiting_ns;
                     }
                     member.copy(&source, at, block.min(bytes - at), stores);
                     control.block_done(case, rank, index + 1);
                 }
             }
         }
-        control.done(case, rank);
+        control.done(case, rank, worked_ns() - before_ns - waited_ns);
     }
 }
 
-/// A line a way, a column a size; the first round of each is not counted.
-fn show(plan: &Plan, figures: &[Vec<Vec<f64>>]) {
+/// A table a measure, a line a way, a column a size; the first round of each is not counted.
+fn show(plan: &Plan, figures: &Figures) {
     let folder = plan.folder.parent().unwrap_or(Path::new("/")).display();
     let (receivers, rounds) = (plan.receivers, plan.rounds);
-    println!("{receivers} receivers, {rounds} rounds, in {folder}");
-    println!("GB/s of all receivers together, median (least to most)");
-    print!("{:24}", "way");
-    for bytes in &plan.sizes {
-        print!("{:>24}", format!("{} MiB", bytes >> 20));
-    }
-    println!();
-    for (index, way) in Way::all().iter().enumerate() {
-        print!("{:24}", way.to_string());
-        for size in figures {
-            let mut counted = size[index][1..].to_vec();
-            counted.sort_by(f64::total_cmp);
-            let (least, most) = (counted[0], counted[counted.len() - 1]);
-            let text = format!("{:.2} ({least:.2} to {most:.2})", counted[counted.len() / 2]);
-            print!("{text:>24}");
+    println!("{receivers} receivers, {rounds} rounds, in {folder}; median (least to most)");
+    for (measure, title) in ["GB/s of all together", "GB/s of one processor"].into_iter().enumerate() {
+        print!("\n{title:24}");
+        for bytes in &plan.sizes {
+            print!("{:>24}", format!("{} MiB", bytes >> 20));
         }
         println!();
+        for (index, way) in Way::all().iter().enumerate() {
+            print!("{:24}", way.to_string());
+            for size in figures {
+                let mut counted: Vec<f64> = size[index][1..].iter().map(|figure| figure[measure]).collect();
+                counted.sort_by(f64::total_cmp);
+                let (least, most) = (counted[0], counted[counted.len() - 1]);
+                let text = format!("{:.2} ({least:.2} to {most:.2})", counted[counted.len() / 2]);
+                print!("{text:>24}");
+            }
+            println!();
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Block memory: what blocks are sent from and received into, in files of its own.
 //!
 //! A file a region, mapped writable by its owner and read-only by the peers that it sends blocks to, who find it at the
-//! first block. It is made and signed as rows are: allocated whole before it is mapped, never truncated, cleared away
+//! first block. It is made and signed as rows are: allocated whole before it is touched, never truncated, cleared away
 //! with its owner. Its number is never used twice by a process, so that no peer takes a new one for an old.
 //!
 //! # Invariants
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, fstat, ftruncate};
 use rustix::io::Errno;
 use tramontane_core::fabric::Region;
 
@@ -205,10 +205,13 @@ impl Residence {
     }
 
     fn fill_region(&self, file: &OwnedFd, bytes: usize, serial: u64) -> Result<Map, Error> {
+        let failed = |errno| Error::from_errno("cannot map a file of", self.folder.path(), errno);
+        // Mapped before it is allocated: huge pages are given to a mapping that asked for them, not to a file.
+        let length = u64::try_from(bytes).unwrap_or(u64::MAX);
+        ftruncate(file, length).map_err(failed)?;
+        let map = Map::new_large(file.as_fd(), bytes, Access::Write).map_err(failed)?;
         let never = AtomicBool::new(false);
         allocate(&self.folder, file, bytes, &Patience { until: Instant::now(), cancel: &never })?;
-        let map = Map::new(file.as_fd(), bytes, Access::Write)
-            .map_err(|errno| Error::from_errno("cannot map a file of", self.folder.path(), errno))?;
         Header::new(&map).write(&self.identity(serial));
         Header::new(&map).set_state(State::Running);
         Ok(map)
@@ -243,7 +246,7 @@ impl PeerRegion {
         if !is_theirs {
             return Ok(None);
         }
-        Ok(Some(Self { serial, map: Map::new(file.as_fd(), bytes, Access::Read)? }))
+        Ok(Some(Self { serial, map: Map::new_large(file.as_fd(), bytes, Access::Read)? }))
     }
 
     /// The address of a range, if it is inside.
@@ -257,5 +260,38 @@ impl PeerRegion {
     /// Whether its owner has given it up.
     pub(super) fn is_over(&self) -> bool {
         Header::new(&self.map).state().is_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared_memory::mounted::Mounted;
+    use crate::shared_memory::root::{GroupName, Root};
+
+    /// What the check beforehand cannot see: that others allocate at the same time.
+    #[test]
+    fn memory_that_is_not_there_after_all_is_an_error_and_leaves_nothing() {
+        let Some(place) = Mounted::new("blocks") else {
+            println!("skipped: this user may not mount a small file system");
+            return;
+        };
+        let (root, group) = (Root::under(place.path()), GroupName::new("late").expect("a name"));
+        let limit = std::time::Duration::from_secs(9);
+        let never = AtomicBool::new(false);
+        let residence = Residence::claim(&root, &group, tramontane_core::ids::NodeId(1), 1, 1, limit, &never);
+        let residence = Arc::new(residence.expect("a place"));
+        let region = residence.take_region().expect("the first");
+        let error = residence.make_region(region, 2 << 20).expect_err("two of one MiB");
+        assert!(
+            matches!(error, Error::NoSpace { needed, free, .. } if needed == 2 << 20 && free < 1 << 20),
+            "{error}"
+        );
+        residence.free_region(region);
+        let memory = residence.block_memory(1 << 18).expect("what is left is free");
+        assert_eq!(memory.region(), region);
+        assert!(matches!(residence.block_memory(1 << 20), Err(Error::NoSpace { .. })));
+        drop((memory, residence));
+        assert!(!root.path().exists());
     }
 }

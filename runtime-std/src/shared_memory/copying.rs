@@ -1,16 +1,21 @@
 //! The one copy of a block: from the sender's memory into the receiver's, by the receiver's processor.
 //!
 //! Two ways to store. A usual store first reads the line that it is about to overwrite; a streaming store does not, and
-//! leaves the caches to what is read: so it is the faster where the target is larger than the caches, and the slower where
-//! the receiver reads at once what came. [`Stores::for_length`] chooses; `docs/performance.md` says what each gained.
+//! leaves the caches to what is read: so it is the faster where the target is not in the caches, and the slower where it is.
+//! Blocks that go into a large memory one after the other find it cold, however long each is; so [`Stores::into_memory`]
+//! chooses by the memory. `docs/performance.md` says what each gained.
 
 use std::ptr::NonNull;
 
 /// Bytes that are copied at a time: so few that other channels, and whoever polls, do not wait long.
 pub(super) const PIECE_BYTES: usize = 256 * 1024;
 
-/// From this length on, a block is stored past the caches.
-const STREAM_BYTES_MIN: usize = 1 << 20;
+/// From this size on, block memory is stored into past the caches. Where both are as fast, a smaller one is faster with
+/// usual stores.
+const COLD_BYTES_MIN: usize = 8 << 20;
+
+/// Blocks that are shorter are stored as usual: what streaming gains is less than what its fence costs.
+const STREAM_BYTES_MIN: usize = 16 << 10;
 
 /// How bytes are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +27,14 @@ pub enum Stores {
 }
 
 impl Stores {
-    /// What is best for a block of that length, in bytes.
+    /// What is best for a block of a length, into memory of a size; both in bytes.
     #[must_use]
-    pub const fn for_length(bytes: usize) -> Self {
-        if bytes < STREAM_BYTES_MIN { Self::Cached } else { Self::Streaming }
+    pub const fn into_memory(memory_bytes: usize, block_bytes: usize) -> Self {
+        if memory_bytes < COLD_BYTES_MIN || block_bytes < STREAM_BYTES_MIN {
+            Self::Cached
+        } else {
+            Self::Streaming
+        }
     }
 }
 

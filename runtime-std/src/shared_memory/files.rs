@@ -186,44 +186,20 @@ pub(super) fn open_bell(folder: &Folder, names: &Names) -> rustix::io::Result<Ow
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-    use std::process::Command;
     use std::sync::atomic::AtomicBool;
     use std::time::{Duration, Instant};
 
     use super::*;
-
-    /// A small file system, if this user may mount one.
-    struct Mounted(PathBuf);
-
-    impl Mounted {
-        fn new() -> Option<Self> {
-            let path = PathBuf::from(format!("/dev/shm/tramontane-unit-{}", std::process::id()));
-            std::fs::create_dir(&path).expect("a folder");
-            let place = Self(path);
-            let mut mount = Command::new("mount");
-            mount.args(["-t", "tmpfs", "-o", "size=1m", "tramontane-test"]).arg(&place.0);
-            let mounted = mount.output().is_ok_and(|output| output.status.success());
-            mounted.then_some(place)
-        }
-    }
-
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            // Lazily: a child that another test is just starting may still hold a file of it.
-            let _ = Command::new("umount").arg("-l").arg(&self.0).output();
-            let _ = std::fs::remove_dir(&self.0);
-        }
-    }
+    use crate::shared_memory::mounted::Mounted;
 
     /// What the check beforehand cannot see: that others allocate at the same time.
     #[test]
     fn an_allocation_that_fails_after_the_check_is_an_error_and_leaves_nothing() {
-        let Some(place) = Mounted::new() else {
+        let Some(place) = Mounted::new("files") else {
             println!("skipped: this user may not mount a small file system");
             return;
         };
-        let (root, group) = (Root::under(&place.0), GroupName::new("late").expect("a name"));
+        let (root, group) = (Root::under(place.path()), GroupName::new("late").expect("a name"));
         let never = AtomicBool::new(false);
         let patience = Patience { until: Instant::now() + Duration::from_secs(9), cancel: &never };
         let files = OwnFiles::claim(&root, &group, NodeId(1), 0, &patience).expect("names are cheap");

@@ -4,11 +4,11 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 /// A shared mapping from the start of a file; or a range of zeros that a file takes the place of later.
 ///
-/// Its file was allocated to at least that length before it was mapped, and no file here is ever truncated:
+/// Its file was allocated to at least that length before it was touched, and no file here is ever truncated:
 /// so every byte of it can be touched for as long as it lives, whatever becomes of the file's name. The range
 /// is one piece from its first moment to its last, whatever is put there.
 #[derive(Debug)]
@@ -39,7 +39,34 @@ impl Map {
             Access::Read => ProtFlags::READ,
             Access::Write => ProtFlags::READ | ProtFlags::WRITE,
         };
-        let flags = MapFlags::SHARED | MapFlags::POPULATE;
+        Self::of_file(file, bytes, protection, MapFlags::SHARED | MapFlags::POPULATE)
+    }
+
+    /// The same for what may be very long: in huge pages, where the system gives them to who asks. A file that is not
+    /// allocated yet gets its pages here, as far as there are any; the caller makes sure of them before it touches one.
+    pub(super) fn new_large(file: BorrowedFd<'_>, bytes: usize, access: Access) -> rustix::io::Result<Self> {
+        let (protection, populate) = match access {
+            Access::Read => (ProtFlags::READ, Advice::LinuxPopulateRead),
+            Access::Write => (ProtFlags::READ | ProtFlags::WRITE, Advice::LinuxPopulateWrite),
+        };
+        let map = Self::of_file(file, bytes, protection, MapFlags::SHARED)?;
+        for advice in [Advice::LinuxHugepage, populate] {
+            // SAFETY: exactly what was mapped; neither changes what is read there. Who asks for pages in this way is
+            // told that there are none, and not killed.
+            if let Err(error) = unsafe { madvise(map.base.as_ptr().cast(), bytes, advice) } {
+                // An older kernel, or one without huge pages: what is missing costs faults, later.
+                tracing::debug!(%error, ?advice, "not for this mapping");
+            }
+        }
+        Ok(map)
+    }
+
+    fn of_file(
+        file: BorrowedFd<'_>,
+        bytes: usize,
+        protection: ProtFlags,
+        flags: MapFlags,
+    ) -> rustix::io::Result<Self> {
         // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
         let base = unsafe { mmap(std::ptr::null_mut(), bytes, protection, flags, file, 0)? };
         let base = NonNull::new(base.cast::<u8>()).ok_or(rustix::io::Errno::NOMEM)?;

@@ -81,6 +81,8 @@ mod futex;
 mod header;
 mod map;
 mod mappings;
+#[cfg(test)]
+mod mounted;
 mod open_view;
 mod peer;
 mod receiving;

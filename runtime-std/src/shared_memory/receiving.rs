@@ -306,7 +306,8 @@ fn copy_from(block: &Arriving, receive: &Receive, done: usize, bytes: usize) {
         // SAFETY: at most as far as the block is long, which both ranges are, by the checks when it was matched.
         unsafe { base.add(done) }
     };
+    let stores = Stores::into_memory(receive.memory.bytes(), block.length);
     // SAFETY: both ranges were checked; one is a peer's file and the other this process's own; by the contract of
     // `post_receive`, nobody touches the target.
-    unsafe { copy(at(source), at(target), bytes, Stores::for_length(block.length)) };
+    unsafe { copy(at(source), at(target), bytes, stores) };
 }
