@@ -334,6 +334,8 @@ fn an_application_that_panics_ends_its_node_and_whoever_waits_is_told() {
         };
         assert!(text.contains("careless") && *asked.lock().expect("nobody holds it"));
         assert!(crowd.node(1).stopped().is_some());
+        let late = crowd.node(1).create(5, &both, OPTIONS, Careless(asked));
+        assert!(matches!(late, Err(CreateError::Stopped(Stopped::Panicked(_)))), "nobody answers: {late:?}");
         drop(crowd.nodes[1].take());
         let Some(Ended::Failed { node, .. }) = root.group.wait(PATIENCE) else {
             panic!("{:?}", root.group.ended())

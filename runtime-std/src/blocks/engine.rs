@@ -294,8 +294,10 @@ where
     fn leave(&mut self) {
         let stopped = self.ending.stop(Stopped::Closed);
         let _ = self.take_requests();
+        let ended = Ended::Stopped(stopped);
         for part in self.parts.iter_mut().flatten() {
-            part.tell(&Ended::Stopped(stopped.clone()));
+            // An application that panics now has nobody to tell.
+            let _ = catch_unwind(AssertUnwindSafe(|| part.tell(&ended)));
         }
         self.fabric.leave();
     }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tramontane_core::fabric::Channel;
 use tramontane_core::ids::{NodeId, Rank};
@@ -23,6 +24,9 @@ use crate::poll::{Ending, Poller};
 
 /// Bytes of a block where nothing else is said: RDMC found 1 MB best for large messages (5.2.1).
 pub const BLOCK_BYTES_DEFAULT: usize = 1 << 20;
+
+/// Between two looks whether the polling thread is there.
+const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Groups that a node can have in its life; each has a cache line in every row.
 const CHANNELS: u16 = 1024;
@@ -163,7 +167,17 @@ impl BlockNode {
         let stopped = || self.poller.stopped().unwrap_or(Stopped::Closed);
         self.requests.send(Request::Open(Box::new(opening))).map_err(|_| stopped())?;
         self.poller.driver().ring();
-        answered.recv().map_err(|_| stopped())??;
+        loop {
+            match answered.recv_timeout(LOOK_PAUSE) {
+                Ok(opened) => break opened?,
+                Err(RecvTimeoutError::Disconnected) => return Err(stopped().into()),
+                // A polling thread that has ended answers nobody.
+                Err(RecvTimeoutError::Timeout) if self.poller.stopped().is_some() => {
+                    return Err(stopped().into());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
         Ok(Group {
             channel,
             is_root,

@@ -31,7 +31,7 @@ use super::residence::Residence;
 use super::space::{allocate, check_space, file_bytes};
 
 /// Block memories that a process may have at a time.
-pub const REGIONS_MAX: u16 = 64;
+pub const REGIONS_MAX: u16 = 1024;
 
 /// A range outside its block memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,6 +4,7 @@
 //! the base file is a header alone: its lock says that the process lives, its header which start of it that is, and each
 //! view's row has a file of its own ([`view`](Residence::view)).
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -46,8 +47,8 @@ pub struct Residence {
 /// The numbers of block memory.
 #[derive(Debug, Default)]
 struct Regions {
-    /// A bit for each region that is taken; the lowest is that of the first region, since rows are none of these.
-    taken: u64,
+    /// The regions that are taken.
+    taken: BTreeSet<u16>,
     /// The last serial number that was given.
     serial: u64,
 }
@@ -210,10 +211,10 @@ impl Residence {
     /// Takes the lowest region that is free.
     pub(super) fn take_region(&self) -> Result<Region, Error> {
         let mut regions = self.regions();
-        let free = regions.taken.trailing_ones();
-        let region = u16::try_from(free + 1).ok().filter(|region| *region <= REGIONS_MAX);
+        // Region 0 is that of rows.
+        let region = (1..=REGIONS_MAX).find(|region| !regions.taken.contains(region));
         let region = region.ok_or(Error::TooManyRegions)?;
-        regions.taken |= 1 << free;
+        regions.taken.insert(region);
         Ok(Region(region))
     }
 
@@ -226,7 +227,7 @@ impl Residence {
 
     /// Gives a region back.
     pub(super) fn free_region(&self, region: Region) {
-        self.regions().taken &= !(1 << (region.0 - 1));
+        self.regions().taken.remove(&region.0);
     }
 
     fn regions(&self) -> MutexGuard<'_, Regions> {

@@ -19,6 +19,9 @@ use crate::joined::BlockStore;
 /// Between two looks at what has come.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
+/// A copy that stands still for so long has a member that is stopped, or a disk that is.
+const STANDSTILL_MAX: Duration = Duration::from_secs(60);
+
 /// Copies to all other members. `cancel` ends the wait for them, `check` fails when the user wants the end.
 pub(super) fn send(
     job: &Job,
@@ -118,6 +121,9 @@ struct Hearing<'h> {
     heard: &'h Receiver<(u32, Said)>,
     check: &'h dyn Fn() -> Result<(), Failure>,
     progress: Progress,
+    /// How far each is, and since when nobody got any further.
+    received: BTreeMap<u32, u64>,
+    since: Instant,
     complete: BTreeMap<u32, (u64, String)>,
     placed: BTreeMap<u32, u64>,
 }
@@ -126,7 +132,9 @@ impl<'h> Hearing<'h> {
     fn new(job: &Job, heard: &'h Receiver<(u32, Said)>, check: &'h dyn Fn() -> Result<(), Failure>) -> Self {
         let receivers: Vec<u32> = job.receivers().collect();
         let progress = Progress::new(&receivers);
-        Self { receivers, heard, check, progress, complete: BTreeMap::new(), placed: BTreeMap::new() }
+        let received = receivers.iter().map(|receiver| (*receiver, 0)).collect();
+        let (since, complete, placed) = (Instant::now(), BTreeMap::new(), BTreeMap::new());
+        Self { receivers, heard, check, progress, received, since, complete, placed }
     }
 
     /// Hears until `done`, or somebody failed.
@@ -144,10 +152,14 @@ impl<'h> Hearing<'h> {
     /// Takes one word, if one comes soon.
     fn hear(&mut self) -> Result<(), Failure> {
         (self.check)()?;
-        match self.heard.recv_timeout(LOOK_PAUSE) {
-            Ok((receiver, Said::Received { bytes })) => self.progress.of(receiver, bytes),
+        let word = self.heard.recv_timeout(LOOK_PAUSE);
+        if word.is_ok() {
+            self.since = Instant::now();
+        }
+        match word {
+            Ok((receiver, Said::Received { bytes })) => self.got(receiver, bytes),
             Ok((receiver, Said::Complete { bytes, checksum })) => {
-                self.progress.of(receiver, bytes);
+                self.got(receiver, bytes);
                 self.complete.insert(receiver, (bytes, checksum));
             }
             Ok((receiver, Said::Placed { files })) => {
@@ -156,10 +168,29 @@ impl<'h> Hearing<'h> {
             Ok((receiver, Said::Failed { status, text })) => {
                 return Err(told_by(&format!("node {receiver}"), status, &text));
             }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => return self.check_standstill(),
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_PAUSE),
         }
         Ok(())
+    }
+
+    fn got(&mut self, receiver: u32, bytes: u64) {
+        self.progress.of(receiver, bytes);
+        self.received.insert(receiver, bytes);
+    }
+
+    /// Fails if nobody has said anything for long: a member that is stopped keeps its connections.
+    fn check_standstill(&self) -> Result<(), Failure> {
+        if self.since.elapsed() < STANDSTILL_MAX {
+            return Ok(());
+        }
+        let last = self.received.iter().min_by_key(|(_, bytes)| **bytes);
+        let (node, bytes) = last.map_or((0, 0), |(node, bytes)| (*node, *bytes));
+        let what = format_args!(
+            "the copy has stood still for {} s; node {node} is the last, with {bytes} bytes",
+            STANDSTILL_MAX.as_secs()
+        );
+        Err(Failure::new(Status::PeerLost, what, "see whether it is stopped, or its disk is, and copy again"))
     }
 
     /// Waits until everybody has everything, and compares.
