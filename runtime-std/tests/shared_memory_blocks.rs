@@ -211,6 +211,7 @@ fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
         ("the last number of a channel", offer(1, 0, 8, 0xffff)),
         ("more entries than there can be", vec![(POSTED, 129)]),
         ("entries without end", vec![(POSTED, u64::MAX)]),
+        ("entries taken that nobody posted", vec![(TAKEN, 1)]),
         ("answers that nobody asked for", vec![(SETTLED, 1)]),
         ("an answer that is none", vec![(ANSWER, 512), (SETTLED, 1)]),
         ("answers without end", vec![(SETTLED, u64::MAX)]),
@@ -256,14 +257,6 @@ fn make_garbage(folder: &std::path::Path) {
     std::fs::write(path(903), [0xff; 9000]).expect("a file");
     std::fs::write(path(904), [0; 10]).expect("a file");
     std::os::unix::fs::symlink(folder.join("block-11.1"), path(905)).expect("a link");
-}
-
-#[test]
-fn a_peer_that_says_it_takes_what_it_cannot_is_no_room() {
-    let place = Place::new();
-    let [mut one, _two] = two(&place, "taken", 4096);
-    lie(&place, "taken", 1, 0, &[(TAKEN, 1)]);
-    assert_eq!(one.send(way(0, 1), 0, 8, 1), Err(ErrorKind::QueueFull));
 }
 
 #[test]
