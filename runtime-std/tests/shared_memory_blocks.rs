@@ -8,12 +8,14 @@ mod blocks;
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use blocks::{ANSWER, Carrier, ENTRY, POSTED, SETTLED, TAKEN, carriers, lie, plan, received, sent, way};
 use support::{LONG, NEVER, Place, VIEW, name};
 use tramontane_core::fabric::{
-    Area, Blocks as _, Channel, ErrorKind, Event, Fabric as _, LossCause, Region, Token, ViewMemory,
+    Area, BlockEvent, Blocks as _, Channel, ErrorKind, Event, Fabric as _, LossCause, Region, Token,
+    ViewMemory,
 };
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_runtime::shared_memory::{Error, REGIONS_MAX, Residence, SharedMemory};
@@ -84,8 +86,7 @@ fn a_full_lane_is_refused_and_passes() {
     let tokens = |carrier: &mut Carrier| -> Vec<u64> {
         (0..posted)
             .map(|_| match carrier.next_block() {
-                tramontane_core::fabric::BlockEvent::Sent { token, .. }
-                | tramontane_core::fabric::BlockEvent::Received { token, .. } => token.0,
+                BlockEvent::Sent { token, .. } | BlockEvent::Received { token, .. } => token.0,
             })
             .collect()
     };
@@ -211,6 +212,7 @@ fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
         ("the last number of a channel", offer(1, 0, 8, 0xffff)),
         ("more entries than there can be", vec![(POSTED, 129)]),
         ("entries without end", vec![(POSTED, u64::MAX)]),
+        ("entries taken that nobody posted", vec![(TAKEN, 1)]),
         ("answers that nobody asked for", vec![(SETTLED, 1)]),
         ("an answer that is none", vec![(ANSWER, 512), (SETTLED, 1)]),
         ("answers without end", vec![(SETTLED, u64::MAX)]),
@@ -256,14 +258,6 @@ fn make_garbage(folder: &std::path::Path) {
     std::fs::write(path(903), [0xff; 9000]).expect("a file");
     std::fs::write(path(904), [0; 10]).expect("a file");
     std::os::unix::fs::symlink(folder.join("block-11.1"), path(905)).expect("a link");
-}
-
-#[test]
-fn a_peer_that_says_it_takes_what_it_cannot_is_no_room() {
-    let place = Place::new();
-    let [mut one, _two] = two(&place, "taken", 4096);
-    lie(&place, "taken", 1, 0, &[(TAKEN, 1)]);
-    assert_eq!(one.send(way(0, 1), 0, 8, 1), Err(ErrorKind::QueueFull));
 }
 
 #[test]
@@ -408,4 +402,56 @@ fn a_block_and_its_answer_wake_who_sleeps() {
             });
         }
     });
+}
+
+/// A sender that closes while its peer copies, in another thread, and writes over its memory at once: what is told of is
+/// whole, in every round.
+#[test]
+fn what_is_told_of_is_whole_however_a_close_falls_into_the_copy() {
+    const CHANNELS: u16 = 1000;
+    // One piece, of which nothing is seen before its end.
+    const BYTES: usize = 200 << 10;
+    const PLACES: usize = 8;
+    let place = Place::new();
+    let [mut one, mut two] = two(&place, "race", PLACES * BYTES);
+    for channel in 0..CHANNELS {
+        let at = usize::from(channel) % PLACES * BYTES;
+        two.receive(way(channel, 0), at, BYTES, 0).expect("posted");
+    }
+    let is_over = AtomicBool::new(false);
+    let (came, given_up) = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| {
+            let mut came = 0_u32;
+            while !is_over.load(Ordering::Acquire) {
+                let Some(event) = two.fabric.poll_block() else { continue };
+                let BlockEvent::Received { way, length: BYTES, .. } = event else { panic!("{event:?}") };
+                let bytes = two.bytes(usize::from(way.channel.0) % PLACES * BYTES, BYTES);
+                let value = way.channel.0 as u8;
+                let other = bytes.iter().position(|byte| *byte != value);
+                assert_eq!(other, None, "a byte of another round in channel {}", way.channel.0);
+                came += 1;
+            }
+            assert!(two.fabric.poll().is_none_or(|event| event == Event::Woken));
+            came
+        });
+        let mut given_up = 0;
+        for channel in 0..CHANNELS {
+            // What is copied last is written first, so that the two meet.
+            let content = vec![channel as u8; BYTES];
+            one.memory.write(BYTES - 4096, &content[..4096]).expect("inside");
+            one.memory.write(0, &content).expect("inside");
+            one.send(way(channel, 1), 0, BYTES, 0).expect("posted");
+            if channel.is_multiple_of(10) {
+                one.next_block();
+            } else {
+                // About as long as a copy takes, or shorter, or longer.
+                (0..u32::from(channel) % 100 * 50).for_each(|_| std::hint::spin_loop());
+                given_up += u32::from(one.fabric.poll_block().is_none());
+            }
+            one.fabric.close(VIEW, Channel(channel));
+        }
+        is_over.store(true, Ordering::Release);
+        (receiver.join().expect("no panic"), given_up)
+    });
+    assert!(came > 0 && given_up > 0, "both happen: {came} came, {given_up} were given up");
 }

@@ -210,18 +210,17 @@ fn place(count: u64, ring: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::super::map::Access;
     use super::*;
 
     #[test]
     fn what_is_posted_and_answered_is_read_as_it_was() {
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        file.as_file().set_len(4096 + bytes(3) as u64).expect("its length");
-        let map = Map::new(
-            std::os::fd::AsFd::as_fd(file.as_file()),
-            4096 + bytes(3),
-            super::super::map::Access::Write,
-        )
-        .expect("mapped");
+        let file = tempfile::tempfile().expect("a file");
+        let whole = 4096 + bytes(3);
+        file.set_len(whole as u64).expect("its length");
+        let map = Map::new(file.as_fd(), whole, Access::Write).expect("mapped");
         let desk = Desk::new(&map, 4096);
         for peer in [Rank(0), Rank(2)] {
             let lane = desk.lane(peer);

@@ -65,7 +65,7 @@ impl Outbox {
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        // What a peer says that cannot be is no room.
+        // What a peer says that cannot be is no room, until it is looked at.
         let has_room = self.posted.checked_sub(theirs.taken()).is_some_and(|waiting| waiting < ENTRIES);
         let Some(ticket) = self.free.pop_if(|_| has_room) else { return Err(ErrorKind::QueueFull) };
         let Source { memory, offset, length } = source;
@@ -85,6 +85,9 @@ impl Outbox {
 
     /// The next answer in the peer's lane, if any: what it is about, and whether the peer took it.
     pub(super) fn next_answer(&mut self, theirs: Lane<'_>) -> Result<Option<(Offered, bool)>, Nonsense> {
+        if theirs.taken() > self.posted {
+            return Err(Nonsense);
+        }
         let waiting = theirs.settled().checked_sub(self.seen).ok_or(Nonsense)?;
         if waiting == 0 {
             return Ok(None);
