@@ -207,8 +207,11 @@ impl Crew {
                 let last = self.views.last_key_value();
                 let statuses = Visits::new(&self.template.description, &Root::under(self.folder.path()))
                     .map(|visits| visits.statuses(LOOK_PAUSE * 10, &AtomicBool::new(false)));
+                let processes: BTreeMap<u32, String> =
+                    self.workers.iter().map(|(node, worker)| (*node, state_of(worker.pid()))).collect();
                 return Err(BenchError::Broken(format!(
-                    "{what} in {patience:?}; the last view: {last:?}; nodes: {statuses:?}"
+                    "{what} in {patience:?}; the last view: {last:?}; starts: {:?}; processes: {processes:?}; nodes: {statuses:?}",
+                    self.starts
                 )));
             }
             match self.receiver.recv_timeout(LOOK_PAUSE) {
@@ -314,4 +317,15 @@ fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>
     }
     description.complete()?;
     Ok(description)
+}
+
+/// What the system says that each thread of a process is doing: for a report of what should not be.
+fn state_of(pid: u32) -> String {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return "ended".into() };
+    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let state = |thread: std::fs::DirEntry| {
+        let (name, waits) = (read(&thread.path().join("comm")), read(&thread.path().join("wchan")));
+        format!("{name} in {waits}")
+    };
+    threads.flatten().map(state).collect::<Vec<_>>().join(", ")
 }
