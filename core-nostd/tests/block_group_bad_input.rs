@@ -284,7 +284,13 @@ fn groups_that_cannot_be_are_refused() {
 }
 
 fn algorithm() -> impl Strategy<Value = Algorithm> {
-    prop::sample::select(vec![Algorithm::Sequential, Algorithm::Chain, Algorithm::Tree, Algorithm::Pipeline])
+    prop::sample::select(vec![
+        Algorithm::Sequential,
+        Algorithm::Interleaved,
+        Algorithm::Chain,
+        Algorithm::Tree,
+        Algorithm::Pipeline,
+    ])
 }
 
 /// An event that a fabric could report: mostly of receives that were posted, with numbers near the right ones.

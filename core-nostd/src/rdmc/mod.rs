@@ -7,6 +7,7 @@
 //! | algorithm | steps for `n` members and `k` blocks | what limits it |
 //! |---|---|---|
 //! | [`Algorithm::Sequential`] | `(n - 1) k` | the root sends everything to everyone |
+//! | [`Algorithm::Interleaved`] | `(n - 1) k` | the same, but all wait alike |
 //! | [`Algorithm::Chain`] | `n + k - 2` | the last in the chain waits for all before it |
 //! | [`Algorithm::Tree`] | `ceil(log2 n) k` | nobody passes on before it has everything |
 //! | [`Algorithm::Pipeline`] | `ceil(log2 n) + k - 1` | nothing: fewer steps are not possible |
@@ -23,6 +24,7 @@
 mod chain;
 mod hybrid;
 mod hypercube;
+mod interleaved;
 mod pipeline;
 mod schedule;
 mod sequential;

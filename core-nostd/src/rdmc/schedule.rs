@@ -2,7 +2,7 @@
 
 use core::num::{NonZeroU16, NonZeroU32};
 
-use super::{chain, hybrid::Racks, pipeline::Pipeline, sequential, tree};
+use super::{chain, hybrid::Racks, interleaved, pipeline::Pipeline, sequential, tree};
 use crate::ids::{Block, Rank, Step};
 
 /// A member's first block comes within so many steps of the beginning of its part: two pipelines, one after the
@@ -15,6 +15,8 @@ const STEPS_TO_FIRST_MAX: u64 = 34;
 pub enum Algorithm {
     /// The root sends everything to one member after the other.
     Sequential,
+    /// The root sends each block to one member after the other, and then the next block.
+    Interleaved,
     /// Each member passes on to the next.
     Chain,
     /// A binomial tree of whole messages.
@@ -128,6 +130,7 @@ impl Schedule {
         let shape = self.shape;
         match self.algorithm {
             Algorithm::Sequential => sequential::steps(shape),
+            Algorithm::Interleaved => interleaved::steps(shape),
             Algorithm::Chain => chain::steps(shape),
             Algorithm::Tree => tree::steps(shape),
             Algorithm::Pipeline => Pipeline::new(shape).steps(),
@@ -145,6 +148,7 @@ impl Schedule {
         }
         match self.algorithm {
             Algorithm::Sequential => [sequential::sent(shape, rank, step), None],
+            Algorithm::Interleaved => [interleaved::sent(shape, rank, step), None],
             Algorithm::Chain => [chain::sent(shape, rank, step), None],
             Algorithm::Tree => [tree::sent(shape, rank, step), None],
             Algorithm::Pipeline => [Pipeline::new(shape).sent(rank, step), None],
@@ -161,6 +165,7 @@ impl Schedule {
         }
         match self.algorithm {
             Algorithm::Sequential => sequential::received(shape, rank, step),
+            Algorithm::Interleaved => interleaved::received(shape, rank, step),
             Algorithm::Chain => chain::received(shape, rank, step),
             Algorithm::Tree => tree::received(shape, rank, step),
             Algorithm::Pipeline => Pipeline::new(shape).received(rank, step),
@@ -182,6 +187,7 @@ impl Schedule {
                 let from = place.saturating_sub(1).saturating_mul(blocks);
                 (from, from.saturating_add(blocks))
             }
+            Algorithm::Interleaved => interleaved::part(self.shape, rank),
             Algorithm::Chain => (place.saturating_sub(1), place.saturating_add(blocks)),
             Algorithm::Tree => (u64::from(rank.0.ilog2()).saturating_mul(blocks), end),
             Algorithm::Pipeline | Algorithm::Hybrid { .. } => (0, end),

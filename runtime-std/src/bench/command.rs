@@ -14,7 +14,7 @@ pub enum Command {
     /// Continuous sending: messages a second at each member (Spindle IV).
     #[command(after_help = MULTICAST_EXAMPLES)]
     Multicast(Multicast),
-    /// Block multicasts of large messages, in the simulator: the experiments of RDMC's paper.
+    /// Block multicasts of large messages: RDMC's experiments in the simulator, or real processes beside MPI_Bcast.
     #[command(after_help = BLOCKS_EXAMPLES)]
     Blocks(super::blocks::command::Arguments),
     /// Time from commit to delivery at a low rate, beside the hand-off of one cache line.
@@ -35,7 +35,10 @@ pub enum Command {
 const BLOCKS_EXAMPLES: &str = "Examples:
     tramontane bench blocks
     tramontane bench blocks --experiment algorithms --nodes 4,16 --plot blocks.svg
-    tramontane bench blocks --experiment scale,delays --json";
+    tramontane bench blocks --experiment scale,delays --json
+    tramontane bench blocks --fabric shm --nodes 4,8 --bytes 1048576,67108864 --probe
+    tramontane bench blocks --fabric shm --nodes 4 --senders all --bytes 16777216
+    tramontane bench blocks --fabric tcp --algorithm pipeline,interleaved --json";
 
 const MULTICAST_EXAMPLES: &str = "Examples:
     tramontane bench multicast --probe

@@ -10,6 +10,8 @@ use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::multicast::{Batch, Switches};
 use tramontane_core::node::Options;
 
+use super::blocks::real::member::BlockTask;
+use super::blocks::real::{limit, member as block_member};
 use super::{BenchError, mesh, probe, touch};
 use crate::configuration::GroupConfiguration;
 use crate::host::HostFabric as _;
@@ -67,6 +69,15 @@ pub enum Kind {
     Idle,
     /// Multicast in a group whose membership may change, with a heartbeat of so many ms.
     InViews(u64),
+    /// Block groups.
+    Blocks(BlockTask),
+    /// Bytes of one mapping, copied by each receiver or read where they lie, after so many messages that do not count.
+    BlockLimit {
+        /// Messages that do not count.
+        warm_ups: u64,
+        /// Whether they are only read.
+        is_lent: bool,
+    },
 }
 
 /// What one process saw.
@@ -89,6 +100,9 @@ pub struct Outcome {
     pub sum: u64,
     /// From commit to delivery here, for each message, in nanoseconds.
     pub latency_ns: Vec<u32>,
+    /// When the first measured message of a block group's root was sent and the last one was everywhere, by the machine's clock.
+    #[serde(default)]
+    pub span_ns: Option<(u64, u64)>,
 }
 
 /// Runs a task.
@@ -126,6 +140,8 @@ pub fn run(task: &Task) -> Result<Outcome, BenchError> {
         Kind::Latency => latency(task),
         Kind::Idle => idle(task),
         Kind::InViews(heartbeat_ms) => super::in_views::run(task, heartbeat_ms),
+        Kind::Blocks(part) => block_member::run(task, &part),
+        Kind::BlockLimit { warm_ups, is_lent } => limit::run(task, warm_ups, is_lent),
     }
 }
 
@@ -136,7 +152,7 @@ fn stay_on(processor: usize) -> Result<(), BenchError> {
         .map_err(|error| BenchError::Setup(format!("cannot stay on processor {processor}: {error}")))
 }
 
-fn meet(task: &Task) -> Result<Mappings, BenchError> {
+pub(super) fn meet(task: &Task) -> Result<Mappings, BenchError> {
     let root = Root::from_env();
     let name = task.place.name()?;
     let name = name.ok_or_else(|| BenchError::Setup("a probe runs over shared memory".into()))?;

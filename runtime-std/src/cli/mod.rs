@@ -33,7 +33,7 @@ mod leave;
 mod lines;
 mod network;
 mod node;
-mod options;
+pub(crate) mod options;
 mod output;
 mod plan;
 mod record;

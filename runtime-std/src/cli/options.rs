@@ -30,9 +30,11 @@ pub(super) struct JoinOption {
 /// The algorithms, as they are named on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum AlgorithmName {
+pub enum AlgorithmName {
     /// The root sends everything to one member after the other
     Sequential,
+    /// The root sends each block to one member after the other, and then the next block
+    Interleaved,
     /// Each member passes on to the next
     Chain,
     /// A binomial tree of whole messages
@@ -44,18 +46,22 @@ pub(super) enum AlgorithmName {
 }
 
 impl AlgorithmName {
-    /// The algorithm, where members are of no racks.
-    pub(super) fn without_racks(self) -> Result<Algorithm, Failure> {
+    /// The algorithm, where members are of no racks; none if it needs them.
+    pub(crate) const fn of_no_racks(self) -> Option<Algorithm> {
         match self {
-            Self::Sequential => Ok(Algorithm::Sequential),
-            Self::Chain => Ok(Algorithm::Chain),
-            Self::Tree => Ok(Algorithm::Tree),
-            Self::Pipeline => Ok(Algorithm::Pipeline),
-            Self::Hybrid => {
-                let what = "members have no racks here";
-                Err(Failure::new(Status::Usage, what, "take another --algorithm"))
-            }
+            Self::Sequential => Some(Algorithm::Sequential),
+            Self::Interleaved => Some(Algorithm::Interleaved),
+            Self::Chain => Some(Algorithm::Chain),
+            Self::Tree => Some(Algorithm::Tree),
+            Self::Pipeline => Some(Algorithm::Pipeline),
+            Self::Hybrid => None,
         }
+    }
+
+    /// The same; that it needs racks is the user's mistake.
+    pub(super) fn without_racks(self) -> Result<Algorithm, Failure> {
+        let needed = || Failure::new(Status::Usage, "members have no racks here", "take another --algorithm");
+        self.of_no_racks().ok_or_else(needed)
     }
 }
 

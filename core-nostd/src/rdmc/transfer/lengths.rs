@@ -10,7 +10,7 @@ use crate::rdmc::Algorithm;
 /// The fewest blocks of a message, so that a member's first block always comes from the same peer.
 pub(super) const fn blocks_min(algorithm: Algorithm) -> u32 {
     match algorithm {
-        Algorithm::Sequential | Algorithm::Chain | Algorithm::Tree => 1,
+        Algorithm::Sequential | Algorithm::Interleaved | Algorithm::Chain | Algorithm::Tree => 1,
         Algorithm::Pipeline | Algorithm::Hybrid { .. } => 2,
     }
 }

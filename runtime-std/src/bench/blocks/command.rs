@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use crate::bench::command::FabricKind;
+use crate::bench::command::{FabricKind, Senders};
+use crate::cli::options::AlgorithmName;
 
 /// One of the paper's experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -47,13 +48,13 @@ impl Experiment {
 /// `bench blocks`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// What carries the blocks
+    /// What carries the blocks: the simulator, shared memory or TCP
     #[arg(long, value_enum, default_value = "sim")]
     pub fabric: FabricKind,
-    /// Which experiments [default: all]
+    /// Which experiments, in the simulator [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub experiment: Vec<Experiment>,
-    /// Members [default: those of the paper's figure]
+    /// Members; several give several runs [default: those of the paper's figure; 4 on a real fabric]
     #[arg(long, value_delimiter = ',')]
     pub nodes: Vec<usize>,
     /// Megabytes (2^20) of a message, where the experiment does not vary it
@@ -65,13 +66,41 @@ pub struct Arguments {
     /// Writes of the storage experiment
     #[arg(long, default_value_t = 1000)]
     pub writes: usize,
-    /// The seed of the runs
+    /// Bytes of a message, on a real fabric; several give several runs [default: 1048576,16777216]
+    #[arg(long, value_delimiter = ',')]
+    pub bytes: Vec<usize>,
+    /// Bytes of a block, on a real fabric; several give several runs [default: what suits it]
+    #[arg(long, value_delimiter = ',')]
+    pub block: Vec<usize>,
+    /// How blocks go, on a real fabric; several give several runs [default: what suits it]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(super) algorithm: Vec<AlgorithmName>,
+    /// Sends, and receives, that a member has under way on a real fabric [default: what suits it]
+    #[arg(long)]
+    pub window: Option<u16>,
+    /// Which members send on a real fabric, each in a group of its own with all others
+    #[arg(long, value_enum, default_value = "one")]
+    pub senders: Senders,
+    /// Messages of each sender that are measured in a round, on a real fabric [default: 2 GiB in all, from 3 to 200]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub messages: Option<u64>,
+    /// Rounds of each on a real fabric, each with new processes; the median counts
+    #[arg(long, default_value_t = 5)]
+    pub rounds: usize,
+    /// In turn with each round over shared memory: a memcpy at each receiver, bytes that are read where the sender has them,
+    /// and Open MPI's MPI_Bcast if it is installed
+    #[arg(long)]
+    pub probe: bool,
+    /// Keep the processes of a real fabric on one processor each, one after the other
+    #[arg(long)]
+    pub pinned: bool,
+    /// The seed of simulated runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Draw milliseconds over members into this SVG file
+    /// Draw milliseconds over members into this SVG file (simulator)
     #[arg(long)]
     pub plot: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `tramontane bench blocks`: RDMC's experiments, in the simulator.
+//! `tramontane bench blocks`: RDMC's experiments in the simulator, and block groups on real fabrics.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -6,12 +6,14 @@
 //! | `single` | one group, one message: algorithms, block sizes, scale (the paper's figures 4, 6, 8) |
 //! | `several` | many groups: a storage layer's writes, overlapping senders (figures 9, 10) |
 //! | `analysis` | slow links and delays, beside the paper's analysis (4.5) |
+//! | `real` | real processes over shared memory or TCP |
 //! | `report` | rows, and what the paper says of them |
 //! | `plot` | rows as a drawing |
 
 mod analysis;
 pub mod command;
 mod plot;
+pub(in crate::bench) mod real;
 mod report;
 mod several;
 mod single;
@@ -31,9 +33,9 @@ use report::Row;
 /// [`BenchError`].
 pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
     if arguments.fabric != FabricKind::Sim {
-        let what = "blocks are measured in the simulator alone so far: give --fabric sim";
-        return Err(BenchError::Arguments(what.into()));
+        return real::run(arguments, out);
     }
+    check_simulated(arguments)?;
     if arguments.mib == 0 || arguments.block_kib == 0 {
         return Err(BenchError::Arguments("--mib and --block-kib are at least 1".into()));
     }
@@ -58,6 +60,25 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError
     super::print(out, arguments.json, &report::Printed { seed: arguments.seed, rows: &rows }, || {
         report::text(&rows)
     })
+}
+
+/// Whether nothing is asked for that only real fabrics have.
+fn check_simulated(arguments: &Arguments) -> Result<(), BenchError> {
+    let given = [
+        ("--bytes", !arguments.bytes.is_empty()),
+        ("--block", !arguments.block.is_empty()),
+        ("--algorithm", !arguments.algorithm.is_empty()),
+        ("--window", arguments.window.is_some()),
+        ("--messages", arguments.messages.is_some()),
+        ("--probe", arguments.probe),
+        ("--pinned", arguments.pinned),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(BenchError::Arguments(format!(
+            "{option} is of real fabrics: leave it out, or give --fabric shm or tcp"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Runs a setup in which nothing may go wrong.

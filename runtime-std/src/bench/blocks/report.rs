@@ -77,6 +77,7 @@ impl Row {
 pub(super) const fn name(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Sequential => "sequential",
+        Algorithm::Interleaved => "interleaved",
         Algorithm::Chain => "chain",
         Algorithm::Tree => "tree",
         Algorithm::Pipeline => "pipeline",

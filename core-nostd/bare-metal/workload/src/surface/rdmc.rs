@@ -12,6 +12,7 @@ pub fn call() {
     let racks = black_box(NonZeroU16::MIN);
     let algorithms = [
         Algorithm::Sequential,
+        Algorithm::Interleaved,
         Algorithm::Chain,
         Algorithm::Tree,
         Algorithm::Pipeline,

@@ -1,0 +1,42 @@
+//! The root sends each block to one member after the other, and then the next block.
+//!
+//! As many sends as in [`sequential`](super::sequential), all by the root. Where receivers fetch for themselves, as they
+//! do from shared memory, they all work at once, on a block that is still in a cache which they share.
+
+use super::schedule::{Hop, Shape};
+use crate::ids::{Block, Rank, Step};
+
+/// Each block takes as many steps as there are members but the root.
+pub(super) fn steps(shape: Shape) -> u64 {
+    receivers(shape).saturating_mul(u64::from(shape.blocks.get()))
+}
+
+pub(super) fn sent(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
+    let (to, block) = turn(shape, step)?;
+    (rank == Rank::ZERO).then_some(Hop { peer: to, block })
+}
+
+pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
+    let (to, block) = turn(shape, step)?;
+    (rank == to).then_some(Hop { peer: Rank::ZERO, block })
+}
+
+/// The steps from which and until which a member that is not the root takes part.
+pub(super) fn part(shape: Shape, rank: Rank) -> (u64, u64) {
+    let first = u64::from(rank.0).saturating_sub(1);
+    let last = first.saturating_add(receivers(shape).saturating_mul(u64::from(shape.last_block())));
+    (first, last.saturating_add(1))
+}
+
+fn receivers(shape: Shape) -> u64 {
+    u64::from(shape.members.get()).saturating_sub(1)
+}
+
+/// Who is served in a step, and with what.
+#[allow(clippy::integer_division)] // The remainder is the other half of the answer.
+fn turn(shape: Shape, step: Step) -> Option<(Rank, Block)> {
+    let receivers = core::num::NonZeroU64::new(receivers(shape))?;
+    let receiver = u16::try_from(step.0 % receivers).ok()?.checked_add(1)?;
+    let block = u32::try_from(step.0 / receivers).ok()?;
+    (block < shape.blocks.get()).then_some((Rank(receiver), Block(block)))
+}
