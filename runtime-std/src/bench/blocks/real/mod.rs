@@ -76,14 +76,20 @@ pub(super) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
         Some(Ok(broadcast)) => (Some(broadcast), None),
         Some(Err(note)) => (None, Some(note)),
     };
-    let progress = ProgressBar::new(cases.len() as u64).with_style(bar());
+    let progress = ProgressBar::new((cases.len() * arguments.rounds) as u64).with_style(bar());
     progress.enable_steady_tick(Duration::from_millis(200));
-    let mut rows = Vec::new();
-    for case in &cases {
-        progress.set_message(format!("{} members, {} bytes", case.nodes, case.bytes));
-        rows.push(case.run(broadcast.as_ref(), &mut note)?);
-        progress.inc(1);
+    let mut measured: Vec<Measured> = cases.iter().map(|_| Measured::default()).collect();
+    // All in turn, round by round: what else the machine does meets all alike.
+    for _ in 0..arguments.rounds {
+        for (case, measured) in cases.iter().zip(&mut measured) {
+            progress.set_message(format!("{} members, {} bytes", case.nodes, case.bytes));
+            if let Some(why) = case.round(broadcast.as_ref(), measured)? {
+                note = Some(why);
+            }
+            progress.inc(1);
+        }
     }
+    let rows = cases.iter().zip(&measured).map(|(case, measured)| case.row(measured)).collect();
     progress.finish_and_clear();
     let printed = Printed { machine: machine(), rows, note };
     print(out, arguments.json, &printed, || printed.text())
@@ -168,58 +174,71 @@ fn usual(carrier: Carrier, nodes: u16, bytes: usize) -> BlockTask {
     }
 }
 
+/// What the rounds of a configuration came to: milliseconds, but for the totals and the fairness.
+#[derive(Debug, Default)]
+struct Measured {
+    latencies: Vec<f64>,
+    totals: Vec<f64>,
+    fairness: Vec<f64>,
+    copied: Vec<f64>,
+    lent: Vec<f64>,
+    mpi: Vec<f64>,
+}
+
 impl Case<'_> {
-    fn run(&self, broadcast: Option<&Broadcast>, note: &mut Option<String>) -> Result<Row, BenchError> {
+    /// One round, and the probes in turn with it. Why there is nothing of MPI, if it should be there.
+    fn round(
+        &self,
+        broadcast: Option<&Broadcast>,
+        measured: &mut Measured,
+    ) -> Result<Option<String>, BenchError> {
         let task = self.task();
         let device = DeviceOptions::default();
         let placement = if self.arguments.pinned { Placement::Spread } else { Placement::Free };
         let start = Start { carrier: self.carrier, device: &device, placement };
-        let (mut latencies, mut totals, mut fairness) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut copied, mut lent, mut mpi) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..self.arguments.rounds {
-            let outcomes = processes::run(&task, &start)?;
-            latencies.push(median_ms(outcomes.iter().flat_map(|outcome| &outcome.latency_ns)));
-            let (total, fair) = self.together(&outcomes);
-            totals.push(total);
-            fairness.push(fair);
-            if !self.arguments.probe {
-                continue;
-            }
-            for (times, is_lent) in [(&mut copied, false), (&mut lent, true)] {
-                let kind = Kind::BlockLimit { warm_ups: self.part.warm_ups, is_lent };
-                let outcomes = processes::run(&Task { kind, ..task.clone() }, &start)?;
-                times.push(median_ms(&outcomes[0].latency_ns));
-            }
-            if let Some(broadcast) = broadcast {
-                let times =
-                    broadcast.run(usize::from(self.nodes), self.bytes, self.part.warm_ups, task.messages);
-                match times {
-                    Ok(times) => mpi.push(median_ms(&times)),
-                    Err(why) => *note = Some(why),
-                }
-            }
+        let outcomes = processes::run(&task, &start)?;
+        measured.latencies.push(median_ms(outcomes.iter().flat_map(|outcome| &outcome.latency_ns)));
+        let (total, fairness) = self.together(&outcomes);
+        measured.totals.push(total);
+        measured.fairness.push(fairness);
+        if !self.arguments.probe {
+            return Ok(None);
         }
+        for (times, is_lent) in [(&mut measured.copied, false), (&mut measured.lent, true)] {
+            let kind = Kind::BlockLimit { warm_ups: self.part.warm_ups, is_lent };
+            let outcomes = processes::run(&Task { kind, ..task.clone() }, &start)?;
+            times.push(median_ms(&outcomes[0].latency_ns));
+        }
+        let Some(broadcast) = broadcast else { return Ok(None) };
+        match broadcast.run(usize::from(self.nodes), self.bytes, self.part.warm_ups, task.messages) {
+            Ok(times) => measured.mpi.push(median_ms(&times)),
+            Err(why) => return Ok(Some(why)),
+        }
+        Ok(None)
+    }
+
+    fn row(&self, measured: &Measured) -> Row {
+        let Measured { latencies, totals, fairness, copied, lent, mpi } = measured;
         let beside = |times: &[f64]| Beside {
             ms: Spread::of(times),
             by_row: Spread::of(
-                &times.iter().zip(&latencies).map(|(time, row)| time / row).collect::<Vec<_>>(),
+                &times.iter().zip(latencies).map(|(time, row)| time / row).collect::<Vec<_>>(),
             ),
         };
         let is_whole = mpi.len() == latencies.len();
         let probes = self.arguments.probe.then(|| Probes {
-            memcpy: beside(&copied),
-            lent: beside(&lent),
-            mpi: is_whole.then(|| beside(&mpi)),
+            memcpy: beside(copied),
+            lent: beside(lent),
+            mpi: is_whole.then(|| beside(mpi)),
         });
-        let latency_ms = Spread::of(&latencies);
-        let algorithm = self.part.algorithm.of_no_racks().map_or("hybrid", name);
-        Ok(Row {
+        let latency_ms = Spread::of(latencies);
+        Row {
             fabric: match self.carrier {
                 Carrier::SharedMemory => "shm",
                 Carrier::Tcp => "tcp",
                 Carrier::Verbs => "verbs",
             },
-            algorithm,
+            algorithm: self.part.algorithm.of_no_racks().map_or("hybrid", name),
             nodes: self.nodes,
             groups: self.part.senders,
             bytes: self.bytes,
@@ -229,10 +248,10 @@ impl Case<'_> {
             ahead: self.part.ahead,
             latency_ms,
             bytes_per_s: self.bytes as f64 * 1e3 / latency_ms.median,
-            total_bytes_per_s: Spread::of(&totals),
-            fairness: Spread::of(&fairness),
+            total_bytes_per_s: Spread::of(totals),
+            fairness: Spread::of(fairness),
             probes,
-        })
+        }
     }
 
     fn task(&self) -> Task {
