@@ -96,6 +96,49 @@ fn block_multicasts_are_simulated_and_drawn() {
 }
 
 #[test]
+fn block_groups_of_processes_are_measured_beside_the_machines_limit() {
+    let place = Place::new();
+    let few = ["blocks", "--nodes", "3", "--bytes", "100000", "--messages", "3", "--rounds", "1"];
+    let shm = ["--fabric", "shm", "--probe"];
+    let report = bench(&place, &[&few[..], &shm[..]].concat());
+    let row = &report["rows"][0];
+    assert_eq!((row["fabric"].as_str(), row["algorithm"].as_str()), (Some("shm"), Some("interleaved")));
+    let figure = |value: &Value| value["median"].as_f64().filter(|figure| *figure > 0.0).is_some();
+    for beside in ["memcpy", "lent"] {
+        let beside = &row["probes"][beside];
+        assert!(figure(&beside["ms"]) && figure(&beside["by_row"]), "{row}");
+    }
+    assert!(figure(&row["latency_ms"]) && figure(&row["total_bytes_per_s"]), "{row}");
+    // Installed or not, there is one or the other.
+    let is_told = report["note"].as_str().is_some_and(|note| note.contains("MPI"));
+    assert!(is_told || figure(&row["probes"]["mpi"]["ms"]), "{report}");
+    for algorithm in ["pipeline", "chain"] {
+        let tcp = ["--fabric", "tcp", "--block", "4096", "--algorithm", algorithm];
+        let report = bench(&place, &[&few[..], &tcp].concat());
+        let row = &report["rows"][0];
+        assert_eq!((row["fabric"].as_str(), row["algorithm"].as_str()), (Some("tcp"), Some(algorithm)));
+        assert!(figure(&row["latency_ms"]) && row["probes"].is_null(), "{row}");
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn block_groups_of_the_same_processes_go_side_by_side() {
+    let place = Place::new();
+    let few = ["blocks", "--nodes", "4", "--bytes", "70000", "--messages", "4", "--rounds", "1"];
+    for (senders, groups) in [("all", 4), ("half", 2)] {
+        for fabric in ["shm", "tcp"] {
+            let report = bench(&place, &[&few[..], &["--fabric", fabric, "--senders", senders]].concat());
+            let row = &report["rows"][0];
+            assert_eq!((row["fabric"].as_str(), row["groups"].as_u64()), (Some(fabric), Some(groups)));
+            let fairness = row["fairness"]["median"].as_f64().expect("a share");
+            assert!(fairness > 0.0 && fairness <= 1.0, "{row}");
+        }
+    }
+    place.assert_empty();
+}
+
+#[test]
 fn latency_and_idling_are_measured() {
     let place = Place::new();
     let report = bench(&place, &["latency", "--messages", "200", "--rounds", "1"]);
@@ -115,7 +158,25 @@ fn arguments_that_make_no_experiment_are_refused() {
     place.run(&["bench", "multicast", "--nodes", "3", "--probe"]).failed(2, &["--probe"]);
     let alone = ["bench", "multicast", "--fabric", "tcp", "--nodes", "1", "--probe"];
     place.run(&alone).failed(2, &["--probe", "--nodes 2"]);
-    place.run(&["bench", "blocks", "--fabric", "shm"]).failed(2, &["--fabric sim"]);
+    place.run(&["bench", "blocks", "--fabric", "verbs"]).failed(2, &["--fabric shm or tcp"]);
+    place.run(&["bench", "blocks", "--bytes", "5"]).failed(2, &["--bytes", "real fabrics"]);
+    let shm = ["bench", "blocks", "--fabric", "shm"];
+    for (more, said) in [
+        (&["--experiment", "scale"][..], "--experiment"),
+        (&["--nodes", "1"], "--nodes is 1"),
+        (&["--nodes", "13"], "--nodes is 13"),
+        (&["--bytes", "0"], "--bytes is 0"),
+        (&["--block", "0"], "--block is 0"),
+        (&["--rounds", "0"], "--rounds is 0"),
+        (&["--window", "0"], "--window"),
+        (&["--window", "17"], "--window"),
+        (&["--algorithm", "hybrid"], "racks"),
+        (&["--senders", "all", "--probe"], "--probe"),
+    ] {
+        place.run(&[&shm[..], more].concat()).failed(2, &[said]);
+    }
+    let tcp = ["bench", "blocks", "--fabric", "tcp", "--probe"];
+    place.run(&tcp).failed(2, &["--probe", "--fabric shm"]);
     place.run(&["bench", "blocks", "--nodes", "1"]).failed(2, &["--nodes is 1"]);
     place
         .run(&["bench", "blocks", "--experiment", "overlap", "--mib", "1", "--plot", "x.svg"])

@@ -31,7 +31,9 @@ fn a_small_pipeline_is_the_one_of_the_paper() {
 #[test]
 fn each_algorithm_has_its_steps() {
     let place = Place::new();
-    for (algorithm, steps) in [("sequential", 35), ("chain", 11), ("tree", 15), ("pipeline", 7)] {
+    for (algorithm, steps) in
+        [("sequential", 35), ("interleaved", 35), ("chain", 11), ("tree", 15), ("pipeline", 7)]
+    {
         let plan = plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "5"]);
         assert_eq!((&plan["steps"], &plan["algorithm"]), (&json!(steps), &json!(algorithm)));
         assert_eq!(plan["sends"].as_array().map(Vec::len), Some(35), "each receiver gets each block once");

@@ -19,6 +19,7 @@ use super::group::{End, Group};
 use super::recipient::Recipient;
 use crate::join::{JoinError, JoinOptions, meet};
 use crate::joined::{BlockMemoryError, BlockStore};
+use crate::local::Carrier;
 use crate::member::Stopped;
 use crate::poll::{Ending, Poller};
 
@@ -27,6 +28,20 @@ pub const BLOCK_BYTES_DEFAULT: usize = 1 << 20;
 
 /// Between two looks whether the polling thread is there.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
+
+/// Over shared memory: messages up to here go in small blocks.
+const SMALL_BYTES: usize = 4 << 20;
+
+/// Over shared memory, of small messages: so that there is one for each of several processors.
+const SMALL_BLOCK_BYTES: usize = 256 << 10;
+
+/// Over shared memory, of larger ones: so much that what a block costs beside its copy does not show, and so little that it
+/// stays in a cache until the last receiver has it.
+const LARGE_BLOCK_BYTES: usize = 1 << 20;
+
+/// Over shared memory: as many receives as its fabric takes, and two sends for each of eight receivers. Whoever polls gives the
+/// processor away in between, and there should be something to do when it has it again.
+const SHARED_WINDOW: Window = Window { receives: 16, sends: 16 };
 
 /// Groups that a node can have in its life; each has a cache line in every row.
 const CHANNELS: u16 = 1024;
@@ -45,7 +60,7 @@ pub struct GroupOptions {
 }
 
 impl Default for GroupOptions {
-    /// A pipeline of blocks of 1 MB, for messages of up to 4 GiB.
+    /// A pipeline of blocks of 1 MB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric) says what suits which fabric.
     fn default() -> Self {
         Self {
             algorithm: Algorithm::Pipeline,
@@ -57,6 +72,25 @@ impl Default for GroupOptions {
 }
 
 impl GroupOptions {
+    /// What suits a fabric, for messages of up to `message_max` bytes.
+    ///
+    /// Over shared memory every receiver copies for itself, straight from whoever has a block, so a root's sends cost it
+    /// nothing: each block is offered to all at once, and all copy it while it is in a cache that they share. Everywhere else
+    /// the root's port is what limits, and a pipeline uses everybody's. `docs/performance.md` has the figures.
+    #[must_use]
+    pub fn for_fabric(carrier: Carrier, message_max: usize) -> Self {
+        let usual = Self { message_max, ..Self::default() };
+        match carrier {
+            Carrier::SharedMemory => Self {
+                algorithm: Algorithm::Interleaved,
+                block_bytes: if message_max > SMALL_BYTES { LARGE_BLOCK_BYTES } else { SMALL_BLOCK_BYTES },
+                window: SHARED_WINDOW,
+                ..usual
+            },
+            Carrier::Tcp | Carrier::Verbs => usual,
+        }
+    }
+
     pub(super) fn blocks_max(&self) -> u32 {
         let blocks = self.message_max.div_ceil(self.block_bytes.max(1));
         // A pipeline's messages have two at least.

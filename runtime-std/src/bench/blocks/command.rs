@@ -76,7 +76,7 @@ pub struct Arguments {
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) algorithm: Vec<AlgorithmName>,
     /// Sends, and receives, that a member has under way on a real fabric [default: what suits it]
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=16))]
     pub window: Option<u16>,
     /// Which members send on a real fabric, each in a group of its own with all others
     #[arg(long, value_enum, default_value = "one")]

@@ -20,6 +20,7 @@ mod report;
 use std::io::Write;
 use std::time::Duration;
 
+use clap::ValueEnum as _;
 use indicatif::ProgressBar;
 
 use super::command::Arguments;
@@ -43,6 +44,9 @@ const NODES_MAX: usize = 12;
 
 /// The largest message: what MPI counts, and a time of four seconds.
 const BYTES_MAX: usize = 1 << 30;
+
+/// Messages before those that count: memory is mapped and pages are found at the first.
+const WARM_UPS: u64 = 3;
 
 /// Bytes that all receivers of a group get in a round, about: that many messages are measured.
 const ROUND_BYTES: usize = 2 << 30;
@@ -115,9 +119,6 @@ fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
     if let Some(bytes) = arguments.block.iter().find(|bytes| !(1..=BYTES_MAX).contains(*bytes)) {
         return refused(format!("--block is {bytes}: from 1 to {BYTES_MAX} are measured"));
     }
-    if arguments.window == Some(0) {
-        return refused("--window is 0: at least one block is under way".into());
-    }
     if arguments.probe && (carrier != Carrier::SharedMemory || arguments.senders != Senders::One) {
         return refused(
             "--probe is of one sender over shared memory: leave it out, or --fabric shm --senders one".into(),
@@ -133,7 +134,7 @@ fn cases(arguments: &Arguments, carrier: Carrier) -> Result<Vec<Case<'_>>, Bench
     for nodes in arguments.members(&[4]) {
         let nodes = u16::try_from(nodes).unwrap_or(u16::MAX);
         for bytes in &sizes {
-            let usual = usual(carrier, nodes, *bytes);
+            let usual = usual(carrier, *bytes);
             let some = |given: &[AlgorithmName]| {
                 if given.is_empty() { vec![usual.algorithm] } else { given.to_vec() }
             };
@@ -160,16 +161,20 @@ fn cases(arguments: &Arguments, carrier: Carrier) -> Result<Vec<Case<'_>>, Bench
 }
 
 /// What a group takes where nothing is said.
-fn usual(carrier: Carrier, nodes: u16, bytes: usize) -> BlockTask {
-    let _ = (carrier, nodes, bytes);
-    let options = GroupOptions::default();
+fn usual(carrier: Carrier, bytes: usize) -> BlockTask {
+    let options = GroupOptions::for_fabric(carrier, bytes);
+    let is_usual = |name: &AlgorithmName| name.of_no_racks() == Some(options.algorithm);
     BlockTask {
-        algorithm: AlgorithmName::Pipeline,
+        algorithm: AlgorithmName::value_variants()
+            .iter()
+            .copied()
+            .find(is_usual)
+            .unwrap_or(AlgorithmName::Pipeline),
         block_bytes: options.block_bytes,
         receives: options.window.receives,
         sends: options.window.sends,
         senders: 1,
-        warm_ups: 3,
+        warm_ups: WARM_UPS,
         ahead: 1,
     }
 }
