@@ -16,7 +16,7 @@ use crate::rdma::{DeviceOptions, NotBuilt};
 use crate::shared_memory::{self, GroupName, Root};
 
 /// What carries the writes of a group of real processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 pub enum Carrier {
     /// Shared memory, on this machine
     #[default]

@@ -11,17 +11,16 @@ use std::time::Duration;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
-use super::Arguments;
 use super::group::Job;
 use super::receiving::receive;
 use super::report::Report;
 use super::sending::send;
 use super::talk::{Said, told_by};
+use super::{Arguments, BlockOptions};
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
-use crate::cli::options::AlgorithmName;
 use crate::join::Meeting;
-use crate::local::{LocalGroup, LocalPlace};
+use crate::local::{Carrier, LocalGroup, LocalPlace};
 use crate::process::{Leash, Worker, dismiss};
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
@@ -46,8 +45,8 @@ struct Brief {
     nodes: u32,
     own: u32,
     to: PathBuf,
-    algorithm: AlgorithmName,
-    block_bytes: usize,
+    fabric: Carrier,
+    blocks: BlockOptions,
     join_timeout: Duration,
 }
 
@@ -59,8 +58,7 @@ impl Brief {
             root: 0,
             meeting,
             join_timeout: self.join_timeout,
-            algorithm: self.algorithm.without_racks()?,
-            block_bytes: self.block_bytes,
+            options: self.blocks.of(self.fabric)?,
         })
     }
 }
@@ -76,8 +74,8 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
         nodes,
         own,
         to,
-        algorithm: arguments.algorithm,
-        block_bytes: arguments.block,
+        fabric: arguments.fabric,
+        blocks: arguments.blocks,
         join_timeout: arguments.join.join_timeout,
     };
     let mut workers = Vec::new();

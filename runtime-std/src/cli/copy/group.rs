@@ -40,8 +40,7 @@ pub(super) struct Job {
     pub(super) root: u32,
     pub(super) meeting: Meeting,
     pub(super) join_timeout: Duration,
-    pub(super) algorithm: Algorithm,
-    pub(super) block_bytes: usize,
+    pub(super) options: GroupOptions,
 }
 
 /// Reads the size of a block.
@@ -77,13 +76,7 @@ impl Job {
         recipient: impl Recipient + 'static,
     ) -> Result<Group, Failure> {
         let members: Vec<NodeId> = std::iter::once(self.root).chain(self.receivers()).map(NodeId).collect();
-        let options = GroupOptions {
-            algorithm: self.algorithm,
-            block_bytes: self.block_bytes,
-            message_max: CHUNK_BYTES,
-            ..GroupOptions::default()
-        };
-        Ok(node.create(DATA, &members, options, recipient)?)
+        Ok(node.create(DATA, &members, self.options, recipient)?)
     }
 
     /// The group of what one receiver says.

@@ -33,16 +33,18 @@ pub(super) use crew::MEMBER_COMMAND;
 use std::path::PathBuf;
 
 use clap::Args;
+use serde::{Deserialize, Serialize};
 
 use super::exit::{Failure, Status};
 use super::group_file;
 use super::interrupt::Interrupts;
 use super::options::{AlgorithmName, JoinOption};
+use crate::blocks::GroupOptions;
 use crate::group::{Description, Doors, GroupCarrier};
 use crate::join::{Meeting, NetworkMeeting};
 use crate::local::Carrier;
 use crate::shared_memory::{GroupName, Root};
-use group::{Job, block_bytes};
+use group::{CHUNK_BYTES, Job, block_bytes};
 use report::Report;
 
 pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b,/mnt/c
@@ -75,17 +77,35 @@ pub(super) struct Arguments {
     /// What carries the bytes between processes of this machine
     #[arg(long, value_enum, default_value_t = Carrier::SharedMemory, conflicts_with = "config")]
     fabric: Carrier,
-    /// How blocks go; the same at all nodes of a group file
-    #[arg(long, value_enum, default_value_t = AlgorithmName::Pipeline)]
-    algorithm: AlgorithmName,
-    /// Bytes of a block; the same at all nodes of a group file
-    #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = block_bytes)]
-    block: usize,
+    #[command(flatten)]
+    blocks: BlockOptions,
     #[command(flatten)]
     join: JoinOption,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
+}
+
+/// How blocks go.
+#[derive(Args, Clone, Copy, Debug, Serialize, Deserialize)]
+struct BlockOptions {
+    /// Who sends which block to whom; the same at all nodes of a group file [default: what suits the fabric]
+    #[arg(long, value_enum)]
+    algorithm: Option<AlgorithmName>,
+    /// Bytes of a block; the same at all nodes of a group file [default: 1048576]
+    #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
+    block: Option<usize>,
+}
+
+impl BlockOptions {
+    fn of(self, carrier: Carrier) -> Result<GroupOptions, Failure> {
+        let mut options = GroupOptions::for_fabric(carrier, CHUNK_BYTES);
+        if let Some(algorithm) = self.algorithm {
+            options.algorithm = algorithm.without_racks()?;
+        }
+        options.block_bytes = self.block.unwrap_or(options.block_bytes);
+        Ok(options)
+    }
 }
 
 /// Copies.
@@ -127,8 +147,10 @@ fn hosts(
         root: from,
         meeting: meeting(description)?,
         join_timeout: arguments.join.join_timeout,
-        algorithm: arguments.algorithm.without_racks()?,
-        block_bytes: arguments.block,
+        options: arguments.blocks.of(match description.fabric {
+            GroupCarrier::SharedMemory => Carrier::SharedMemory,
+            GroupCarrier::Tcp => Carrier::Tcp,
+        })?,
     };
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {

@@ -54,7 +54,8 @@ fn take(
     let (give, free) = mpsc::channel();
     for _ in 0..BUFFERS {
         // A message comes as whole blocks, of which a pipeline has two at least.
-        let bytes = CHUNK_BYTES.next_multiple_of(job.block_bytes).max(2 * job.block_bytes);
+        let block = job.options.block_bytes;
+        let bytes = CHUNK_BYTES.next_multiple_of(block).max(2 * block);
         let _ = give.send(node.buffer(bytes)?);
     }
     let (arrivals, arrived) = mpsc::channel();
