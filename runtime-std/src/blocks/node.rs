@@ -76,7 +76,8 @@ impl GroupOptions {
     ///
     /// Over shared memory every receiver copies for itself, straight from whoever has a block, so a root's sends cost it
     /// nothing: each block is offered to all at once, and all copy it while it is in a cache that they share. Everywhere else
-    /// the root's port is what limits, and a pipeline uses everybody's. `docs/performance.md` has the figures.
+    /// the root's port is what limits, and a pipeline uses everybody's. So it does where several roots send at the same time: then it is
+    /// the better choice over shared memory too. `docs/performance.md` has the figures.
     #[must_use]
     pub fn for_fabric(carrier: Carrier, message_max: usize) -> Self {
         let usual = Self { message_max, ..Self::default() };
