@@ -1,0 +1,43 @@
+# Hosts as network namespaces, with a bridge between them. To be sourced; `name` tells this run's namespaces from others'.
+#
+# A host's link has an end at the host, eth0, and one at the bridge, port<host>: what leaves each can be shaped.
+
+hub() { ip netns exec "$name-hub" "$@"; }
+at() { ip netns exec "$name-$1" "${@:2}"; }
+
+# make_network SHAPE HOST...: calls SHAPE for each host once its link is there. Hosts are numbers of one digit.
+make_network() {
+    local shape=$1 host
+    hub ip link add bridge0 type bridge
+    hub ip link set bridge0 up
+    for host in "${@:2}"; do
+        ip netns add "$name-$host"
+        ip link add eth0 netns "$name-$host" type veth peer name "port$host" netns "$name-hub"
+        hub ip link set "port$host" master bridge0 up
+        at "$host" ip address add "$(address_of "$host")/24" dev eth0
+        at "$host" ip link set eth0 up
+        at "$host" ip link set lo up
+        "$shape" "$host"
+    done
+}
+
+address_of() { echo "10.77.0.1$1"; }
+
+# remove_network HOST...: whatever of it is there.
+remove_network() {
+    local host
+    for host in "$@"; do ip netns del "$name-$host"; done
+    ip netns del "$name-hub"
+}
+
+# make_key FILE
+make_key() {
+    head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$1"
+    chmod 600 "$1"
+}
+
+# list_nodes HOST...: as a group file has them.
+list_nodes() {
+    local host
+    for host in "$@"; do printf '[[nodes]]\nid = %s\naddress = "%s:7000"\n' "$host" "$(address_of "$host")"; done
+}
