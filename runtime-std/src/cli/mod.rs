@@ -116,6 +116,7 @@ enum Command {
 /// The program: reads the command line, and does what it says.
 #[must_use]
 pub fn main() -> ExitCode {
+    crate::shared_memory::register_barrier();
     let outcome = parse().and_then(|cli| cli.map_or(Ok(()), |cli| run(&cli)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -47,6 +47,14 @@ fn process_is_registered() -> bool {
     *REGISTERED.get_or_init(|| membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok())
 }
 
+/// Makes the barrier ready by which sleepers pay for their wake-up, if the kernel has it. It is made ready anyway where it
+/// is needed; but a process that does it before it starts a thread need not wait. Later the kernel waits until every
+/// processor has been through its scheduler, and so has every task that was preempted at a wrong moment: milliseconds, and on
+/// a machine with far too much to do more than half a minute.
+pub fn register_barrier() {
+    let _ = process_is_registered();
+}
+
 /// Linux, with one end's choice of fences.
 #[derive(Clone, Copy, Debug)]
 struct Linux {

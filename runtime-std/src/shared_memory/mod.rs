@@ -97,7 +97,7 @@ mod view_rows;
 pub use block_memory::{BlockMemory, OutOfMemory, REGIONS_MAX};
 pub use error::Error;
 pub use fabric::{SharedMemory, Wake};
-pub use futex::{Bell, Fences};
+pub use futex::{Bell, Fences, register_barrier};
 pub use mappings::Mappings;
 pub use rendezvous::Rendezvous;
 pub use residence::Residence;
