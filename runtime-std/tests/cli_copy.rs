@@ -25,6 +25,8 @@ fn sources(place: &Place) -> Vec<PathBuf> {
     fs::write(source.join("tree/inner/script"), b"#!/bin/sh\n").expect("a file");
     let mode = fs::Permissions::from_mode(0o755);
     fs::set_permissions(source.join("tree/inner/script"), mode).expect("its mode");
+    let hole = fs::File::create(source.join("tree/hole")).expect("a file");
+    hole.set_len(1 << 20).expect("a file with nothing but a hole");
     std::os::unix::fs::symlink("inner/script", source.join("tree/link")).expect("a link");
     vec![source.join("large"), source.join("tree")]
 }
@@ -74,7 +76,7 @@ fn files_and_directories_reach_every_place_as_they_are() {
         let output = place.run(&arguments).succeeded();
         let result: Value = serde_json::from_slice(&output).expect("one object");
         assert_eq!(result["receivers"].as_array().map(Vec::len), Some(3));
-        assert!(result["receivers"].as_array().expect("three").iter().all(|line| line["files"] == 3));
+        assert!(result["receivers"].as_array().expect("three").iter().all(|line| line["files"] == 4));
         assert!(result["bytes"].as_u64().expect("bytes") > LARGE as u64);
         assert_eq!(result["checksum"].as_str().map(str::len), Some(32));
         let source = content(&place.path().join("source"));
@@ -200,7 +202,7 @@ fn nodes_of_a_group_file_copy_between_hosts() {
     let sent: Value = serde_json::from_slice(&root.wait().succeeded()).expect("one object");
     for receiver in receivers {
         let received: Value = serde_json::from_slice(&receiver.wait().succeeded()).expect("one object");
-        assert_eq!((&received["checksum"], &received["files"]), (&sent["checksum"], &3.into()));
+        assert_eq!((&received["checksum"], &received["files"]), (&sent["checksum"], &4.into()));
     }
     let source = content(&place.path().join("source"));
     assert!(content(&to[0]) == source && content(&to[2]) == source);

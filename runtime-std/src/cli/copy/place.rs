@@ -76,7 +76,9 @@ impl Place {
                 let what = "the copy has something that would be outside of its place";
                 return Err(Failure::new(Status::Input, what, "copy it from where it is not"));
             }
-            files += u64::from(entry.header().entry_type().is_file());
+            // One with holes is a file too.
+            let kind = entry.header().entry_type();
+            files += u64::from(kind.is_file() || kind.is_gnu_sparse());
         }
         Ok(files)
     }
