@@ -6,7 +6,7 @@ use std::process::ChildStdout;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,19 @@ use crate::shared_memory::Root;
 /// The command that runs a receiver.
 pub(in crate::cli) const MEMBER_COMMAND: &str = "copy-member";
 
-/// How long a receiver's last word may take once the copy has failed.
-const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long receivers' last words may take once the copy has failed: longer than they wait for the root.
+const LAST_WORD: Duration = Duration::from_secs(8);
+
+/// What a receiver's end is: of several, the first in this order tells why the copy failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It lacks something.
+    Cause,
+    /// It was killed.
+    Killed,
+    /// Another one went before it.
+    Consequence,
+}
 
 /// A receiver of a copy: a process that `copy` starts.
 #[derive(Args, Debug)]
@@ -114,34 +125,43 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
 }
 
 /// What a receiver said before it ended, if it failed; or that it ended without a word.
-fn last_word(mut output: ChildStdout, place: &str) -> Option<Failure> {
+fn last_word(mut output: ChildStdout, place: &str) -> Option<(Rank, Failure)> {
     let mut text = String::new();
     let _ = output.read_to_string(&mut text);
     match serde_json::from_str(text.trim()) {
         Ok(Said::Placed { .. }) => None,
-        Ok(Said::Failed { status, text }) => Some(told_by(place, status, &text)),
+        Ok(Said::Failed { status, text }) => {
+            let failure = told_by(place, status, &text);
+            let is_consequence = matches!(failure.status, Status::PeerLost | Status::Interrupted);
+            Some((if is_consequence { Rank::Consequence } else { Rank::Cause }, failure))
+        }
         _ => {
             let what = format!("the process for {place} was killed");
-            Some(Failure::new(Status::PeerLost, what, "find out what ended it, and copy again"))
+            let failure = Failure::new(Status::PeerLost, what, "find out what ended it, and copy again");
+            Some((Rank::Killed, failure))
         }
     }
 }
 
 /// The cause of a failure, rather than its consequences: what a receiver lacks, before that another one went.
-fn better(failure: Failure, heard: &Receiver<Failure>, interrupts: &Interrupts) -> Failure {
+fn better(failure: Failure, heard: &Receiver<(Rank, Failure)>, interrupts: &Interrupts) -> Failure {
     if let Err(interrupted) = interrupts.check() {
         return interrupted;
     }
     if !matches!(failure.status, Status::PeerLost | Status::Interrupted | Status::Group) {
         return failure;
     }
-    let mut told = Vec::new();
-    while let Ok(failure) = heard.recv_timeout(if told.is_empty() { LAST_WORD } else { LAST_WORD / 10 }) {
-        told.push(failure);
+    let until = Instant::now() + LAST_WORD;
+    let mut told: Vec<(Rank, Failure)> = Vec::new();
+    // All of them end, and then there is nobody left to hear.
+    while let Ok(word) = heard.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        let is_cause = word.0 == Rank::Cause;
+        told.push(word);
+        if is_cause {
+            break;
+        }
     }
-    let is_cause = |failure: &Failure| !matches!(failure.status, Status::PeerLost | Status::Interrupted);
-    let cause = told.iter().position(is_cause).or(if told.is_empty() { None } else { Some(0) });
-    cause.map_or(failure, |index| told.swap_remove(index))
+    told.into_iter().min_by_key(|(rank, _)| *rank).map_or(failure, |(_, failure)| failure)
 }
 
 /// Runs a receiver, and tells its parent what became of it.
