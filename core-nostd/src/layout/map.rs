@@ -212,16 +212,14 @@ impl<'c> Layout<'c> {
 
     /// This layout, if every row can be addressed.
     const fn measured(self) -> Result<Self, LayoutError> {
-        let Self { group, .. } = self;
-        let layout = self;
         let mut rank = Rank::ZERO;
-        while rank.index() < group.members.len() {
-            if layout.row_bytes(rank) > ROW_MAX {
+        while rank.index() < self.members() {
+            if self.row_bytes(rank) > ROW_MAX {
                 return Err(LayoutError::RowTooLarge);
             }
             rank = rank.next();
         }
-        Ok(layout)
+        Ok(self)
     }
 
     /// The group that was laid out.
