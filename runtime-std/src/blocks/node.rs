@@ -14,13 +14,14 @@ use tramontane_core::rdmc::transfer::{OpenError, Window};
 
 use super::buffer::Buffer;
 use super::desk::Desk;
-use super::engine::{Engine, Opening, Request, Table};
+use super::engine::{Engine, Opening, Request};
 use super::group::{End, Group};
 use super::recipient::Recipient;
+use super::transfer::Table;
 use crate::join::{JoinError, JoinOptions, meet};
 use crate::joined::{BlockMemoryError, BlockStore};
 use crate::local::Carrier;
-use crate::member::Stopped;
+use crate::member::{FIXED_VIEW, Stopped};
 use crate::poll::{Ending, Poller};
 
 /// Bytes of a block where nothing else is said: RDMC found 1 MB best for large messages (5.2.1).
@@ -92,7 +93,7 @@ impl GroupOptions {
         }
     }
 
-    pub(super) fn blocks_max(&self) -> u32 {
+    pub(crate) fn blocks_max(&self) -> u32 {
         let blocks = self.message_max.div_ceil(self.block_bytes.max(1));
         // A pipeline's messages have two at least.
         u32::try_from(blocks).unwrap_or(u32::MAX).max(2)
@@ -143,7 +144,7 @@ impl BlockNode {
         let store = fabric.block_store();
         let (requests, asked) = mpsc::channel();
         let ending = Arc::new(Ending::default());
-        let table = Table::new(own, nodes.to_vec(), memory);
+        let table = Table::new(FIXED_VIEW, own, nodes.to_vec(), memory);
         let engine = Engine::new(fabric, table, CHANNELS, asked, &ending);
         let poller = Poller::start(engine, &ending).map_err(JoinError::Thread)?;
         let used = Mutex::new(BTreeSet::new());

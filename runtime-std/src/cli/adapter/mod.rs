@@ -26,7 +26,7 @@ use tramontane_core::ids::SubgroupId;
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration, WINDOW_DEFAULT};
-use crate::group::{self, Running, StartOptions};
+use crate::group::{self, Running, SendLargeError, StartOptions};
 use crate::join::{JoinOptions, join};
 use crate::local::Carrier;
 use crate::member::{Polled, SendError, Settings, Stopped};
@@ -250,9 +250,7 @@ impl Judged {
         match sender.send_with(bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
             Ok(()) => tell(&Answer::Ok { message: Some(message) }),
             // Without a slot nothing was sent.
-            Err(error @ SendError::TooLarge { .. }) => refuse("too-large", true, error.to_string()),
-            Err(error @ SendError::TimedOut(_)) => refuse("full", true, error.to_string()),
-            Err(error @ SendError::Stopped(_)) => refuse("stopped", true, error.to_string()),
+            Err(error) => refuse(code_of(&error), true, error.to_string()),
         }
     }
 
@@ -297,6 +295,17 @@ impl Judged {
             tracing::info!("stopped with something under way");
         }
         tell(&Answer::Halt { reason: "done", text: None })
+    }
+}
+
+/// What the protocol calls it.
+fn code_of(error: &SendLargeError) -> &'static str {
+    match error {
+        SendLargeError::Send(SendError::Stopped(_)) => "stopped",
+        SendLargeError::Send(SendError::TimedOut(_)) | SendLargeError::Memory(_) => "full",
+        SendLargeError::Send(SendError::TooLarge { .. })
+        | SendLargeError::TooLarge { .. }
+        | SendLargeError::NotAllowed => "too-large",
     }
 }
 
