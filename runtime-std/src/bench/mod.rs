@@ -5,6 +5,7 @@ pub mod blocks;
 pub mod command;
 mod in_views;
 pub mod iperf;
+mod large;
 pub mod low_rate;
 pub mod mesh;
 pub mod paper;
@@ -91,6 +92,10 @@ pub fn run(command: &command::Command, out: &mut impl Write) -> Result<(), Bench
         }
         command::Command::Idle(arguments) => {
             let report = low_rate::idle(arguments)?;
+            print(out, arguments.json, &report, || report.text())
+        }
+        command::Command::Views(arguments @ command::Views { large: Some(bytes), .. }) => {
+            let report = large::run(arguments, *bytes)?;
             print(out, arguments.json, &report, || report.text())
         }
         command::Command::Views(arguments) if arguments.steady => {

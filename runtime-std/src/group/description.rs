@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::layout::LayoutError;
 
-use super::large::LARGE_MAX;
+use super::large::{BUFFERS_MAX, LARGE_MAX};
 use super::layout::ViewLayout;
 use super::view::View;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration};
@@ -175,9 +175,14 @@ pub enum DescriptionError {
     DuplicateSubgroup(String),
     /// Large messages that cannot be.
     #[error(
-        "subgroup \"{0}\": large_max must be at most {LARGE_MAX}, with a message_max of at least 8, and large_window from 1 to 64"
+        "subgroup \"{0}\" cannot have such large messages; give a large_max of at most {LARGE_MAX}, a message_max of at least 8, and a large_window from 1 to 64"
     )]
     Large(String),
+    /// More of them than there can be memories for.
+    #[error(
+        "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
+    )]
+    LargeBuffers(usize),
     /// What the layout finds.
     #[error("the group is wrong: {0}; correct the group file")]
     Layout(#[from] LayoutError),
@@ -265,6 +270,10 @@ impl Description {
             if !subgroup.has_possible_large() {
                 return Err(DescriptionError::Large(subgroup.name.clone()));
             }
+        }
+        let buffers = self.large_buffers();
+        if buffers > BUFFERS_MAX {
+            return Err(DescriptionError::LargeBuffers(buffers));
         }
         // The largest view there can be: whatever fits it fits all.
         self.view_layout(&View::of_all(self))?;

@@ -85,12 +85,12 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
         let is_only = init.groups.len() == 1;
         let members = if is_only { everyone.clone() } else { members };
         let senders = if is_only { everyone.clone() } else { senders };
-        let message_max = init.limits.message_bytes_max;
+        let large_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
         description.subgroups.push(SubgroupDescription {
             members: Some(members),
             senders: Some(senders),
-            message_max: message_max.min(SMALL_MAX),
-            large_max: if message_max > SMALL_MAX { u64::from(message_max) } else { 0 },
+            message_max: SMALL_MAX,
+            large_max: u64::from(large_max),
             ..SubgroupDescription::named(&group.group)
         });
     }

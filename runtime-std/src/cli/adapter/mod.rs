@@ -35,7 +35,7 @@ use crate::shared_memory::Root;
 use delivery::{Delivery, Names, say};
 use meeting::{describe, meeting};
 use part::{Part, Sending, Told};
-use protocol::{Answer, Command, Group, Init, VERSION};
+use protocol::{Answer, Command, Group, Init, Limits, VERSION};
 
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
 
@@ -57,7 +57,7 @@ const FEATURES: [&str; 6] =
     ["pause", "stats", "several-groups", "suspension", "empty-messages", "large-messages"];
 
 /// What is claimed beside it where membership may change. Nothing survives in storage, so no restart.
-const FEATURES_IN_VIEWS: [&str; 4] = ["views", "crash", "leave", "join"];
+const FEATURES_IN_VIEWS: [&str; 5] = ["views", "crash", "leave", "join", "huge-messages"];
 
 /// From one heartbeat to the next, and until a member counts as dead without one: longer than any pause that the suite asks
 /// for, and short against its deadlines. Who ends is noticed at once.
@@ -200,7 +200,11 @@ impl Judged {
         let groups = init.groups.iter().zip(0_u16..);
         let groups =
             groups.map(|(group, index)| (group.group.clone(), part.sender(SubgroupId(index)))).collect();
-        let message_bytes_max = init.limits.message_bytes_max;
+        let Limits { message_bytes_max, huge_bytes_max, .. } = init.limits;
+        let message_bytes_max = match part {
+            Part::Fixed(_) => message_bytes_max,
+            Part::InViews(_) => message_bytes_max.max(huge_bytes_max),
+        };
         Ok(Self { part, features, groups, pause_ms, message_bytes_max, deserted: None })
     }
 

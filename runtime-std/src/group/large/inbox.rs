@@ -56,6 +56,11 @@ impl Inbox {
         self.first.saturating_add(u64::try_from(self.whole.len()).unwrap_or(u64::MAX))
     }
 
+    /// Whether no message waits for its delivery.
+    pub(super) fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+    }
+
     /// Message `number` of this view, while it is here.
     pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;

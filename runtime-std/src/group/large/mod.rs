@@ -12,6 +12,7 @@
 //!
 //! # Invariants
 //! - The end of a view stops its lanes before anything of the next is done; what comes later is not counted.
+//! - Nothing is allocated for a message, once the pool has buffers of its size.
 //! - Memory is bounded: at each member, for each sender, a window of messages, one block, and a pool of as much again.
 //!
 //! | file | subject |
@@ -47,6 +48,7 @@ use crate::blocks::{Place, Table};
 use crate::joined::{BlockStore, JoinedFabric};
 
 pub(super) use gate::{Handing, LargeGate};
+pub(super) use options::BUFFERS_MAX;
 pub use options::LARGE_MAX;
 pub use sending::{LargeUnsent, SendLargeError};
 
@@ -231,11 +233,13 @@ impl Large {
             match &mut lane.end {
                 End::Own(index) => {
                     if let Some((subgroup, outbox)) = self.outboxes.get_mut(*index)
+                        && !outbox.is_empty()
                         && let Some(position) = present.own_delivered_everywhere(*subgroup)
                     {
                         outbox.delivered_everywhere(position.0);
                     }
                 }
+                End::Of(inbox) if inbox.is_empty() => {}
                 End::Of(inbox) => {
                     inbox.delivered(present.large_delivered(lane.subgroup, lane.sender), &mut self.pool);
                 }

@@ -8,11 +8,18 @@ use crate::blocks::GroupOptions;
 use crate::group::description::{Description, GroupCarrier, SubgroupDescription};
 use crate::local::Carrier;
 
-/// The longest large message that a group file may allow, in bytes: 1 GiB. What is larger is not held in memory whole: `tramontane copy`.
-pub const LARGE_MAX: u64 = 1 << 30;
+/// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is made, and one is handed over, in the
+/// thread that keeps up the member's heartbeats, some tenth of a second for so much. What is larger goes by `tramontane copy`.
+pub const LARGE_MAX: u64 = 256 << 20;
 
 /// Large messages of one sender under way at a time, at most.
 const WINDOW_MAX: u32 = 64;
+
+/// Buffers of a member that large messages are in: so many may be asked for by the group file, of the 1024 that a process can have.
+pub(in crate::group) const BUFFERS_MAX: usize = 640;
+
+/// Buffers that are kept for what comes next.
+pub(super) const POOL_MAX: usize = 256;
 
 /// How large messages go in one subgroup.
 pub(in crate::group) struct LargeOptions {
@@ -55,6 +62,16 @@ impl Description {
         }
         let window = usize::try_from(described.large_window).unwrap_or(usize::MAX);
         Some(LargeOptions { options, window, bytes_max })
+    }
+
+    /// Buffers that all large messages under way may take at a member: a window of each sender, a block, and one that comes.
+    pub(in crate::group) fn large_buffers(&self) -> usize {
+        let large = self.subgroups.iter().filter(|subgroup| subgroup.large_max > 0);
+        let buffers = large.map(|subgroup| {
+            let window = usize::try_from(subgroup.large_window).unwrap_or(usize::MAX);
+            window.saturating_add(2).saturating_mul(subgroup.senders().len())
+        });
+        buffers.fold(0, usize::saturating_add)
     }
 
     /// Bytes of buffers that are kept for what comes next: as much as can be under way.

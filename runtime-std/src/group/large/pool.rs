@@ -1,5 +1,6 @@
 //! Buffers that large messages come into, and that go through no hands in between: made once, and used again.
 
+use super::options::POOL_MAX;
 use crate::blocks::Buffer;
 use crate::joined::{BlockMemoryError, BlockStore};
 
@@ -32,7 +33,8 @@ impl Pool {
 
     /// Takes a buffer back; what is above the bound goes.
     pub(super) fn put(&mut self, buffer: Buffer) {
-        if self.free_bytes.saturating_add(buffer.len()) <= self.bytes_max {
+        let has_room = self.free_bytes.saturating_add(buffer.len()) <= self.bytes_max;
+        if has_room && self.free.len() < POOL_MAX {
             self.free_bytes += buffer.len();
             self.free.push(buffer);
         }

@@ -71,6 +71,16 @@ impl Sender {
     ///
     /// The buffer is kept until every member has delivered the message, and is used again by [`Sender::buffer`].
     ///
+    /// ```no_run
+    /// # fn send(mut sender: tramontane_runtime::group::Sender) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut buffer = sender.buffer(16 << 20)?;
+    /// buffer[..16 << 20].fill(7);
+    /// let receipt = sender.send_large(buffer, 16 << 20, std::time::Duration::from_secs(10))?;
+    /// println!("{:?}", sender.fate(receipt));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`LargeUnsent`]; nothing was sent then.
     pub fn send_large(
