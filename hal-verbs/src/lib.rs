@@ -4,10 +4,10 @@
 //! |---|---|---|
 //! | [`devices`] | devices as data, and which port, address and packet size are taken | to ask for them |
 //! | [`settings`], [`timing`], [`status`] | limits; how long a peer may be silent; how a request can end | no |
-//! | `protocol` | credits, rings, names, cards | no |
+//! | `protocol` | credits, rings, names, cards, the exchange of blocks | no |
 //! | `join` | memory, connections, a barrier | yes |
 //! | `fabric` | [`Fabric`], [`Permissions`] and [`Blocks`] | yes |
-//! | `ffi` | everything foreign, and all that is unsafe | yes |
+//! | `ffi` | everything foreign, and all that is unsafe but for what a caller promises of block memory | yes |
 //!
 //! What needs libibverbs is behind the cargo feature `device`, so that everything else is built and tested
 //! without it.
@@ -43,7 +43,7 @@ pub mod status;
 pub mod timing;
 
 #[cfg(feature = "device")]
-pub use fabric::{Loss, Verbs};
+pub use fabric::{BlockMemory, BlockStore, Loss, NoBlockMemory, Verbs};
 #[cfg(feature = "device")]
 pub use join::{JoinError, JoinOptions, Joined, REGIONS_MAX, RegionMemory, Report, Rows, join};
 #[cfg(feature = "device")]

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 
 use group::{Shape, join_all};
 use tramontane_conformance::contract::{
-    Actor, Bench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, Wake, run,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, Wake,
+    run, run_blocks,
 };
-use tramontane_core::fabric::ErrorKind;
+use tramontane_core::fabric::{ErrorKind, Region};
 use tramontane_core::ids::Rank;
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_verbs::{Limits, Rows, Verbs};
+use tramontane_verbs::{BlockMemory, Limits, Rows, Verbs};
 
 /// Longer than a machine that is emulated takes to ring.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
@@ -44,11 +45,15 @@ impl Testbed for Connections {
             members: MEMBERS,
             row_bytes: ROW_BYTES_MIN,
             limits: self.limits.clone(),
+            blocks: true,
             ..Shape::default()
         };
         let member = |joined: tramontane_verbs::Joined| {
-            let rows = Arc::clone(joined.fabric.rows());
-            Some(Member { fabric: joined.fabric, rows })
+            let mut fabric = joined.fabric;
+            let blocks = fabric.block_store().memory(BLOCK_BYTES_MIN).expect("memory");
+            fabric.lend_blocks(&blocks).expect("its own");
+            let rows = Arc::clone(fabric.rows());
+            Some(Member { fabric, rows, blocks })
         };
         let members = join_all(&shape).into_iter().map(member).collect();
         scene(&mut Group3 { members, rounds: self.rounds });
@@ -58,6 +63,7 @@ impl Testbed for Connections {
 struct Member {
     fabric: Verbs,
     rows: Arc<Rows>,
+    blocks: BlockMemory,
 }
 
 /// Three members; one that was lost is gone.
@@ -81,13 +87,19 @@ impl Group3 {
         for member in self.members.iter_mut().flatten() {
             member.fabric.check_peers();
             member.fabric.flush();
-            let before = member.fabric.counters().notices_taken;
+            let before = taken(&member.fabric);
             member.fabric.collect();
-            quiet &= before == member.fabric.counters().notices_taken;
+            quiet &= before == taken(&member.fabric);
             quiet &= member.fabric.in_flight() == 0;
         }
         quiet
     }
+}
+
+/// What came that may be answered.
+fn taken(fabric: &Verbs) -> u64 {
+    let counters = fabric.counters();
+    counters.notices_taken + counters.block_messages_taken
 }
 
 impl Bench for Group3 {
@@ -110,6 +122,10 @@ impl Bench for Group3 {
     }
 
     fn pass(&mut self) {
+        // As polling threads step, whatever they wait for: blocks go on at all members.
+        for member in self.members.iter_mut().flatten() {
+            member.fabric.collect();
+        }
         std::thread::sleep(PASS);
     }
 
@@ -172,6 +188,27 @@ impl Bench for Group3 {
     }
 }
 
+impl BlockBench for Group3 {
+    /// All members made their memory in the same order, and a fabric's first is the first.
+    fn block_region(&self) -> Region {
+        self.member(Rank::ZERO).blocks.region()
+    }
+
+    fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
+        let blocks = &mut self.member_mut(member).blocks;
+        // SAFETY: this thread alone looks at it, and no block of a channel in use is under way there: clauses fill
+        // before they post, or once it is over.
+        let all = unsafe { blocks.slice_mut() };
+        all[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
+        // SAFETY: as above: clauses look when a block is here, or where none comes.
+        let all = unsafe { self.member(member).blocks.slice() };
+        all[offset..offset + length].to_vec()
+    }
+}
+
 fn sleep(fabric: &mut Verbs) -> Wake {
     if fabric.sleep(SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
@@ -179,7 +216,7 @@ fn sleep(fabric: &mut Verbs) -> Wake {
 /// Gives an actor its turns until it is done, or the other found a breach.
 fn act(member: &mut Member, actor: &mut dyn Actor<Verbs>, stop: &AtomicBool) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
-    let Member { fabric, rows } = member;
+    let Member { fabric, rows, .. } = member;
     let (row, all) = (rows.row(), rows.rows());
     let mut slept = None;
     let mut turns = 0_u32;
@@ -248,4 +285,18 @@ fn verbs_keep_the_contract_with_nothing_inline() {
 fn verbs_keep_the_contract_where_completions_show_nothing() {
     let limits = Limits { completion_visible: Some(false), ..Limits::default() };
     assert_kept("completions that show nothing", limits, 100, &["address-order", "completion-visible"]);
+}
+
+#[test]
+fn blocks_over_verbs_keep_the_contract() {
+    for (what, limits) in [
+        ("the usual limits", Limits::default()),
+        ("short queues", Limits { depth: 64, signal_every: 5, ..Limits::default() }),
+        ("nothing inline", Limits { inline_bytes_max: Some(0), ..Limits::default() }),
+    ] {
+        let report = run_blocks(&Connections { limits, rounds: 1 });
+        println!("Blocks over verbs, {what}:\n{report}");
+        report.assert_kept();
+        assert_eq!(report.not_applicable().count(), 0, "{what}: clauses that say nothing");
+    }
 }

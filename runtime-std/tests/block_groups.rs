@@ -1,4 +1,5 @@
-//! Groups of block multicasts: nodes that are threads of this process, over both fabrics.
+//! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA where there is a device, as
+//! in `hal-verbs/lab/ci blocks`.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;
@@ -82,9 +83,15 @@ impl Crowd {
             listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
         let meetings = listeners.into_iter().map(|listener| {
             let (addresses, listener) = (addresses.clone(), Some(Arc::new(listener)));
-            Meeting::Tcp(NetworkMeeting { addresses, listener, ..NetworkMeeting::default() })
+            NetworkMeeting { addresses, listener, ..NetworkMeeting::default() }
         });
-        test(Self::meet(TempDir::new().expect("a folder"), &meetings.collect::<Vec<_>>()));
+        let meetings: Vec<NetworkMeeting> = meetings.collect();
+        let over_tcp: Vec<Meeting> = meetings.iter().cloned().map(Meeting::Tcp).collect();
+        test(Self::meet(TempDir::new().expect("a folder"), &over_tcp));
+        if let Some(over_rdma) = over_rdma(&meetings) {
+            test(Self::meet(TempDir::new().expect("a folder"), &over_rdma));
+            println!("over RDMA too");
+        }
     }
 
     fn meet(folder: TempDir, meetings: &[Meeting]) -> Self {
@@ -129,6 +136,22 @@ impl Crowd {
         buffer[..bytes.len()].copy_from_slice(bytes);
         buffer
     }
+}
+
+/// The same meetings, to go on over RDMA, if there is a device.
+#[cfg(feature = "verbs")]
+fn over_rdma(meetings: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
+    let device = tramontane_runtime::rdma::DeviceOptions::default();
+    tramontane_runtime::rdma::choose(&device).ok()?;
+    let on = |network: &NetworkMeeting| {
+        tramontane_runtime::rdma::meeting(network.clone(), &device).expect("it is built in")
+    };
+    Some(meetings.iter().map(on).collect())
+}
+
+#[cfg(not(feature = "verbs"))]
+fn over_rdma(_: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
+    None
 }
 
 struct Part {

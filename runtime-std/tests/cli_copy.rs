@@ -213,4 +213,6 @@ fn nodes_of_a_group_file_copy_between_hosts() {
     refused("1", &["--to", "x"], &["node 1", "copies", "--from"]);
     refused("0", &files.iter().map(String::as_str).collect::<Vec<_>>(), &["node 0", "receives", "--from"]);
     refused("7", &["--to", "x"], &["7"]);
+    refused("0", &["--to", "x", "--fabric", "shm"], &["another way", "--fabric"]);
+    refused("0", &["--to", "x", "--gid", "1"], &["--gid", "--fabric verbs"]);
 }

@@ -10,11 +10,12 @@ const TWO: &str = "127.0.0.1:7000,127.0.0.1:7001";
 #[test]
 fn a_build_without_rdma_says_how_to_get_it() {
     let place = Place::new();
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 7] = [
         &["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "0"],
         &["demo", "--fabric", "verbs"],
         &["bench", "multicast", "--fabric", "verbs"],
         &["bench", "latency", "--fabric", "verbs"],
+        &["copy", "file", "--to", ".", "--fabric", "verbs"],
         &["verbs", "devices"],
         &["verbs", "devices", "--json"],
     ];
@@ -50,6 +51,7 @@ fn options_of_one_fabric_mean_nothing_to_another() {
     }
     place.run(&["cast", "--id", "0", "--nodes", "2"]).failed(2, &["--group is missing"]);
     place.run(&["cast", "--id", "0", "--group", "g"]).failed(2, &["--nodes is missing"]);
+    place.run(&["copy", "file", "--to", ".", "--port", "1"]).failed(2, &["--port", "--fabric verbs"]);
     place.run(&["demo", "--mtu", "1024"]).failed(2, &["--mtu", "--fabric verbs"]);
     place.run(&["bench", "latency", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
     place.run(&["bench", "multicast", "--fabric", "sim", "--port", "1"]).failed(2, &["--port"]);

@@ -1,151 +1,214 @@
-//! Blocks: sends with an immediate value, over a connection of their own, so that notices do not take their
-//! receives.
+//! Blocks, over a connection of their own with each peer, so that messages about them do not take the receives of notices.
 //!
-//! There is one channel. An adapter that was told to read memory cannot be told otherwise without losing the peer, so
-//! a closed channel's memory is in use until the view is retired; its events are kept back at once.
+//! Who writes which block where is [`protocol::blocks`](crate::protocol::blocks); here it meets the device. Memory is
+//! lent as it is needed, and any number of channels share the connection.
+//!
+//! A channel that is closed, or a peer that is lost, leaves memory in use for a moment: what was begun is read to its end, and
+//! what a peer may still write into stays until that peer has said that it writes no more, or its connection was reset. No
+//! memory is given back before, nor its number used again.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
-use tramontane_core::fabric::{Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Token, Way};
+use tramontane_core::fabric::{
+    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, LossCause, Token, Way,
+};
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::link::{Link, Purpose};
-use super::{Stage, Verbs};
-use crate::ffi::Operation;
+use super::block_memory::{BlockMemory, BlockRange, BlockStore, LentMemory};
+use super::link::Link;
+use super::{Life, Loss, Purpose, Stage, Verbs};
+use crate::ffi::{MemoryRegion, SendBuffers};
+use crate::protocol::blocks::{Block, CHANNELS, Envelope, Exchange, Order, RECEIVES_MAX, Receive, Told};
+use crate::protocol::{Counters, Name};
 
-/// The one channel: there is one queue pair for blocks with each peer.
-const CHANNEL: Channel = Channel(0);
-
-/// Receives that may be posted for one peer: few, since adapters slow down with many (RDMC 4.2).
-pub(crate) const RECEIVES_MAX: u32 = 16;
-
-/// Blocks under way or done and not polled, in all.
-const BLOCKS_MAX: usize = 1024;
-
-/// What is under way and what has come.
+/// The way to one peer.
 #[derive(Debug)]
-pub(crate) struct BlockLinks {
-    /// By rank, the connection for blocks; none where there is no block memory.
-    links: Vec<Option<usize>>,
-    /// By rank, the tokens of posted receives, the oldest first: blocks come in that order.
-    receives: Vec<VecDeque<Token>>,
-    events: VecDeque<BlockEvent>,
-    /// Sends and receives under way.
-    under_way: usize,
-    /// By rank, how many of those are sends.
-    sends: Vec<usize>,
-    /// The channel was closed.
-    is_closed: bool,
+struct BlockPeer {
+    link: usize,
+    exchange: Exchange<Arc<MemoryRegion>>,
 }
 
-impl BlockLinks {
-    pub(super) fn new(links: &[Link], members: usize) -> Self {
-        let mut table = vec![None; members];
+/// All blocks of the view.
+#[derive(Debug)]
+pub(crate) struct BlockTraffic {
+    /// By rank; none where there is no connection for blocks.
+    peers: Vec<Option<BlockPeer>>,
+    store: BlockStore,
+    lent: LentMemory,
+    /// Channels that were closed here.
+    is_closed: Vec<bool>,
+    told: Told,
+}
+
+/// Why nothing more goes to a peer.
+enum Broken {
+    /// The device refused a list.
+    Post,
+    /// The peer, or this member's own block, broke the rules.
+    Peer(LossCause),
+}
+
+impl BlockTraffic {
+    pub(super) fn new(view: ViewId, links: &[Link], members: usize, store: BlockStore) -> Self {
+        let mut peers: Vec<Option<BlockPeer>> = (0..members).map(|_| None).collect();
         for (index, link) in links.iter().enumerate() {
             if link.purpose == Purpose::Blocks {
-                table[link.peer.index()] = Some(index);
+                let exchange = Exchange::new(link.peer);
+                peers[link.peer.index()] = Some(BlockPeer { link: index, exchange });
             }
         }
-        let depth = usize::try_from(RECEIVES_MAX).unwrap_or(0);
-        Self {
-            links: table,
-            receives: (0..members).map(|_| VecDeque::with_capacity(depth)).collect(),
-            events: VecDeque::with_capacity(BLOCKS_MAX),
-            under_way: 0,
-            sends: vec![0; members],
-            is_closed: false,
-        }
+        let is_closed = vec![false; usize::from(CHANNELS)];
+        Self { peers, lent: LentMemory::new(&store), store, is_closed, told: Told::new(view) }
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.events.is_empty()
+        !self.told.is_empty()
     }
 
-    fn has_place(&self) -> bool {
-        self.events.len() + self.under_way < BLOCKS_MAX
+    fn is_closed(&self, channel: Channel) -> bool {
+        self.is_closed.get(usize::from(channel.0)).copied().unwrap_or(true)
     }
 
-    pub(super) fn sent(&mut self, view: ViewId, peer: Rank, token: Token) {
-        self.under_way -= 1;
-        self.sends[peer.index()] -= 1;
-        if !self.is_closed {
-            self.events.push_back(BlockEvent::Sent { way: Way { view, channel: CHANNEL, peer }, token });
+    fn peer(&mut self, rank: Rank) -> Option<(&mut BlockPeer, &mut Told)> {
+        let peer = self.peers.get_mut(rank.index())?.as_mut()?;
+        Some((peer, &mut self.told))
+    }
+
+    /// A peer is gone, and its connection was reset: nothing more comes of what is under way.
+    pub(super) fn forget(&mut self, rank: Rank) {
+        if let Some(gone) = self.peers.get_mut(rank.index()).and_then(Option::take) {
+            gone.exchange.end(&mut self.told);
         }
-    }
-
-    pub(super) fn received(&mut self, view: ViewId, peer: Rank, immediate: Option<u32>, bytes: u32) {
-        let Some(token) = self.receives[peer.index()].pop_front() else { return };
-        self.under_way -= 1;
-        if self.is_closed {
-            return;
-        }
-        // Who sends without a number sends none.
-        let (immediate, length) = (immediate.unwrap_or(0), usize::try_from(bytes).unwrap_or(0));
-        let way = Way { view, channel: CHANNEL, peer };
-        self.events.push_back(BlockEvent::Received { way, token, immediate, length });
-    }
-
-    /// A peer is gone: nothing more comes of what is under way.
-    pub(super) fn forget(&mut self, peer: Rank) {
-        let receives = &mut self.receives[peer.index()];
-        self.under_way -= receives.len() + std::mem::take(&mut self.sends[peer.index()]);
-        receives.clear();
-    }
-
-    fn close(&mut self) {
-        self.is_closed = true;
-        self.events.clear();
     }
 
     pub(super) fn clear(&mut self) {
-        self.links.fill(None);
-        self.receives.iter_mut().for_each(VecDeque::clear);
-        self.sends.fill(0);
-        self.events.clear();
-        self.under_way = 0;
+        self.peers.fill_with(|| None);
+        self.told.forget(|_| true);
+    }
+}
+
+impl BlockPeer {
+    /// Hands the device what may go now, messages first.
+    fn post(
+        &mut self,
+        link: &mut Link,
+        buffers: &mut SendBuffers,
+        counters: &mut Counters,
+    ) -> Result<(), Broken> {
+        while link.queue.has_room_for_control() {
+            let Some(envelope) = self.exchange.next_message() else { break };
+            link.post_message(buffers, &envelope.encode(), counters).map_err(|_| Broken::Post)?;
+        }
+        while link.queue.has_room(1) {
+            let order: Option<Order<_>> =
+                self.exchange.next_write(link.queue.posted()).map_err(Broken::Peer)?;
+            let Some(order) = order else { break };
+            link.post_block(buffers, &order, counters).map_err(|_| Broken::Post)?;
+        }
+        Ok(())
     }
 }
 
 impl Verbs {
-    /// The connection for blocks with a peer.
-    fn block_link(&self, way: Way, area: Area, length: usize) -> Result<usize, ErrorKind> {
-        let Way { view, channel, peer } = way;
-        self.target(view, peer)?;
-        if channel != CHANNEL || self.blocks.is_closed {
+    /// What makes memory for this fabric's blocks.
+    #[must_use]
+    pub const fn block_store(&self) -> &BlockStore {
+        &self.blocks.store
+    }
+
+    /// Makes block memory known, under its region, for as long as it is there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Other`] if another fabric's store made it.
+    pub fn lend_blocks(&mut self, memory: &BlockMemory) -> Result<(), ErrorKind> {
+        if self.blocks.lent.lend(memory) { Ok(()) } else { Err(ErrorKind::Other) }
+    }
+
+    /// The memory of a block that may go, or come.
+    fn block_range(&self, way: Way, area: Area, length: usize) -> Result<BlockRange, ErrorKind> {
+        self.target(way.view, way.peer)?;
+        if self.blocks.is_closed(way.channel) || length > self.capabilities.write_bytes_max {
             return Err(ErrorKind::OutOfRange);
         }
-        debug_assert_eq!(self.peers[peer.index()].stage, Stage::Live);
-        let index = self.blocks.links[peer.index()].ok_or(ErrorKind::OutOfRange)?;
-        let link = &self.links[index];
-        let fits = area.region == link.region()
-            && link.has_own_area(area.offset, length)
-            && length <= self.capabilities.write_bytes_max;
-        if fits { Ok(index) } else { Err(ErrorKind::OutOfRange) }
+        self.blocks.lent.range(area, length).ok_or(ErrorKind::OutOfRange)
+    }
+
+    /// Posts what there is to a peer, as far as there is room.
+    pub(super) fn post_blocks(&mut self, rank: Rank) {
+        let may_post = matches!(self.life, Life::Fresh | Life::Open(_));
+        if !may_post || self.peers[rank.index()].stage != Stage::Live {
+            return;
+        }
+        let Self { links, buffers, counters, blocks, .. } = self;
+        let Some((peer, _)) = blocks.peer(rank) else { return };
+        let index = peer.link;
+        match peer.post(&mut links[index], buffers, counters) {
+            Ok(()) => {}
+            Err(Broken::Post) => self.fail_post(index),
+            Err(Broken::Peer(cause)) => self.lose(rank, Loss::of(cause)),
+        }
+    }
+
+    /// Something on a connection for blocks was acknowledged.
+    pub(super) fn blocks_acknowledged(&mut self, rank: Rank, index: usize) {
+        let queue = &self.links[index].queue;
+        let done = queue.posted() - queue.in_flight();
+        if let Some((peer, told)) = self.blocks.peer(rank) {
+            peer.exchange.acknowledged(done, told);
+            self.post_blocks(rank);
+        }
+    }
+
+    /// A message came on a connection for blocks.
+    pub(super) fn take_block_message(&mut self, name: Name, rank: Rank, length: u32) {
+        self.counters.block_messages_taken += 1;
+        let link = &mut self.links[name.link()];
+        let envelope = link.message(name, length).and_then(|bytes| Envelope::decode(&bytes));
+        let Some(envelope) = envelope else { return self.lose(rank, Loss::of(LossCause::Misbehaved)) };
+        if link.repost(name).is_err() {
+            return self.lose(rank, Loss::of(LossCause::Unreachable));
+        }
+        let BlockTraffic { peers, told, is_closed, .. } = &mut self.blocks;
+        let Some(Some(peer)) = peers.get_mut(rank.index()) else { return };
+        let is_closed = |on: Channel| is_closed.get(usize::from(on.0)).copied().unwrap_or(true);
+        match peer.exchange.hear(&envelope, is_closed, told) {
+            Ok(()) => self.post_blocks(rank),
+            Err(cause) => self.lose(rank, Loss::of(cause)),
+        }
+    }
+
+    /// Whether blocks, or messages about them, still wait to go to a peer that is there.
+    pub(super) fn owes_blocks(&self) -> bool {
+        let owes = |peer: &BlockPeer| !peer.exchange.is_idle();
+        let live = self.peers.iter().map(|peer| peer.stage == Stage::Live);
+        self.blocks.peers.iter().zip(live).any(|(peer, is_live)| is_live && peer.as_ref().is_some_and(owes))
     }
 }
 
 impl Blocks for Verbs {
     fn block_limits(&self) -> BlockLimits {
         BlockLimits {
-            channels: 1,
-            receives_max: usize::try_from(RECEIVES_MAX).unwrap_or(0),
+            channels: CHANNELS,
+            receives_max: RECEIVES_MAX,
             bytes_max: self.capabilities.write_bytes_max,
         }
     }
 
     fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
-        let index = self.block_link(from, into, length)?;
-        let from = from.peer;
-        let posted = self.blocks.receives[from.index()].len();
-        if posted >= usize::try_from(RECEIVES_MAX).unwrap_or(0) || !self.blocks.has_place() {
-            return Err(ErrorKind::QueueFull);
+        let BlockRange { memory, offset, length } = self.block_range(from, into, length)?;
+        if !memory.may_be_written() {
+            return Err(ErrorKind::OutOfRange);
         }
-        if self.links[index].post_receive(into.offset, length).is_err() {
-            self.fail_post(index);
-            return Err(ErrorKind::PeerLost);
-        }
-        self.blocks.receives[from.index()].push_back(token);
-        self.blocks.under_way += 1;
+        let address = u64::try_from(offset).ok().and_then(|offset| memory.address().checked_add(offset));
+        let address = address.ok_or(ErrorKind::OutOfRange)?;
+        let key = memory.remote_key();
+        let (peer, told) = self.blocks.peer(from.peer).ok_or(ErrorKind::OutOfRange)?;
+        peer.exchange.receive(
+            from.channel,
+            Receive { _memory: memory, address, key, length, token },
+            told,
+        )?;
+        self.post_blocks(from.peer);
         Ok(())
     }
 
@@ -157,36 +220,33 @@ impl Blocks for Verbs {
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        let index = self.block_link(to, source, length)?;
-        let to = to.peer;
-        let Self { links, buffers, counters, blocks, .. } = self;
-        let link = &mut links[index];
-        if !blocks.has_place() || !link.queue.has_room(1) {
-            counters.refused += 1;
-            return Err(ErrorKind::QueueFull);
-        }
-        let bytes = (length > 0).then_some((source.offset, length));
-        let operation = |_| Operation::SendWithImmediate(immediate);
-        self.waiting += 1;
-        blocks.under_way += 1;
-        blocks.sends[to.index()] += 1;
-        if link.post_one(buffers, operation, bytes, Some(token), true, counters).is_err() {
-            self.fail_post(index);
-            return Err(ErrorKind::PeerLost);
-        }
+        let BlockRange { memory, offset, length } = self.block_range(to, source, length)?;
+        let block = Block { memory, offset, length, number: immediate, token };
+        let (peer, told) = self.blocks.peer(to.peer).ok_or(ErrorKind::OutOfRange)?;
+        peer.exchange.send(to.channel, block, told)?;
+        self.post_blocks(to.peer);
         Ok(())
     }
 
     fn close(&mut self, view: ViewId, channel: Channel) {
-        if channel == CHANNEL && view == self.view {
-            self.blocks.close();
+        if view != self.view || self.blocks.is_closed(channel) {
+            return;
+        }
+        let BlockTraffic { peers, told, is_closed, .. } = &mut self.blocks;
+        is_closed[usize::from(channel.0)] = true;
+        for peer in peers.iter_mut().flatten() {
+            peer.exchange.close(channel, told);
+        }
+        told.forget(|way| way.channel == channel);
+        for rank in (0..).map(Rank).take(self.peers.len()) {
+            self.post_blocks(rank);
         }
     }
 
     fn poll_block(&mut self) -> Option<BlockEvent> {
-        if self.blocks.events.is_empty() {
+        if !self.blocks.has_news() {
             self.take_batch();
         }
-        self.blocks.events.pop_front()
+        self.blocks.told.next()
     }
 }

@@ -63,19 +63,15 @@ impl Verbs {
             peer.refused = false;
             self.retry_due = true;
         }
-        let is_blocks = link.purpose == Purpose::Blocks;
         while let Some(token) = link.queue.next_done() {
             self.waiting -= 1;
-            if is_blocks {
-                self.blocks.sent(self.view, link.peer, token);
-            } else {
-                self.done.push_back(token);
-            }
+            self.done.push_back(token);
         }
+        let rank = link.peer;
         match link.purpose {
             Purpose::Row => self.send_notices(name.link()),
             Purpose::Region(_) => self.ring_for_done(name.link()),
-            Purpose::Blocks => {}
+            Purpose::Blocks => self.blocks_acknowledged(rank, name.link()),
         }
     }
 
@@ -93,7 +89,7 @@ impl Verbs {
         match purpose {
             Purpose::Row => self.take_notice(name, rank, completion.immediate),
             Purpose::Region(_) => {}
-            Purpose::Blocks => self.blocks.received(self.view, rank, completion.immediate, completion.bytes),
+            Purpose::Blocks => self.take_block_message(name, rank, completion.bytes),
         }
     }
 

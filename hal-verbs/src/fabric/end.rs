@@ -193,7 +193,7 @@ impl Verbs {
         let until = Instant::now() + LEAVE_MAX;
         self.flush();
         self.collect();
-        while self.in_flight() > 0 && Instant::now() < until {
+        while (self.in_flight() > 0 || self.owes_blocks()) && Instant::now() < until {
             self.flush();
             self.wait_for_completions(until.saturating_duration_since(Instant::now()));
             self.collect();

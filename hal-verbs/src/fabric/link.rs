@@ -1,5 +1,7 @@
 //! One connection to one peer: a queue pair, its credits, and the memory at both of its ends.
 
+mod blocks;
+
 use std::io;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -10,6 +12,9 @@ use tramontane_core::ids::Rank;
 use crate::ffi::{Access, MemoryRegion, Operation, Pages, ProtectionDomain, QueuePair, Route};
 use crate::ffi::{SendBuffers, SendList, SendTimes, Target};
 use crate::protocol::{Counters, Name, SendQueue};
+use blocks::receive_range;
+
+pub(crate) use blocks::message_memory_bytes;
 
 /// The longest guard: a cache line, and more than any that the core posts.
 pub(crate) const GUARD_BYTES_MAX: usize = 64;
@@ -155,7 +160,7 @@ impl Link {
         };
         self.queue_pair.initialise(route.port, access)?;
         for number in 0..receives {
-            self.queue_pair.post_receive(Name::receive(self.index, number).raw(), None)?;
+            self.repost(Name::receive(self.index, number))?;
         }
         self.queue_pair.connect(&route)?;
         self.queue_pair.start(&times)?;
@@ -187,16 +192,9 @@ impl Link {
         self.queue_pair.set_access(access)
     }
 
-    /// Posts a receive for a notice again.
+    /// Posts a receive for a notice or a message, at the start or again.
     pub(crate) fn repost(&mut self, name: Name) -> io::Result<()> {
-        self.queue_pair.post_receive(name.raw(), None)
-    }
-
-    /// Posts a receive into the own memory.
-    pub(crate) fn post_receive(&mut self, offset: usize, length: usize) -> io::Result<()> {
-        let into = (length > 0).then_some((&*self.source, offset, length));
-        // They complete in the order in which they are posted: no number is needed.
-        self.queue_pair.post_receive(Name::receive(self.index, 0).raw(), into)
+        self.queue_pair.post_receive(name.raw(), receive_range(self.purpose, &self.source, name))
     }
 
     /// Whether a write can be carried; `bytes_max` is the longest that the port takes.
@@ -270,7 +268,7 @@ impl Link {
         Ok(true)
     }
 
-    /// Posts one request that is no data: a notice, a read, a block; or nothing at all, to have a completion.
+    /// Posts one request that is no data: a notice, a read; or nothing at all, to have a completion.
     pub(crate) fn post_one(
         &mut self,
         buffers: &mut SendBuffers,
@@ -281,20 +279,11 @@ impl Link {
         counters: &mut Counters,
     ) -> io::Result<()> {
         let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
-        let number = self.queue.posted();
-        let mut list = SendList::new(buffers);
-        let range = bytes.map(|(offset, length)| (&*self.source, offset, length));
-        if !list.push(Name::send(self.index, number).raw(), operation(far.target), range, false) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        let is_signalled = is_signalled || self.queue.signals(1, token.is_some());
-        if is_signalled {
-            list.signal_last();
-            counters.signalled += 1;
-        }
-        counters.doorbells += 1;
-        self.queue.push(1, is_signalled, token);
-        self.queue_pair.post(list)
+        let Self { queue_pair, queue, source, index, .. } = self;
+        let range = bytes.map(|(offset, length)| (&**source, offset, length));
+        let operation = operation(far.target);
+        let request = Request { operation, range, is_inline: false, token, is_signalled };
+        post_request(queue_pair, queue, *index, buffers, request, counters)
     }
 
     /// Where in the peer's memory an area of this connection's region lies, if it does.
@@ -316,10 +305,39 @@ impl Link {
     pub(crate) fn own_bytes(&self) -> usize {
         self.source.bytes()
     }
+}
 
-    pub(crate) const fn region(&self) -> Region {
-        self.region
+/// One request that goes by itself.
+struct Request<'r> {
+    operation: Operation,
+    range: Option<(&'r MemoryRegion, usize, usize)>,
+    is_inline: bool,
+    token: Option<Token>,
+    /// A completion is wanted in any case.
+    is_signalled: bool,
+}
+
+fn post_request(
+    queue_pair: &mut QueuePair,
+    queue: &mut SendQueue,
+    index: u16,
+    buffers: &mut SendBuffers,
+    request: Request<'_>,
+    counters: &mut Counters,
+) -> io::Result<()> {
+    let Request { operation, range, is_inline, token, is_signalled } = request;
+    let mut list = SendList::new(buffers);
+    if !list.push(Name::send(index, queue.posted()).raw(), operation, range, is_inline) {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
+    let is_signalled = is_signalled || queue.signals(1, token.is_some());
+    if is_signalled {
+        list.signal_last();
+        counters.signalled += 1;
+    }
+    counters.doorbells += 1;
+    queue.push(1, is_signalled, token);
+    queue_pair.post(list)
 }
 
 /// A place in the peer's memory.

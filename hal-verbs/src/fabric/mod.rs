@@ -11,18 +11,20 @@
 //! | `rest` | sleep |
 //! | `end` | lost, cut and retired |
 //! | `permissions`, `reconnect` | regions, and their connections made anew |
-//! | `blocks` | blocks |
+//! | `blocks`, `block_memory` | blocks, and the memory that they go from and into |
 //! | `peer` | where a peer and the view are in their lives |
 //! | `crate::protocol` | credits; rings over a network and within the process, and why none is lost; names |
 //!
 //! # Invariants
-//! - Nothing is allocated, and no lock is taken, from the start to the end of a view.
+//! - Nothing is allocated, and no lock is taken, from the start to the end of a view, but for a channel's lane at its
+//!   first block with a peer.
 //! - No call waits: a full queue is refused, an empty one is left alone. [`Verbs::sleep`] and
 //!   [`Verbs::leave`] wait, and both for descriptors and no longer than they were told to.
 //! - What a peer sends is a notice of a known kind or breaks the connection to that peer.
 //! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep` and `leave`, so room
 //!   in a queue does not come and go between two posts.
 
+mod block_memory;
 mod blocks;
 mod collect;
 mod end;
@@ -40,10 +42,10 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-pub(crate) use blocks::RECEIVES_MAX as BLOCK_RECEIVES_MAX;
+pub use block_memory::{BlockMemory, BlockStore, NoBlockMemory};
 pub use end::Loss;
 use link::Behind;
-pub(crate) use link::{FarEnd, GUARD_BYTES_MAX, Link, LinkParts, Purpose};
+pub(crate) use link::{FarEnd, GUARD_BYTES_MAX, Link, LinkParts, Purpose, message_memory_bytes};
 use peer::{Life, Peer, Stage};
 pub(crate) use permissions::RegionLink;
 pub(crate) use rest::Descriptors;
@@ -66,7 +68,7 @@ pub struct Verbs {
     /// By rank, the index of the connection to the peer's copy of the own row; none for the own rank.
     rows_to: Vec<Option<usize>>,
     regions: Vec<RegionLink>,
-    blocks: blocks::BlockLinks,
+    blocks: blocks::BlockTraffic,
     permissions: permissions::Told,
     /// Copies of the peers' rows, registered for each alone, and the memory of regions.
     registered: Vec<MemoryRegion>,
@@ -106,6 +108,7 @@ pub(crate) struct Parts {
     pub(crate) regions: Vec<RegionLink>,
     pub(crate) registered: Vec<MemoryRegion>,
     pub(crate) rows: Arc<Rows>,
+    pub(crate) block_store: BlockStore,
     pub(crate) promises: Promises,
     pub(crate) write_bytes_max: usize,
     pub(crate) completions: Arc<CompletionQueue>,
@@ -123,7 +126,7 @@ impl Verbs {
                 rows_to[link.peer.index()] = Some(index);
             }
         }
-        let blocks = blocks::BlockLinks::new(&parts.links, members);
+        let blocks = blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store);
         Self {
             permissions: permissions::Told::new(parts.links.len()),
             blocks,

@@ -56,6 +56,30 @@ impl Pages {
     }
 }
 
+impl Pages {
+    /// All of it, as it is.
+    ///
+    /// # Safety
+    /// While the slice is there nobody writes to the pages, no device either.
+    pub(crate) const unsafe fn slice(&self) -> &[u8] {
+        // SAFETY: mapped while `self` lives; not written meanwhile, by the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
+    }
+
+    /// All of it, to be filled in place.
+    ///
+    /// # Safety
+    /// While the slice is there nobody else reads or writes the pages, no device either.
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "the pages are shared with devices; the caller promises to be alone"
+    )]
+    pub(crate) const unsafe fn slice_mut(&self) -> &mut [u8] {
+        // SAFETY: mapped writable while `self` lives; nobody else is there, by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
+    }
+}
+
 impl Drop for Pages {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, unmapped once; rows borrow `self`, and registrations keep it alive.
@@ -113,9 +137,10 @@ bitflags::bitflags! {
 #[derive(Debug)]
 pub(crate) struct MemoryRegion {
     raw: NonNull<ibv_mr>,
-    _domain: Arc<ProtectionDomain>,
+    domain: Arc<ProtectionDomain>,
     pages: Arc<Pages>,
     bytes: usize,
+    access: Access,
 }
 
 // SAFETY: plain numbers after registration; released once.
@@ -134,16 +159,26 @@ impl MemoryRegion {
         if bytes > pages.bytes() {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        let access = i32::try_from(access.bits()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let flags = i32::try_from(access.bits()).map_err(|_| io::ErrorKind::InvalidInput)?;
         // SAFETY: mapped, at least `bytes` long, and kept alive by `pages` below until this is released.
-        let raw = unsafe { ibv_reg_mr(domain.raw(), pages.base.as_ptr().cast(), bytes, access) };
+        let raw = unsafe { ibv_reg_mr(domain.raw(), pages.base.as_ptr().cast(), bytes, flags) };
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
-        Ok(Self { raw, _domain: Arc::clone(domain), pages: Arc::clone(pages), bytes })
+        Ok(Self { raw, domain: Arc::clone(domain), pages: Arc::clone(pages), bytes, access })
     }
 
     /// How many bytes are registered.
     pub(crate) const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether peers may write to it.
+    pub(crate) const fn may_be_written(&self) -> bool {
+        self.access.contains(Access::REMOTE_WRITE)
+    }
+
+    /// Whether it was registered in that domain.
+    pub(crate) fn is_in(&self, domain: &Arc<ProtectionDomain>) -> bool {
+        Arc::ptr_eq(&self.domain, domain)
     }
 
     /// The pages that it is a part of.

@@ -1,4 +1,5 @@
-//! Everything foreign: libibverbs through `rdma-sys`, and pages from the kernel. The only `unsafe` here.
+//! Everything foreign: libibverbs through `rdma-sys`, and pages from the kernel. All that is
+//! `unsafe` here, but for handing on what a caller promises of block memory.
 //!
 //! Each foreign object is owned by one type that ends it when dropped, and keeps alive what it stands on:
 //!

@@ -27,7 +27,7 @@ pub(crate) enum Operation {
     Write(Target),
     WriteWithImmediate(Target, u32),
     Read(Target),
-    SendWithImmediate(u32),
+    Send,
 }
 
 /// Room for one list, used again and again.
@@ -88,7 +88,7 @@ impl<'l> SendList<'l> {
                 (ibv_wr_opcode::IBV_WR_RDMA_WRITE_WITH_IMM, remote(target), value)
             }
             Operation::Read(target) => (ibv_wr_opcode::IBV_WR_RDMA_READ, remote(target), 0),
-            Operation::SendWithImmediate(value) => (ibv_wr_opcode::IBV_WR_SEND_WITH_IMM, nowhere, value),
+            Operation::Send => (ibv_wr_opcode::IBV_WR_SEND, nowhere, 0),
         };
         request.wr_id = name;
         request.num_sge = ranges;

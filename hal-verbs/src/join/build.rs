@@ -9,11 +9,14 @@ use tramontane_core::layout::ROW_MAX;
 
 use super::{JoinError, JoinOptions, Rows};
 use crate::devices::{Choice, Device, LinkLayer, Order, discover};
-use crate::fabric::{BLOCK_RECEIVES_MAX, FarEnd, Link, LinkParts, NOTICES_MAX, Purpose, RegionLink};
-use crate::ffi::{
-    Access, CompletionQueue, Context, MemoryRegion, ProtectionDomain, QueuePair, QueuePairLimits, Route,
-    SendTimes, Target,
+use crate::fabric::{
+    BlockStore, FarEnd, Link, LinkParts, NOTICES_MAX, Purpose, RegionLink, message_memory_bytes,
 };
+use crate::ffi::{
+    Access, CompletionQueue, Context, MemoryRegion, Pages, ProtectionDomain, QueuePair, QueuePairLimits,
+    Route, SendTimes, Target,
+};
+use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
 use crate::protocol::{Card, CardLink, Depths, SendQueue};
 use crate::settings::{Limits, RESERVE};
 use crate::timing::LossTimes;
@@ -31,6 +34,7 @@ pub(super) struct Builder<'j> {
     pub(super) links: Vec<Link>,
     pub(super) regions: Vec<RegionLink>,
     pub(super) registered: Vec<MemoryRegion>,
+    pub(super) block_store: BlockStore,
     pub(super) limits: Limits,
     /// By connection, what its card says.
     cards: Vec<CardLink>,
@@ -59,15 +63,15 @@ impl<'j> Builder<'j> {
         let failed = |action| move |source| JoinError::from_device(&device.name, action, source);
         let context = discover::open(&device.name).map_err(failed("open it"))?;
         let own = options.mesh.own;
-        let mut memories = options.regions.to_vec();
-        memories.extend(options.blocks);
-        let rows = Rows::new(own, options.mesh.members, options.row_bytes, &memories)
+        let rows = Rows::new(own, options.mesh.members, options.row_bytes, options.regions)
             .map(Arc::new)
             .map_err(failed("take memory"))?;
         let (limits, entries) = size(device, options)?;
         let completions = CompletionQueue::new(&context, entries)
             .map(Arc::new)
             .map_err(failed("make a completion queue"))?;
+        let block_domain =
+            ProtectionDomain::new(&context).map(Arc::new).map_err(failed("make a protection domain"))?;
         let reads_max = u8::try_from(device.limits.reads_max.min(READS_MAX)).unwrap_or(1);
         let mut builder = Self {
             device: &device.name,
@@ -78,6 +82,7 @@ impl<'j> Builder<'j> {
             links: Vec::new(),
             regions: Vec::new(),
             registered: Vec::new(),
+            block_store: BlockStore::new(Arc::clone(&block_domain)),
             limits,
             cards: Vec::new(),
             reads_max,
@@ -89,8 +94,8 @@ impl<'j> Builder<'j> {
         for (number, memory) in (0..).zip(options.regions) {
             builder.add_region(own, memory.region, number, inline_bytes_max)?;
         }
-        if let Some(memory) = options.blocks {
-            builder.add_blocks(own, memory.region)?;
+        if options.blocks {
+            builder.add_blocks(own, &block_domain, inline_bytes_max)?;
         }
         Ok(builder)
     }
@@ -169,15 +174,26 @@ impl<'j> Builder<'j> {
         Ok(())
     }
 
-    /// One connection to each peer, over which nobody writes.
-    fn add_blocks(&mut self, own: Rank, region: Region) -> Result<(), JoinError> {
-        let domain = self.domain()?;
-        let pages = Arc::clone(self.rows.region_pages(region).ok_or(MISSING)?);
-        let memory = Arc::new(self.register(&domain, &pages, Access::LOCAL_WRITE)?);
+    /// One connection to each peer, in the domain of all block memory, with places for the messages that come.
+    fn add_blocks(
+        &mut self,
+        own: Rank,
+        domain: &Arc<ProtectionDomain>,
+        inline_bytes_max: u32,
+    ) -> Result<(), JoinError> {
+        let message_bytes = u32::try_from(MESSAGE_BYTES).unwrap_or(u32::MAX);
         for peer in self.peers(own) {
-            let receives = BLOCK_RECEIVES_MAX;
-            let shape = Shape { peer, purpose: Purpose::Blocks, region, receives, inline_bytes_max: 0 };
-            self.add_link(&domain, &shape, &memory, CardLink::default())?;
+            let pages = Pages::new(message_memory_bytes()).map(Arc::new);
+            let pages = pages.map_err(|source| self.failed("take memory", source))?;
+            let messages = Arc::new(self.register(domain, &pages, Access::LOCAL_WRITE)?);
+            let shape = Shape {
+                peer,
+                purpose: Purpose::Blocks,
+                region: Region::ROW,
+                receives: MESSAGES_MAX,
+                inline_bytes_max: inline_bytes_max.min(message_bytes),
+            };
+            self.add_link(domain, &shape, &messages, CardLink::default())?;
         }
         Ok(())
     }
@@ -220,10 +236,8 @@ impl<'j> Builder<'j> {
             source: Arc::clone(source),
             inline_bytes_max: self.limits.inline_bytes_max,
         });
-        if shape.purpose != Purpose::Blocks {
-            let staged = link.stage_guards(domain, self.limits.depth);
-            staged.map_err(|source| JoinError::from_registration(self.device, 64, source))?;
-        }
+        let staged = link.stage_guards(domain, self.limits.depth);
+        staged.map_err(|source| JoinError::from_registration(self.device, 64, source))?;
         self.links.push(link);
         Ok(index)
     }
@@ -289,7 +303,7 @@ impl<'j> Builder<'j> {
         let (expected, access, receives) = match link.purpose {
             Purpose::Row => (own_bytes, Access::REMOTE_WRITE, u64::from(notices(self.region_count))),
             Purpose::Region(_) => (link.own_bytes(), Access::REMOTE_READ, 0),
-            Purpose::Blocks => (0, Access::empty(), 0),
+            Purpose::Blocks => (0, Access::REMOTE_WRITE, u64::from(MESSAGES_MAX)),
         };
         if bytes != expected {
             return Err(Failure::WrongMemory);
@@ -350,9 +364,9 @@ fn size(device: &Device, options: &JoinOptions<'_>) -> Result<(Limits, u32), Joi
     let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
     let peers = count(options.mesh.members.len()).saturating_sub(1);
     let regions = count(options.regions.len());
-    let blocks = u32::from(options.blocks.is_some());
+    let blocks = u32::from(options.blocks);
     let links = peers.saturating_mul(1 + regions + blocks);
-    let receives = notices(options.regions.len()) + blocks * BLOCK_RECEIVES_MAX;
+    let receives = notices(options.regions.len()) + blocks * MESSAGES_MAX;
     let receives = peers.saturating_mul(receives);
     let most = device.limits.completion_entries_max;
     let share = most.saturating_sub(receives) / links.max(1);

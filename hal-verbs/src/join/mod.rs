@@ -50,8 +50,9 @@ pub struct JoinOptions<'j> {
     pub row_bytes: &'j [usize],
     /// Regions whose owners say who may write; at most [`REGIONS_MAX`].
     pub regions: &'j [RegionMemory],
-    /// Memory for blocks.
-    pub blocks: Option<RegionMemory>,
+    /// Whether blocks are carried: a connection more with each peer. Their memory is lent later
+    /// ([`Verbs::block_store`]). The same at all members.
+    pub blocks: bool,
 }
 
 /// The most regions: their numbers have five bits.
@@ -130,6 +131,7 @@ pub fn join(options: JoinOptions<'_>) -> Result<Joined, JoinError> {
         regions: builder.regions,
         registered: builder.registered,
         rows: builder.rows,
+        block_store: builder.block_store,
         promises: promises(order),
         write_bytes_max,
         completions: builder.completions,
@@ -154,16 +156,15 @@ fn choose(devices: &Devices, options: &JoinOptions<'_>) -> Result<Choice, JoinEr
 }
 
 fn check(options: &JoinOptions<'_>) -> Result<(), JoinError> {
-    let JoinOptions { mesh, row_bytes, regions, blocks, .. } = options;
+    let JoinOptions { mesh, row_bytes, regions, .. } = options;
     if row_bytes.len() != mesh.members.len() {
         return Err(JoinError::BadOptions("give one row size a member"));
     }
     if regions.len() > REGIONS_MAX {
         return Err(JoinError::BadOptions("give at most 32 regions"));
     }
-    let names = || regions.iter().chain(blocks);
-    let is_twice = names().enumerate().any(|(index, one)| {
-        one.region == Region::ROW || names().take(index).any(|other| other.region == one.region)
+    let is_twice = regions.iter().enumerate().any(|(index, one)| {
+        one.region == Region::ROW || regions.iter().take(index).any(|other| other.region == one.region)
     });
     if is_twice {
         return Err(JoinError::BadOptions("give each region a name of its own, and none that of the rows"));

@@ -16,7 +16,7 @@ pub struct Counters {
     pub inline: u64,
     /// Guards that did not fit inline and were staged.
     pub staged: u64,
-    /// Calls that hand requests to the device: one a list, and one a notice that goes by itself.
+    /// Calls that hand requests to the device: one a list, and one each that goes by itself.
     pub doorbells: u64,
     /// Requests of which a completion was asked for.
     pub signalled: u64,
@@ -28,4 +28,10 @@ pub struct Counters {
     pub notices_sent: u64,
     /// Notices that came.
     pub notices_taken: u64,
+    /// Blocks that were written to peers: a doorbell and a completion each.
+    pub blocks: u64,
+    /// Messages about blocks that were sent: a doorbell each.
+    pub block_messages: u64,
+    /// Messages about blocks that came.
+    pub block_messages_taken: u64,
 }

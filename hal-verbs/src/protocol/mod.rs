@@ -1,6 +1,8 @@
-//! What of the fabric can be thought through, and tested, without a device: credits, rings, names, cards.
+//! What of the fabric can be thought through, and tested, without a device: credits, rings, names, cards, and
+//! who writes which block where.
 
 mod bell;
+pub(crate) mod blocks;
 mod card;
 mod counters;
 mod doorbell;

@@ -1,4 +1,5 @@
-//! Blocks: in order, whole, with their number; and what a block without a receive costs.
+//! Blocks: in order, whole, with their number; many channels; memory that comes and goes; and what a block without a
+//! receive costs.
 
 use std::time::Duration;
 
@@ -6,119 +7,228 @@ use tramontane_core::fabric::{
     Area, BlockEvent, Blocks, Channel, ErrorKind, Event, LossCause, Region, Token, Way,
 };
 use tramontane_core::ids::Rank;
-use tramontane_verbs::{Limits, RegionMemory};
+use tramontane_verbs::{BlockMemory, Limits};
 
 use super::group::{Shape, VIEW};
-use super::{A, B, Member, drain, pair, wait_for};
+use super::{A, B, Member, drain, pair, settle, wait_for};
 
-const BLOCKS: Region = Region(9);
 const SOON: Duration = Duration::from_secs(10);
 
 fn shape() -> Shape {
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
-    Shape { blocks: Some(RegionMemory { region: BLOCKS, bytes: 1 << 20 }), limits, ..Shape::default() }
-}
-
-fn area(offset: usize) -> Area {
-    Area { region: BLOCKS, offset }
+    Shape { blocks: true, limits, ..Shape::default() }
 }
 
 fn way(peer: Rank) -> Way {
-    Way { view: VIEW, channel: Channel(0), peer }
+    on(0, peer)
 }
 
-fn fill(member: &Member, offset: usize, bytes: &[u8]) {
-    member.rows.region(BLOCKS).expect("block memory").apply(offset, bytes).expect("inside");
+fn on(channel: u16, peer: Rank) -> Way {
+    Way { view: VIEW, channel: Channel(channel), peer }
 }
 
-fn look(member: &Member, offset: usize, length: usize) -> Vec<u8> {
-    let mut bytes = vec![0; length];
-    member.rows.region(BLOCKS).expect("block memory").reader().read(offset, &mut bytes).expect("inside");
-    bytes
+/// Memory that the member's fabric knows.
+fn lent(member: &mut Member, bytes: usize) -> BlockMemory {
+    let memory = member.fabric.block_store().memory(bytes).expect("memory");
+    member.fabric.lend_blocks(&memory).expect("its own");
+    memory
 }
 
-fn next(member: &mut Member) -> BlockEvent {
+fn fill(memory: &mut BlockMemory, offset: usize, bytes: &[u8]) {
+    // SAFETY: no block goes from there yet, and this thread alone looks at it.
+    let all = unsafe { memory.slice_mut() };
+    all[offset..offset + bytes.len()].copy_from_slice(bytes);
+}
+
+fn look(memory: &BlockMemory, offset: usize, length: usize) -> Vec<u8> {
+    // SAFETY: what is looked at has come, or never comes.
+    let all = unsafe { memory.slice() };
+    all[offset..offset + length].to_vec()
+}
+
+/// The next event of a member, while the other goes on too.
+fn next(member: &mut Member, other: &mut Member) -> BlockEvent {
     let mut event = None;
     wait_for("a block's event", SOON, || {
+        other.fabric.collect();
         event = member.fabric.poll_block();
         event.is_some()
     });
     event.expect("waited for")
 }
 
-#[test]
-fn blocks_come_whole_and_in_order_with_their_number() {
-    const BYTES: usize = 100_000;
-    let (mut a, mut b) = pair(&shape());
-    let limits = a.fabric.block_limits();
-    println!("{limits:?}");
-    for round in 0..5_u8 {
-        for index in 0..4_u8 {
-            let token = Token(u64::from(index));
-            let at = usize::from(index) * BYTES;
-            b.fabric.post_receive(way(A), area(at), BYTES, token).expect("few are posted");
-            fill(&a, at, &vec![10 * round + index + 1; BYTES]);
-        }
-        for index in 0..4_u8 {
-            let (at, number) = (usize::from(index) * BYTES, u32::from(index) + 0xffff_ff00);
-            let length = if index == 3 { 17 } else { BYTES };
-            a.fabric.send(way(B), area(at), length, number, Token(7)).expect("room");
-        }
-        for index in 0..4_u8 {
-            let length = if index == 3 { 17 } else { BYTES };
-            let token = Token(u64::from(index));
-            let immediate = u32::from(index) + 0xffff_ff00;
-            assert_eq!(next(&mut b), BlockEvent::Received { way: way(A), token, immediate, length });
-            let bytes = look(&b, usize::from(index) * BYTES, length);
-            assert!(bytes.iter().all(|byte| *byte == 10 * round + index + 1));
-            assert_eq!(next(&mut a), BlockEvent::Sent { way: way(B), token: Token(7) });
-        }
-    }
-    assert!(a.fabric.poll_block().is_none() && b.fabric.poll_block().is_none());
-    assert!(drain(&mut a.fabric).is_empty(), "blocks are not told of as lists");
-}
-
-#[test]
-fn few_receives_are_taken_and_ranges_are_checked() {
-    let (mut a, _b) = pair(&shape());
-    let most = a.fabric.block_limits().receives_max;
-    for index in 0..most {
-        a.fabric.post_receive(way(B), area(index * 8), 8, Token(0)).expect("not too many yet");
-    }
-    assert_eq!(a.fabric.post_receive(way(B), area(0), 8, Token(0)), Err(ErrorKind::QueueFull));
-    let outside = area((1 << 20) - 4);
-    assert_eq!(a.fabric.send(way(B), outside, 8, 0, Token(0)), Err(ErrorKind::OutOfRange));
-    let row = Area { region: Region::ROW, offset: 0 };
-    assert_eq!(a.fabric.send(way(B), row, 8, 0, Token(0)), Err(ErrorKind::OutOfRange));
-    assert_eq!(a.fabric.send(way(A), area(0), 8, 0, Token(0)), Err(ErrorKind::OutOfRange));
-}
-
-#[test]
-fn a_block_that_does_not_fit_loses_the_peer_and_no_memory() {
-    let (mut a, mut b) = pair(&shape());
-    b.fabric.post_receive(way(A), area(0), 100, Token(1)).expect("few are posted");
-    fill(&a, 0, &[5; 200]);
-    a.fabric.send(way(B), area(0), 200, 1, Token(2)).expect("room");
+/// How a member lost its peer, which it must.
+fn loss(member: &mut Member, other: &mut Member) -> LossCause {
     let mut cause = None;
     wait_for("the loss", SOON, || {
-        b.fabric.collect();
-        cause = drain(&mut a.fabric).into_iter().find_map(|event| match event {
+        other.fabric.collect();
+        cause = drain(&mut member.fabric).into_iter().find_map(|event| match event {
             Event::PeerLost { cause, .. } => Some(cause),
             _ => None,
         });
         cause.is_some()
     });
-    println!("{}", a.fabric.loss_of(B).expect("a loss"));
-    assert!(matches!(cause, Some(LossCause::Denied | LossCause::Unreachable)), "{cause:?}");
-    assert_eq!(look(&b, 100, 100), [0; 100], "nothing lands behind the receive");
+    cause.expect("waited for")
+}
+
+#[test]
+fn blocks_come_whole_and_in_order_with_their_number() {
+    const BYTES: usize = 100_000;
+    let (mut a, mut b) = pair(&shape());
+    let (mut from, into) = (lent(&mut a, 4 * BYTES), lent(&mut b, 4 * BYTES));
+    println!("{:?}", a.fabric.block_limits());
+    for round in 0..5_u8 {
+        for index in 0..4_u8 {
+            let token = Token(u64::from(index));
+            let at = usize::from(index) * BYTES;
+            b.fabric.post_receive(way(A), into.area(at), BYTES, token).expect("few are posted");
+            fill(&mut from, at, &vec![10 * round + index + 1; BYTES]);
+        }
+        for index in 0..4_u8 {
+            let (at, number) = (usize::from(index) * BYTES, u32::from(index) + 0xffff_ff00);
+            let length = if index == 3 { 17 } else { BYTES };
+            a.fabric.send(way(B), from.area(at), length, number, Token(7)).expect("room");
+        }
+        for index in 0..4_u8 {
+            let length = if index == 3 { 17 } else { BYTES };
+            let token = Token(u64::from(index));
+            let immediate = u32::from(index) + 0xffff_ff00;
+            let seen = next(&mut b, &mut a);
+            assert_eq!(seen, BlockEvent::Received { way: way(A), token, immediate, length });
+            let bytes = look(&into, usize::from(index) * BYTES, length);
+            assert!(bytes.iter().all(|byte| *byte == 10 * round + index + 1));
+            assert_eq!(next(&mut a, &mut b), BlockEvent::Sent { way: way(B), token: Token(7) });
+        }
+    }
+    assert!(a.fabric.poll_block().is_none() && b.fabric.poll_block().is_none());
+    assert!(drain(&mut a.fabric).is_empty(), "blocks are not told of as lists");
+    let counters = a.fabric.counters();
+    println!(
+        "{} blocks, {} messages sent, {} taken",
+        counters.blocks, counters.block_messages, counters.block_messages_taken
+    );
+    assert_eq!(counters.blocks, 20);
+}
+
+#[test]
+fn many_channels_go_at_once_both_ways() {
+    const BYTES: usize = 500;
+    const CHANNELS: u16 = 200;
+    let (mut a, mut b) = pair(&shape());
+    let all = 2 * usize::from(CHANNELS) * BYTES;
+    let mut memories = [lent(&mut a, all), lent(&mut b, all)];
+    let place = |channel: u16| usize::from(channel) * BYTES;
+    let received = place(CHANNELS);
+    for channel in 0..CHANNELS {
+        let byte = u8::try_from(channel % 251).expect("small");
+        for memory in &mut memories {
+            fill(memory, place(channel), &[byte; BYTES]);
+        }
+        for (member, memory, peer) in [(&mut a, &memories[0], B), (&mut b, &memories[1], A)] {
+            let into = memory.area(received + place(channel));
+            member
+                .fabric
+                .post_receive(on(channel, peer), into, BYTES, Token(u64::from(channel)))
+                .expect("room");
+            let from = memory.area(place(channel));
+            let number = u32::from(channel);
+            member.fabric.send(on(channel, peer), from, BYTES, number, Token(9)).expect("room");
+        }
+    }
+    for memory in [0, 1] {
+        let mut missing = 2 * usize::from(CHANNELS);
+        wait_for("all blocks", 3 * SOON, || {
+            let (one, other) = if memory == 0 { (&mut a, &mut b) } else { (&mut b, &mut a) };
+            other.fabric.collect();
+            while let Some(event) = one.fabric.poll_block() {
+                missing -= 1;
+                let BlockEvent::Received { way, token, immediate, length } = event else { continue };
+                let channel = way.channel.0;
+                assert_eq!((token, immediate), (Token(u64::from(channel)), u32::from(channel)));
+                let byte = u8::try_from(channel % 251).expect("small");
+                assert_eq!(look(&memories[memory], received + place(channel), length), [byte; BYTES]);
+            }
+            missing == 0
+        });
+    }
+    assert!(drain(&mut a.fabric).is_empty() && drain(&mut b.fabric).is_empty());
+}
+
+#[test]
+fn memory_stays_until_a_closed_channel_is_over_at_both_ends_and_no_longer() {
+    const BYTES: usize = 1 << 20;
+    let (mut a, mut b) = pair(&shape());
+    for round in 0..10 {
+        let channel = round;
+        let (from, into) = (lent(&mut a, BYTES), lent(&mut b, BYTES));
+        assert_eq!(
+            (from.region(), into.region()),
+            (Region(1), Region(1)),
+            "round {round}: the last is still there"
+        );
+        b.fabric.post_receive(on(channel, A), into.area(0), BYTES, Token(1)).expect("room");
+        a.fabric.send(on(channel, B), from.area(0), BYTES, 5, Token(2)).expect("room");
+        if round % 2 == 0 {
+            // In the middle of it, perhaps.
+            b.fabric.collect();
+            a.fabric.collect();
+        }
+        drop((from, into));
+        let next = b.fabric.block_store().memory(8).expect("memory");
+        assert_eq!(next.region(), Region(2), "a receive is posted into it");
+        drop(next);
+        a.fabric.close(VIEW, Channel(channel));
+        b.fabric.close(VIEW, Channel(channel));
+        for _ in 0..3 {
+            settle(&mut a);
+            settle(&mut b);
+        }
+        assert!(a.fabric.poll_block().is_none() && b.fabric.poll_block().is_none());
+    }
+    assert!(drain(&mut a.fabric).is_empty() && drain(&mut b.fabric).is_empty());
+}
+
+#[test]
+fn what_is_lent_may_be_used_and_nothing_else() {
+    let (mut a, mut b) = pair(&shape());
+    let (memory, theirs) = (lent(&mut a, 1 << 20), lent(&mut b, 8));
+    assert_eq!(a.fabric.lend_blocks(&theirs), Err(ErrorKind::Other));
+    let most = a.fabric.block_limits().receives_max;
+    for index in 0..most {
+        a.fabric.post_receive(way(B), memory.area(index * 8), 8, Token(0)).expect("not too many yet");
+    }
+    assert_eq!(a.fabric.post_receive(way(B), memory.area(0), 8, Token(0)), Err(ErrorKind::QueueFull));
+    let only_sent = a.fabric.block_store().memory_to_send(8).expect("memory");
+    let outside = memory.area((1 << 20) - 4);
+    let row = Area { region: Region::ROW, offset: 0 };
+    for area in [outside, row, only_sent.area(0)] {
+        assert_eq!(
+            a.fabric.send(way(B), area, 8, 0, Token(0)),
+            Err(ErrorKind::OutOfRange),
+            "not lent, or not there"
+        );
+    }
+    a.fabric.lend_blocks(&only_sent).expect("its own");
+    assert_eq!(a.fabric.post_receive(on(1, B), only_sent.area(0), 8, Token(0)), Err(ErrorKind::OutOfRange));
+    assert_eq!(a.fabric.send(way(A), memory.area(0), 8, 0, Token(0)), Err(ErrorKind::OutOfRange));
+    a.fabric.send(way(B), only_sent.area(0), 8, 0, Token(0)).expect("room");
+}
+
+#[test]
+fn a_block_that_does_not_fit_loses_the_peer_and_no_memory() {
+    let (mut a, mut b) = pair(&shape());
+    let (mut from, into) = (lent(&mut a, 200), lent(&mut b, 200));
+    b.fabric.post_receive(way(A), into.area(0), 100, Token(1)).expect("few are posted");
+    fill(&mut from, 0, &[5; 200]);
+    a.fabric.send(way(B), from.area(0), 200, 1, Token(2)).expect("room");
+    assert_eq!(loss(&mut a, &mut b), LossCause::Denied);
+    assert_eq!(look(&into, 0, 200), [0; 200], "nothing lands");
 }
 
 #[test]
 fn a_block_without_a_receive_loses_the_peer() {
-    let (mut a, _b) = pair(&shape());
-    a.fabric.send(way(B), area(0), 8, 1, Token(2)).expect("room");
-    wait_for("the loss", SOON, || {
-        drain(&mut a.fabric).iter().any(|event| matches!(event, Event::PeerLost { .. }))
-    });
-    println!("{}", a.fabric.loss_of(B).expect("a loss"));
+    let (mut a, mut b) = pair(&shape());
+    let from = lent(&mut a, 8);
+    a.fabric.send(way(B), from.area(0), 8, 1, Token(2)).expect("room");
+    assert_eq!(loss(&mut a, &mut b), LossCause::Denied);
 }

@@ -81,7 +81,7 @@ fn judged(card: Vec<u8>) -> JoinError {
             limits: Limits { loss_time: LOSS_TIME, ..Limits::default() },
             row_bytes: &[bytes; 2],
             regions: &[],
-            blocks: None,
+            blocks: false,
         });
         let error = joined.expect_err("it must not join");
         println!("{error}");

@@ -130,7 +130,7 @@ fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpList
         limits,
         row_bytes: &[16_384; 2],
         regions: &[],
-        blocks: None,
+        blocks: false,
     })
     .unwrap_or_else(|error| panic!("{error}"));
     super::group::open(&mut joined.fabric).expect("it opens");

@@ -99,6 +99,9 @@ fn assert_costs(members: u16) {
                 refused: 0,
                 notices_sent: 0,
                 notices_taken: 0,
+                blocks: 0,
+                block_messages: 0,
+                block_messages_taken: 0,
             };
             assert_eq!(counters, expected);
         }

@@ -63,9 +63,6 @@ fn regions_have_names_of_their_own() {
         let error = error(&Shape { regions, ..Shape::default() });
         assert!(matches!(error, JoinError::BadOptions(_)));
     }
-    let blocks = Some(memory(3));
-    let error = error(&Shape { regions: vec![memory(3)], blocks, ..Shape::default() });
-    assert!(matches!(error, JoinError::BadOptions(_)));
 }
 
 /// Root may lock what it likes: run it without that, as in

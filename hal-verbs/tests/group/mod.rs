@@ -27,7 +27,7 @@ pub struct Shape {
     pub digest: u64,
     pub limits: Limits,
     pub regions: Vec<RegionMemory>,
-    pub blocks: Option<RegionMemory>,
+    pub blocks: bool,
     pub key: Option<SharedKey>,
     pub wanted: Wanted,
     /// What the last member wants instead.
@@ -43,7 +43,7 @@ impl Default for Shape {
             digest: 99,
             limits: Limits::default(),
             regions: Vec::new(),
-            blocks: None,
+            blocks: false,
             key: Some(SharedKey::from_bytes([7; 32])),
             wanted: Wanted::default(),
             last_wanted: None,

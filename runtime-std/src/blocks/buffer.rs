@@ -23,6 +23,15 @@ impl Buffer {
         Ok(Self { memory: store.memory(bytes.max(1))?, is_lent: false })
     }
 
+    /// A buffer that messages are only sent from: over RDMA no peer may write to it, and one that is given for a message to
+    /// come ends its group.
+    ///
+    /// # Errors
+    /// [`BlockMemoryError`].
+    pub fn to_send(store: &BlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
+        Ok(Self { memory: store.memory_to_send(bytes.max(1))?, is_lent: false })
+    }
+
     /// Where it begins.
     pub(crate) fn area(&self) -> Area {
         Area { region: self.memory.region(), offset: 0 }

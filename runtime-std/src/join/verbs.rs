@@ -43,7 +43,7 @@ pub(super) fn join(
         limits: meeting.limits.clone(),
         row_bytes: &row_bytes,
         regions: &[],
-        blocks: None,
+        blocks: layout.channels() > 0,
     })?;
     tell(&report);
     let rows = Arc::clone(fabric.rows());

@@ -21,9 +21,10 @@ pub enum BlockMemoryError {
     /// There is none for TCP.
     #[error(transparent)]
     Tcp(#[from] tcp::NoBlockMemory),
-    /// The fabric carries no blocks for programs yet.
-    #[error("no blocks are carried over RDMA yet; take shared memory or TCP")]
-    NotCarried,
+    /// There is none for RDMA.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Verbs(#[from] tramontane_verbs::NoBlockMemory),
 }
 
 /// Makes memory for blocks; any thread may have one.
@@ -34,9 +35,9 @@ pub enum BlockStore {
     SharedMemory(Arc<Residence>),
     /// In this process alone.
     Tcp(tcp::BlockStore),
-    /// There is none.
+    /// In this process, registered with the device.
     #[cfg(feature = "verbs")]
-    Verbs,
+    Verbs(tramontane_verbs::BlockStore),
 }
 
 /// Memory that blocks go from and into; it goes when this is dropped and no block of it is under way.
@@ -47,6 +48,9 @@ pub enum BlockMemory {
     SharedMemory(shared_memory::BlockMemory),
     /// Of this process alone.
     Tcp(tcp::BlockMemory),
+    /// Which a device reads, and peers may write to.
+    #[cfg(feature = "verbs")]
+    Verbs(tramontane_verbs::BlockMemory),
 }
 
 /// Hands a call to whichever memory it is.
@@ -55,6 +59,8 @@ macro_rules! each {
         match $self {
             BlockMemory::SharedMemory($memory) => $call,
             BlockMemory::Tcp($memory) => $call,
+            #[cfg(feature = "verbs")]
+            BlockMemory::Verbs($memory) => $call,
         }
     };
 }
@@ -69,7 +75,20 @@ impl BlockStore {
             Self::SharedMemory(residence) => Ok(BlockMemory::SharedMemory(residence.block_memory(bytes)?)),
             Self::Tcp(store) => Ok(BlockMemory::Tcp(store.memory(bytes)?)),
             #[cfg(feature = "verbs")]
-            Self::Verbs => Err(BlockMemoryError::NotCarried),
+            Self::Verbs(store) => Ok(BlockMemory::Verbs(store.memory(bytes)?)),
+        }
+    }
+
+    /// Memory of so many bytes, all zero, that blocks are only sent from. Over RDMA no peer may write to it; elsewhere
+    /// peers never may.
+    ///
+    /// # Errors
+    /// [`BlockMemoryError`].
+    pub fn memory_to_send(&self, bytes: usize) -> Result<BlockMemory, BlockMemoryError> {
+        match self {
+            #[cfg(feature = "verbs")]
+            Self::Verbs(store) => Ok(BlockMemory::Verbs(store.memory_to_send(bytes)?)),
+            _ => self.memory(bytes),
         }
     }
 }
@@ -94,7 +113,14 @@ impl BlockMemory {
     pub(crate) unsafe fn slice(&self) -> &[u8] {
         let bytes = self.bytes();
         // SAFETY: by the caller's promise.
-        let slice = unsafe { each!(self, memory => memory.slice(0, bytes).ok()) };
+        let slice = unsafe {
+            match self {
+                Self::SharedMemory(memory) => memory.slice(0, bytes).ok(),
+                Self::Tcp(memory) => memory.slice(0, bytes).ok(),
+                #[cfg(feature = "verbs")]
+                Self::Verbs(memory) => Some(memory.slice()),
+            }
+        };
         slice.unwrap_or(&[])
     }
 
@@ -105,7 +131,14 @@ impl BlockMemory {
     pub(crate) unsafe fn slice_mut(&mut self) -> &mut [u8] {
         let bytes = self.bytes();
         // SAFETY: by the caller's promise.
-        let slice = unsafe { each!(self, memory => memory.slice_mut(0, bytes).ok()) };
+        let slice = unsafe {
+            match self {
+                Self::SharedMemory(memory) => memory.slice_mut(0, bytes).ok(),
+                Self::Tcp(memory) => memory.slice_mut(0, bytes).ok(),
+                #[cfg(feature = "verbs")]
+                Self::Verbs(memory) => Some(memory.slice_mut()),
+            }
+        };
         slice.unwrap_or(&mut [])
     }
 }
@@ -118,7 +151,7 @@ impl JoinedFabric {
             Self::SharedMemory(fabric) => BlockStore::SharedMemory(Arc::clone(fabric.residence())),
             Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store().clone()),
             #[cfg(feature = "verbs")]
-            Self::Verbs(_) => BlockStore::Verbs,
+            Self::Verbs(fabric) => BlockStore::Verbs(fabric.block_store().clone()),
         }
     }
 }
@@ -131,9 +164,15 @@ pub trait BlockHost: Blocks {
 
 impl BlockHost for JoinedFabric {
     fn lend_blocks(&mut self, memory: &BlockMemory) {
-        if let (Self::SharedMemory(fabric), BlockMemory::SharedMemory(memory)) = (self, memory)
-            && let Err(error) = fabric.lend_blocks(memory)
-        {
+        let lent = match (self, memory) {
+            (Self::SharedMemory(fabric), BlockMemory::SharedMemory(memory)) => fabric.lend_blocks(memory),
+            // Its fabric looks it up where it was made.
+            (Self::Tcp(_), BlockMemory::Tcp(_)) => Ok(()),
+            #[cfg(feature = "verbs")]
+            (Self::Verbs(fabric), BlockMemory::Verbs(memory)) => fabric.lend_blocks(memory),
+            _ => Err(ErrorKind::Other),
+        };
+        if let Err(error) = lent {
             // Blocks of it are refused then, which ends their group.
             tracing::warn!(%error, "memory of another fabric");
         }

@@ -22,7 +22,6 @@ use crate::cli::interrupt::Interrupts;
 use crate::join::Meeting;
 use crate::local::{Carrier, LocalGroup, LocalPlace};
 use crate::process::{Leash, Worker, dismiss};
-use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
 
 /// The command that runs a receiver.
@@ -79,13 +78,14 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
     Root::from_env().sweep()?;
     let places = &arguments.to;
     let nodes = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_add(1);
-    let group = LocalGroup::new(arguments.fabric, places.len() + 1, "copy", &DeviceOptions::default())?;
+    let fabric = arguments.fabric.unwrap_or_default();
+    let group = LocalGroup::new(fabric, places.len() + 1, "copy", &arguments.device)?;
     let brief = |own: u32, to: PathBuf| Brief {
         place: group.place(own as usize),
         nodes,
         own,
         to,
-        fabric: arguments.fabric,
+        fabric,
         blocks: arguments.blocks,
         join_timeout: arguments.join.join_timeout,
     };

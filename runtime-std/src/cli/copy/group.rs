@@ -102,7 +102,7 @@ impl Job {
 pub(super) fn say(group: &Group, node: &BlockNode, said: &Said) -> Result<(), Failure> {
     let bytes =
         serde_json::to_vec(said).map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
-    let mut buffer = node.buffer(SAID_MAX)?;
+    let mut buffer = Buffer::to_send(node.store(), SAID_MAX)?;
     buffer[..bytes.len()].copy_from_slice(&bytes);
     let _ = group.send(buffer, bytes.len());
     Ok(())

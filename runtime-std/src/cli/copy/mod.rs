@@ -42,7 +42,8 @@ use super::options::{AlgorithmName, JoinOption};
 use crate::blocks::GroupOptions;
 use crate::group::{Description, Doors, GroupCarrier};
 use crate::join::{Meeting, NetworkMeeting};
-use crate::local::Carrier;
+use crate::local::{Carrier, LocalError};
+use crate::rdma::{self, DeviceOptions};
 use crate::shared_memory::{GroupName, Root};
 use group::{CHUNK_BYTES, Job, block_bytes};
 use report::Report;
@@ -51,7 +52,9 @@ pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b
       a file into three directories of this machine, by a process each
   tramontane copy --config group.toml --id 1 --to /srv/data
   tramontane copy --config group.toml --id 0 model/ index.db
-      on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part";
+      on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part
+  tramontane copy --config group.toml --id 0 --fabric verbs data.bin
+      the same over RDMA, from hosts that meet over TCP; say so at all of them";
 
 /// Copy files and directories to several places at once.
 ///
@@ -74,9 +77,12 @@ pub(super) struct Arguments {
     /// Which node copies to the others [default: the first of the group file]
     #[arg(long, value_name = "ID", requires = "config")]
     from: Option<u32>,
-    /// What carries the bytes between processes of this machine
-    #[arg(long, value_enum, default_value_t = Carrier::SharedMemory, conflicts_with = "config")]
-    fabric: Carrier,
+    /// What carries the bytes [default: shared memory, or what the group file says; nodes that meet over TCP may say
+    /// 'verbs', all of them]
+    #[arg(long, value_enum)]
+    fabric: Option<Carrier>,
+    #[command(flatten)]
+    device: DeviceOptions,
     #[command(flatten)]
     blocks: BlockOptions,
     #[command(flatten)]
@@ -140,17 +146,15 @@ fn hosts(
     for node in [own, from] {
         group_file::check_node(description, node)?;
     }
+    let carrier = carrier(arguments.fabric, description.fabric)?;
     let nodes = description.nodes.iter().map(|node| node.id).collect();
     let job = Job {
         nodes,
         own,
         root: from,
-        meeting: meeting(description)?,
+        meeting: meeting(description, carrier, &arguments.device)?,
         join_timeout: arguments.join.join_timeout,
-        options: arguments.blocks.of(match description.fabric {
-            GroupCarrier::SharedMemory => Carrier::SharedMemory,
-            GroupCarrier::Tcp => Carrier::Tcp,
-        })?,
+        options: arguments.blocks.of(carrier)?,
     };
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {
@@ -169,18 +173,44 @@ fn hosts(
     Ok(None)
 }
 
-/// Where the nodes of a group file meet to copy: apart from where its members do.
-fn meeting(description: &Description) -> Result<Meeting, Failure> {
-    match description.fabric {
-        GroupCarrier::SharedMemory => {
-            let name = GroupName::new(&format!("{}-copy", description.name))?;
-            Ok(Meeting::SharedMemory { root: Root::from_env(), name })
+/// What carries a copy between the nodes of a group file: what the file says, or RDMA where they meet over TCP.
+fn carrier(wanted: Option<Carrier>, meets: GroupCarrier) -> Result<Carrier, Failure> {
+    let usual = match meets {
+        GroupCarrier::SharedMemory => Carrier::SharedMemory,
+        GroupCarrier::Tcp => Carrier::Tcp,
+    };
+    match wanted {
+        None => Ok(usual),
+        Some(Carrier::Verbs) if usual == Carrier::Tcp => Ok(Carrier::Verbs),
+        Some(wanted) if wanted == usual => Ok(usual),
+        Some(_) => {
+            let what = "the nodes of the group file meet in another way";
+            Err(Failure::new(
+                Status::Usage,
+                what,
+                "leave --fabric out, or say 'verbs' where the file says 'tcp'",
+            ))
         }
-        GroupCarrier::Tcp => Ok(Meeting::Tcp(NetworkMeeting {
-            addresses: description.nodes.iter().filter_map(|node| node.address).collect(),
-            listener: None,
-            key: Doors::of(description, &Root::from_env())?.into_key(),
-            allow_clear: description.allow_clear,
-        })),
     }
+}
+
+/// Where the nodes of a group file meet to copy: apart from where its members do.
+fn meeting(description: &Description, carrier: Carrier, device: &DeviceOptions) -> Result<Meeting, Failure> {
+    if let (Carrier::SharedMemory | Carrier::Tcp, Some(option)) = (carrier, device.given()) {
+        return Err(LocalError::NoDevice(option).into());
+    }
+    if carrier == Carrier::SharedMemory {
+        let name = GroupName::new(&format!("{}-copy", description.name))?;
+        return Ok(Meeting::SharedMemory { root: Root::from_env(), name });
+    }
+    let network = NetworkMeeting {
+        addresses: description.nodes.iter().filter_map(|node| node.address).collect(),
+        listener: None,
+        key: Doors::of(description, &Root::from_env())?.into_key(),
+        allow_clear: description.allow_clear,
+    };
+    if carrier == Carrier::Verbs {
+        return Ok(rdma::meeting(network, device).map_err(LocalError::from)?);
+    }
+    Ok(Meeting::Tcp(network))
 }

@@ -50,7 +50,7 @@ pub(super) fn send(
 fn copy(job: &Job, node: &BlockNode, source: &Source, mut hearing: Hearing<'_>) -> Result<Report, Failure> {
     let (give, free) = mpsc::channel();
     for _ in 0..BUFFERS {
-        let _ = give.send(node.buffer(CHUNK_BYTES)?);
+        let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES)?);
     }
     let group = job.data(node, GiveBack(give))?;
     let stop = AtomicBool::new(false);

@@ -1,0 +1,257 @@
+//! All channels with one peer: what is to be written and said next, in turn by channel.
+//!
+//! Few writes are under way at a time, so that messages, which go the same way, do not stand long behind them, and no
+//! channel waits for another's whole queue.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::{Channel, ErrorKind, LossCause, Token};
+use tramontane_core::ids::Rank;
+
+use super::credits::Credits;
+use super::lane::{Arrived, Block, Landed, Lane, Receive};
+use super::message::{Envelope, Message, Place};
+use super::{CHANNELS, Told};
+
+/// Writes under way to one peer: two keep the port busy (RDMC 4.3), and more where blocks are small.
+const WRITES_MAX: usize = 4;
+
+/// A block that is to be written.
+#[derive(Debug)]
+pub(crate) struct Order<M> {
+    pub(crate) memory: M,
+    pub(crate) offset: usize,
+    pub(crate) length: u32,
+    pub(crate) place: Place,
+}
+
+/// A block that is being written. The memory stays until that is over, whatever becomes of its channel.
+#[derive(Debug)]
+struct Writing<M> {
+    /// The request's number on the connection.
+    request: u64,
+    channel: Channel,
+    landed: Landed,
+    token: Token,
+    _memory: M,
+}
+
+/// The channels with one peer. A channel's lane is made at its first use and kept, empty at last, until the view ends.
+#[derive(Debug)]
+pub(crate) struct Exchange<M> {
+    peer: Rank,
+    lanes: Vec<Option<Box<Lane<M>>>>,
+    /// Lanes that have something to write, and to say; each once.
+    writers: VecDeque<Channel>,
+    talkers: VecDeque<Channel>,
+    writing: VecDeque<Writing<M>>,
+    credits: Credits,
+}
+
+impl<M: Clone> Exchange<M> {
+    pub(crate) fn new(peer: Rank) -> Self {
+        let all = usize::from(CHANNELS);
+        Self {
+            peer,
+            lanes: (0..all).map(|_| None).collect(),
+            writers: VecDeque::with_capacity(all),
+            talkers: VecDeque::with_capacity(all),
+            writing: VecDeque::with_capacity(WRITES_MAX),
+            credits: Credits::default(),
+        }
+    }
+
+    fn lane(&mut self, channel: Channel) -> Option<&mut Lane<M>> {
+        let place = self.lanes.get_mut(usize::from(channel.0))?;
+        Some(place.get_or_insert_with(|| Box::new(Lane::new())))
+    }
+
+    /// Posts a receive.
+    ///
+    /// # Errors
+    /// `QueueFull` if as many as may be are posted; `OutOfRange` if there is no such channel.
+    pub(crate) fn receive(
+        &mut self,
+        channel: Channel,
+        receive: Receive<M>,
+        told: &mut Told,
+    ) -> Result<(), ErrorKind> {
+        let lane = self.lane(channel).ok_or(ErrorKind::OutOfRange)?;
+        if !lane.takes_receive() || !told.has_place() {
+            return Err(ErrorKind::QueueFull);
+        }
+        // Who ended the channel sends nothing: nothing would ever be told of it.
+        if !lane.is_over_there() {
+            lane.add_receive(receive);
+            told.begin();
+            self.take_turn(channel);
+        }
+        Ok(())
+    }
+
+    /// Takes a block to be sent.
+    ///
+    /// # Errors
+    /// As [`receive`](Self::receive).
+    pub(crate) fn send(
+        &mut self,
+        channel: Channel,
+        block: Block<M>,
+        told: &mut Told,
+    ) -> Result<(), ErrorKind> {
+        let lane = self.lane(channel).ok_or(ErrorKind::OutOfRange)?;
+        if !lane.takes_block() || !told.has_place() {
+            return Err(ErrorKind::QueueFull);
+        }
+        told.begin();
+        lane.add_block(block);
+        self.go_on(channel, told);
+        Ok(())
+    }
+
+    /// Ends a channel at this end, if it was ever used with this peer. Who uses it later is told then.
+    pub(crate) fn close(&mut self, channel: Channel, told: &mut Told) {
+        if let Some(Some(lane)) = self.lanes.get_mut(usize::from(channel.0)) {
+            told.give_up(lane.under_way());
+            lane.close();
+            self.take_turn(channel);
+        }
+    }
+
+    /// Takes what the peer said. `is_closed` says which channels were closed at this end.
+    ///
+    /// # Errors
+    /// Why the peer is lost by it.
+    pub(crate) fn hear(
+        &mut self,
+        envelope: &Envelope,
+        is_closed: impl Fn(Channel) -> bool,
+        told: &mut Told,
+    ) -> Result<(), LossCause> {
+        let Envelope { taken, channel, message } = *envelope;
+        if !self.credits.take(taken) {
+            return Err(LossCause::Misbehaved);
+        }
+        if message == Message::Credit {
+            return Ok(());
+        }
+        let peer = self.peer;
+        let lane = self.lane(channel).ok_or(LossCause::Misbehaved)?;
+        if is_closed(channel) && !lane.is_closed() {
+            // Closed before it was ever used with this peer.
+            lane.close();
+        }
+        match message {
+            Message::Offer { serial, place } => lane.hear_offer(serial, place)?,
+            Message::Written { serial, number, length } => {
+                let arrived = lane.hear_written(serial, Landed { number, length })?;
+                if let Some(Arrived { token, number, length }) = arrived {
+                    let length = usize::try_from(length).unwrap_or(usize::MAX);
+                    told.received((channel, peer), token, number, length);
+                }
+            }
+            Message::Asked { serial } => lane.hear_question(serial)?,
+            Message::Refused => lane.hear_refusal()?,
+            Message::Over => {
+                let before = lane.under_way();
+                lane.hear_over()?;
+                told.give_up(before - lane.under_way());
+            }
+            Message::Credit => {}
+        }
+        self.go_on(channel, told);
+        Ok(())
+    }
+
+    /// The next block that may be written now, under the number that its request will have.
+    ///
+    /// # Errors
+    /// Why the peer is lost by it.
+    pub(crate) fn next_write(&mut self, request: u64) -> Result<Option<Order<M>>, LossCause> {
+        while self.writing.len() < WRITES_MAX {
+            let Some(channel) = self.writers.pop_front() else { break };
+            let Some(lane) = self.lane(channel) else { continue };
+            lane.in_writers = false;
+            let Some((block, place)) = lane.begin_write()? else { continue };
+            self.take_turn(channel);
+            let Block { memory, offset, length, number, token } = block;
+            let _memory = memory.clone();
+            let landed = Landed { number, length };
+            self.writing.push_back(Writing { request, channel, landed, token, _memory });
+            return Ok(Some(Order { memory, offset, length, place }));
+        }
+        Ok(None)
+    }
+
+    /// All requests below a number are acknowledged.
+    pub(crate) fn acknowledged(&mut self, requests: u64, told: &mut Told) {
+        while self.writing.front().is_some_and(|writing| writing.request < requests) {
+            let Some(Writing { channel, landed, token, .. }) = self.writing.pop_front() else { break };
+            let peer = self.peer;
+            let Some(lane) = self.lane(channel) else { continue };
+            lane.end_write(landed);
+            if !lane.is_closed() {
+                told.sent(channel, peer, token);
+            }
+            self.go_on(channel, told);
+        }
+    }
+
+    /// The next message that may go now.
+    pub(crate) fn next_message(&mut self) -> Option<Envelope> {
+        while self.credits.has_room() {
+            let Some(channel) = self.talkers.pop_front() else { break };
+            let Some(lane) = self.lane(channel) else { continue };
+            lane.in_talkers = false;
+            let Some(message) = lane.next_message() else { continue };
+            self.take_turn(channel);
+            return Some(Envelope { taken: self.credits.send(), channel, message });
+        }
+        let message = Message::Credit;
+        self.credits.owes().then(|| Envelope { taken: self.credits.send(), channel: Channel(0), message })
+    }
+
+    /// Drops the blocks of a channel that the peer ended: there they would be dropped too.
+    fn go_on(&mut self, channel: Channel, told: &mut Told) {
+        let peer = self.peer;
+        if let Some(lane) = self.lane(channel) {
+            for block in lane.take_dropped() {
+                told.sent(channel, peer, block.token);
+            }
+        }
+        self.take_turn(channel);
+    }
+
+    /// Puts a lane behind the others, if it has something to write or to say.
+    fn take_turn(&mut self, channel: Channel) {
+        let Some(Some(lane)) = self.lanes.get_mut(usize::from(channel.0)) else { return };
+        if lane.has_write() && !std::mem::replace(&mut lane.in_writers, true) {
+            self.writers.push_back(channel);
+        }
+        if lane.has_message() && !std::mem::replace(&mut lane.in_talkers, true) {
+            self.talkers.push_back(channel);
+        }
+    }
+
+    /// Ends all channels: the peer is gone, and nothing more is told of it.
+    pub(crate) fn end(self, told: &mut Told) {
+        told.give_up(self.under_way());
+        told.forget(|way| way.peer == self.peer);
+    }
+
+    /// Blocks and receives of which something would be told.
+    pub(super) fn under_way(&self) -> usize {
+        self.lanes.iter().flatten().map(|lane| lane.under_way()).sum()
+    }
+
+    /// Whether nothing waits for room or for an acknowledgement.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.writers.is_empty() && self.talkers.is_empty() && self.writing.is_empty()
+    }
+
+    /// Receives of a channel whose memory is held.
+    #[cfg(test)]
+    pub(super) fn held(&self, channel: Channel) -> usize {
+        self.lanes[usize::from(channel.0)].as_ref().map_or(0, |lane| lane.held())
+    }
+}

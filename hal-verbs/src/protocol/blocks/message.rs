@@ -1,0 +1,166 @@
+//! Messages about blocks, as they travel: one size, lowest byte first. Whatever a kind does not use is zero.
+
+use tramontane_core::fabric::Channel;
+
+/// Bytes of every message.
+pub(crate) const MESSAGE_BYTES: usize = 40;
+
+/// Where a block may be written, as the peer said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+    pub(crate) length: u32,
+}
+
+/// What one end tells the other of a channel; see the table of [`super`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    Offer { serial: u64, place: Place },
+    Written { serial: u64, number: u32, length: u32 },
+    Asked { serial: u64 },
+    Refused,
+    Over,
+    Credit,
+}
+
+/// A message with what every one says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    /// How many messages its sender has taken, ever.
+    pub(crate) taken: u64,
+    /// Of a `Credit`, the first.
+    pub(crate) channel: Channel,
+    pub(crate) message: Message,
+}
+
+/// All fields, as they lie.
+#[derive(Default)]
+struct Fields {
+    kind: u16,
+    channel: u16,
+    length: u32,
+    taken: u64,
+    serial: u64,
+    address: u64,
+    /// A key, or a block's number.
+    word: u32,
+}
+
+impl Envelope {
+    pub(crate) fn encode(&self) -> [u8; MESSAGE_BYTES] {
+        let blank = Fields { channel: self.channel.0, taken: self.taken, ..Fields::default() };
+        let fields = match self.message {
+            Message::Offer { serial, place: Place { address, key, length } } => {
+                Fields { kind: 1, serial, address, word: key, length, ..blank }
+            }
+            Message::Written { serial, number, length } => {
+                Fields { kind: 2, serial, word: number, length, ..blank }
+            }
+            Message::Asked { serial } => Fields { kind: 3, serial, ..blank },
+            Message::Refused => Fields { kind: 4, ..blank },
+            Message::Over => Fields { kind: 5, ..blank },
+            Message::Credit => Fields { kind: 6, ..blank },
+        };
+        fields.encode()
+    }
+
+    /// None if no correct member sends it.
+    pub(crate) fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
+        let fields = Fields::decode(bytes)?;
+        let Fields { kind, channel, length, taken, serial, address, word } = fields;
+        let message = match kind {
+            1 => Message::Offer { serial, place: Place { address, key: word, length } },
+            2 => Message::Written { serial, number: word, length },
+            3 => Message::Asked { serial },
+            4 => Message::Refused,
+            5 => Message::Over,
+            6 => Message::Credit,
+            _ => return None,
+        };
+        let envelope = Self { taken, channel: Channel(channel), message };
+        let ends = address.checked_add(u64::from(length)).is_some();
+        (ends && envelope.encode() == *bytes).then_some(envelope)
+    }
+}
+
+impl Fields {
+    fn encode(&self) -> [u8; MESSAGE_BYTES] {
+        let mut bytes = [0; MESSAGE_BYTES];
+        let fields: [&[u8]; 7] = [
+            &self.kind.to_le_bytes(),
+            &self.channel.to_le_bytes(),
+            &self.length.to_le_bytes(),
+            &self.taken.to_le_bytes(),
+            &self.serial.to_le_bytes(),
+            &self.address.to_le_bytes(),
+            &self.word.to_le_bytes(),
+        ];
+        for (into, byte) in bytes.iter_mut().zip(fields.into_iter().flatten()) {
+            *into = *byte;
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8; MESSAGE_BYTES]) -> Option<Self> {
+        let (kind, rest) = bytes.split_first_chunk()?;
+        let (channel, rest) = rest.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let (taken, rest) = rest.split_first_chunk()?;
+        let (serial, rest) = rest.split_first_chunk()?;
+        let (address, rest) = rest.split_first_chunk()?;
+        let (word, _) = rest.split_first_chunk()?;
+        Some(Self {
+            kind: u16::from_le_bytes(*kind),
+            channel: u16::from_le_bytes(*channel),
+            length: u32::from_le_bytes(*length),
+            taken: u64::from_le_bytes(*taken),
+            serial: u64::from_le_bytes(*serial),
+            address: u64::from_le_bytes(*address),
+            word: u32::from_le_bytes(*word),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Envelope> {
+        let place = Place { address: 1 << 46, key: 0x1234_5678, length: 1 << 20 };
+        [
+            Message::Offer { serial: 77, place },
+            Message::Written { serial: u64::MAX, number: u32::MAX, length: 0 },
+            Message::Asked { serial: 3 },
+            Message::Refused,
+            Message::Over,
+            Message::Credit,
+        ]
+        .map(|message| Envelope { taken: 9 << 40, channel: Channel(1023), message })
+        .to_vec()
+    }
+
+    #[test]
+    fn messages_survive_the_wire() {
+        for envelope in samples() {
+            assert_eq!(Envelope::decode(&envelope.encode()), Some(envelope));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        assert_eq!(Envelope::decode(&[0; MESSAGE_BYTES]), None);
+        assert_eq!(Envelope::decode(&[0xff; MESSAGE_BYTES]), None);
+        for envelope in samples() {
+            let mut bytes = envelope.encode();
+            bytes[MESSAGE_BYTES - 1] = 1;
+            assert_eq!(Envelope::decode(&bytes), None, "behind the last field");
+        }
+        let mut over = samples()[4].encode();
+        over[16] = 1;
+        assert_eq!(Envelope::decode(&over), None, "it has no serial");
+        let mut offer = samples()[0].encode();
+        offer[24..32].fill(0xff);
+        assert_eq!(Envelope::decode(&offer), None, "it ends beyond all addresses");
+    }
+}

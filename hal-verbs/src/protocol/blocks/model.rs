@@ -1,0 +1,338 @@
+//! Two ends and the connection between them, beside a model that knows only what was sent and what was awaited.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use proptest::prelude::*;
+use tramontane_core::fabric::{BlockEvent, Channel, Token};
+use tramontane_core::ids::{Rank, ViewId};
+
+use super::message::{Message, Place};
+use super::{Block, Envelope, Exchange, MESSAGE_BYTES, MESSAGES_MAX, Order, RECEIVES_MAX, Receive, Told};
+
+const CHANNELS_USED: u16 = 3;
+
+/// Stands for bytes that changed before they were written.
+const CHANGED: u64 = u64::MAX;
+
+/// What one end does next.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Receive {
+        channel: u16,
+        length: u32,
+    },
+    /// Only what is awaited, and fits: what a correct sender sends.
+    Send {
+        channel: u16,
+        number: u32,
+    },
+    Close {
+        channel: u16,
+    },
+    /// Hands so many requests to the device, which may have no room for more.
+    Post {
+        most: u8,
+    },
+    /// The peer's device takes one request.
+    Land,
+    /// All that landed is acknowledged.
+    Acknowledge,
+}
+
+#[derive(Debug)]
+enum Request {
+    Write { channel: Channel, block: u64, place: Place },
+    Message([u8; MESSAGE_BYTES]),
+}
+
+/// One end.
+struct End {
+    exchange: Exchange<u64>,
+    told: Told,
+    closed: [bool; CHANNELS_USED as usize],
+    /// By number, what was handed to the device and has not landed.
+    wire: VecDeque<Request>,
+    posted: u64,
+    landed: u64,
+    /// Which block lies at an address.
+    memory: BTreeMap<u64, u64>,
+    next_token: u64,
+}
+
+/// What was done on one channel in one direction.
+#[derive(Clone, Debug, Default)]
+struct Way {
+    /// Token, number and length of each block.
+    sent: Vec<(u64, u32, u32)>,
+    /// Token and length of each receive; its token is its address.
+    awaited: Vec<(u64, u32)>,
+    told_sent: usize,
+    told_received: usize,
+}
+
+/// Both ends, and what they did: by sender, then by channel.
+struct Model {
+    ends: [End; 2],
+    ways: [[Way; CHANNELS_USED as usize]; 2],
+}
+
+impl End {
+    fn new(peer: u16) -> Self {
+        Self {
+            exchange: Exchange::new(Rank(peer)),
+            told: Told::new(ViewId(1)),
+            closed: [false; CHANNELS_USED as usize],
+            wire: VecDeque::new(),
+            posted: 0,
+            landed: 0,
+            memory: BTreeMap::new(),
+            next_token: 1,
+        }
+    }
+
+    fn token(&mut self) -> u64 {
+        self.next_token += 1;
+        self.next_token
+    }
+}
+
+impl Model {
+    fn new() -> Self {
+        Self { ends: [End::new(1), End::new(0)], ways: Default::default() }
+    }
+
+    fn step(&mut self, at: usize, step: Step) {
+        match step {
+            Step::Receive { channel, length } => self.receive(at, channel, length),
+            Step::Send { channel, number } => self.send(at, channel, number),
+            Step::Close { channel } => self.close(at, channel),
+            Step::Post { most } => {
+                for _ in 0..most {
+                    self.post(at);
+                }
+            }
+            Step::Land => self.land(at),
+            Step::Acknowledge => {
+                let End { exchange, told, landed, .. } = &mut self.ends[at];
+                exchange.acknowledged(*landed, told);
+            }
+        }
+        self.check(at);
+    }
+
+    fn receive(&mut self, at: usize, channel: u16, length: u32) {
+        let end = &mut self.ends[at];
+        if end.closed[usize::from(channel)] {
+            return;
+        }
+        let token = end.token();
+        let receive = Receive { _memory: token, address: token, key: 7, length, token: Token(token) };
+        if end.exchange.receive(Channel(channel), receive, &mut end.told).is_ok() {
+            self.ways[1 - at][usize::from(channel)].awaited.push((token, length));
+        }
+    }
+
+    fn send(&mut self, at: usize, channel: u16, number: u32) {
+        let (end, way) = (&mut self.ends[at], &mut self.ways[at][usize::from(channel)]);
+        let Some((_, room)) = way.awaited.get(way.sent.len()).copied() else { return };
+        if end.closed[usize::from(channel)] {
+            return;
+        }
+        let (token, length) = (end.token(), room.min(number));
+        let block = Block { memory: token, offset: 0, length, number, token: Token(token) };
+        if end.exchange.send(Channel(channel), block, &mut end.told).is_ok() {
+            way.sent.push((token, number, length));
+        }
+    }
+
+    fn close(&mut self, at: usize, channel: u16) {
+        let end = &mut self.ends[at];
+        end.closed[usize::from(channel)] = true;
+        end.exchange.close(Channel(channel), &mut end.told);
+        end.told.forget(|way| way.channel == Channel(channel));
+        // What a device reads from now on is something else.
+        for request in &mut end.wire {
+            if let Request::Write { channel: on, block, .. } = request
+                && *on == Channel(channel)
+            {
+                *block = CHANGED;
+            }
+        }
+    }
+
+    fn post(&mut self, at: usize) {
+        let end = &mut self.ends[at];
+        if let Some(envelope) = end.exchange.next_message() {
+            end.posted += 1;
+            end.wire.push_back(Request::Message(envelope.encode()));
+        }
+        if let Some(Order { memory, place, .. }) = end.exchange.next_write(end.posted).expect("it fits") {
+            end.posted += 1;
+            // A block's memory is named as its token; which channel it is on, the model knows.
+            let on = self.ways[at].iter().position(|way| way.sent.iter().any(|(token, ..)| *token == memory));
+            let channel = Channel(on.and_then(|on| u16::try_from(on).ok()).expect("it was sent"));
+            end.wire.push_back(Request::Write { channel, block: memory, place });
+        }
+        let messages = end.wire.iter().filter(|request| matches!(request, Request::Message(_))).count();
+        assert!(messages <= MESSAGES_MAX as usize, "a message without a receive");
+    }
+
+    fn land(&mut self, from: usize) {
+        let Some(request) = self.ends[from].wire.pop_front() else { return };
+        self.ends[from].landed += 1;
+        let End { exchange, told, closed, memory, .. } = &mut self.ends[1 - from];
+        match request {
+            Request::Write { block, place, .. } => {
+                memory.insert(place.address, block);
+            }
+            Request::Message(bytes) => {
+                let envelope = Envelope::decode(&bytes).expect("a message");
+                let heard = exchange.hear(&envelope, |on| closed[usize::from(on.0)], told);
+                assert_eq!(heard, Ok(()), "{envelope:?}");
+            }
+        }
+        self.check(1 - from);
+    }
+
+    /// Compares what an end is told with what was done.
+    fn check(&mut self, at: usize) {
+        while let Some(event) = self.ends[at].told.next() {
+            let (BlockEvent::Sent { way: on, .. } | BlockEvent::Received { way: on, .. }) = event;
+            let channel = usize::from(on.channel.0);
+            assert!(!self.ends[at].closed[channel], "{event:?} of a closed channel");
+            match event {
+                BlockEvent::Sent { token, .. } => {
+                    let way = &mut self.ways[at][channel];
+                    assert_eq!(token.0, way.sent[way.told_sent].0, "blocks are told in order");
+                    way.told_sent += 1;
+                }
+                BlockEvent::Received { token, immediate, length, .. } => {
+                    let way = &mut self.ways[1 - at][channel];
+                    let (awaited, (sent, number, bytes)) =
+                        (way.awaited[way.told_received].0, way.sent[way.told_received]);
+                    assert_eq!((token.0, immediate, length), (awaited, number, bytes as usize));
+                    assert_eq!(self.ends[at].memory.get(&awaited), Some(&sent), "another block lies there");
+                    way.told_received += 1;
+                }
+            }
+        }
+    }
+
+    /// Lets everything go and come that can.
+    fn settle(&mut self) {
+        for _ in 0..2000 {
+            for at in [0, 1] {
+                for step in [Step::Post { most: 1 }, Step::Land, Step::Acknowledge] {
+                    self.step(at, step);
+                }
+            }
+        }
+    }
+
+    fn check_end(&self) {
+        for (at, end) in self.ends.iter().enumerate() {
+            assert!(end.exchange.is_idle() && end.wire.is_empty(), "something is left");
+            for channel in 0..CHANNELS_USED {
+                let place = usize::from(channel);
+                let (way, other) = (&self.ways[at][place], &self.ends[1 - at]);
+                if end.closed[place] || other.closed[place] {
+                    assert_eq!(end.exchange.held(Channel(channel)), 0, "memory of a closed channel is held");
+                } else {
+                    assert_eq!((way.told_sent, way.told_received), (way.sent.len(), way.sent.len()));
+                }
+            }
+        }
+        let open = |end: &End| end.exchange.under_way();
+        assert!(self.ends.iter().all(|end| open(end) <= 16 * usize::from(CHANNELS_USED)));
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
+    let channel = 0..CHANNELS_USED;
+    let step = prop_oneof![
+        6 => (channel.clone(), 0..100_u32).prop_map(|(channel, length)| Step::Receive { channel, length }),
+        6 => (channel.clone(), any::<u32>()).prop_map(|(channel, number)| Step::Send { channel, number }),
+        1 => channel.prop_map(|channel| Step::Close { channel }),
+        8 => (1..4_u8).prop_map(|most| Step::Post { most }),
+        12 => Just(Step::Land),
+        4 => Just(Step::Acknowledge),
+    ];
+    prop::collection::vec((0..2_usize, step), 0..400)
+}
+
+proptest! {
+    #[test]
+    fn blocks_come_in_order_whole_and_once_and_closed_channels_hold_nothing(steps in steps()) {
+        let mut model = Model::new();
+        for (at, step) in steps {
+            model.step(at, step);
+        }
+        model.settle();
+        model.check_end();
+    }
+
+    #[test]
+    fn no_message_breaks_anything(messages in prop::collection::vec(any_message(), 0..200)) {
+        let mut end = End::new(1);
+        for channel in 0..CHANNELS_USED {
+            let receive = Receive { _memory: 0, address: 1, key: 2, length: 10, token: Token(3) };
+            end.exchange.receive(Channel(channel), receive, &mut end.told).expect("the first");
+        }
+        end.closed[1] = true;
+        end.exchange.close(Channel(1), &mut end.told);
+        for (number, envelope) in (0_u64..).zip(messages) {
+            while end.exchange.next_message().is_some() {}
+            let _ = end.exchange.next_write(number);
+            if end.exchange.hear(&envelope, |on| on == Channel(1), &mut end.told).is_err() {
+                // The peer is lost.
+                break;
+            }
+        }
+        let received = std::iter::from_fn(|| end.told.next()).filter(|event| matches!(event, BlockEvent::Received { .. }));
+        prop_assert!(received.count() < usize::from(CHANNELS_USED));
+    }
+}
+
+#[test]
+fn what_waits_for_receives_at_the_peer_goes_later() {
+    let mut model = Model::new();
+    let all = || (0..CHANNELS_USED).flat_map(|channel| [channel; RECEIVES_MAX]);
+    for at in [0, 1] {
+        for channel in all() {
+            model.step(at, Step::Receive { channel, length: 10 });
+        }
+        model.step(at, Step::Post { most: 100 });
+        assert_eq!(model.ends[at].wire.len(), MESSAGES_MAX as usize - 1, "the last is for a credit");
+    }
+    for at in [0, 1] {
+        all().for_each(|channel| model.step(at, Step::Send { channel, number: 10 }));
+    }
+    model.settle();
+    model.check_end();
+    let sent: usize = model.ways.iter().flatten().map(|way| way.told_received).sum();
+    assert_eq!(sent, 2 * all().count());
+}
+
+fn any_message() -> impl Strategy<Value = Envelope> {
+    let serial = 0..3_u64;
+    let message = prop_oneof![
+        (serial.clone(), 0..20_u32).prop_map(|(serial, length)| Message::Offer {
+            serial,
+            place: Place { address: 0, key: 0, length }
+        }),
+        (serial.clone(), any::<u32>(), 0..20_u32).prop_map(|(serial, number, length)| Message::Written {
+            serial,
+            number,
+            length
+        }),
+        serial.prop_map(|serial| Message::Asked { serial }),
+        Just(Message::Refused),
+        Just(Message::Over),
+        Just(Message::Credit),
+    ];
+    (0..4_u64, 0..1030_u16, message).prop_map(|(taken, channel, message)| Envelope {
+        taken,
+        channel: Channel(if channel < 1000 { channel % CHANNELS_USED } else { channel }),
+        message,
+    })
+}
