@@ -44,6 +44,15 @@ const LARGE_BLOCK_BYTES: usize = 1 << 20;
 /// processor away in between, and there should be something to do when it has it again.
 const SHARED_WINDOW: Window = Window { receives: 16, sends: 16 };
 
+/// Over TCP: so little that a pipeline fills quickly over a slow link, and so much that what a block costs beside its bytes
+/// hardly shows over a fast one.
+const TCP_BLOCK_BYTES: usize = 128 << 10;
+
+/// Over TCP: a notice waits behind whatever its way has queued, some blocks' time, and a sender without a notice leaves its
+/// port idle. Sends are done when the kernel has them: two keep it busy, and with more a later block shares the port
+/// with an earlier one.
+const TCP_WINDOW: Window = Window { receives: 8, sends: 2 };
+
 /// Groups that a node can have in its life; each has a cache line in every row.
 const CHANNELS: u16 = 1024;
 
@@ -78,7 +87,8 @@ impl GroupOptions {
     /// Over shared memory every receiver copies for itself, straight from whoever has a block, so a root's sends cost it
     /// nothing: each block is offered to all at once, and all copy it while it is in a cache that they share. Everywhere else
     /// the root's port is what limits, and a pipeline uses everybody's. So it does where several roots send at the same time: then it is
-    /// the better choice over shared memory too. `docs/performance.md` has the figures.
+    /// the better choice over shared memory too. Over TCP its blocks are small, and many receives are posted: what a peer has to say
+    /// comes late there. `docs/performance.md` has the figures.
     #[must_use]
     pub fn for_fabric(carrier: Carrier, message_max: usize) -> Self {
         let usual = Self { message_max, ..Self::default() };
@@ -89,7 +99,8 @@ impl GroupOptions {
                 window: SHARED_WINDOW,
                 ..usual
             },
-            Carrier::Tcp | Carrier::Verbs => usual,
+            Carrier::Tcp => Self { block_bytes: TCP_BLOCK_BYTES, window: TCP_WINDOW, ..usual },
+            Carrier::Verbs => usual,
         }
     }
 

@@ -98,7 +98,8 @@ struct BlockOptions {
     /// Who sends which block to whom; the same at all nodes of a group file [default: what suits the fabric]
     #[arg(long, value_enum)]
     algorithm: Option<AlgorithmName>,
-    /// Bytes of a block; the same at all nodes of a group file [default: 1048576]
+    /// Bytes of a block; the same at all nodes of a group file [default: 1048576, and
+    /// over TCP 131072]
     #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
     block: Option<usize>,
 }
