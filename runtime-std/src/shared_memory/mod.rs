@@ -94,7 +94,7 @@ mod sending;
 mod space;
 mod view_rows;
 
-pub use block_memory::{BlockMemory, OutOfMemory, REGIONS_MAX};
+pub use block_memory::{BlockMemory, REGIONS_MAX};
 pub use error::Error;
 pub use fabric::{SharedMemory, Wake};
 pub use futex::{Bell, Fences, register_barrier};

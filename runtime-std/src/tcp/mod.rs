@@ -50,7 +50,7 @@ mod told;
 mod views;
 mod watch;
 
-pub use blocks::{BlockMemory, BlockStore, NoBlockMemory, OutOfMemory};
+pub use blocks::{BlockMemory, BlockStore, NoBlockMemory};
 pub use connection::Settings;
 pub use fabric::Tcp;
 pub use join::{TcpError, TcpOptions, meet};
