@@ -178,9 +178,9 @@ fn meeting(description: &Description) -> Result<Meeting, Failure> {
         }
         GroupCarrier::Tcp => Ok(Meeting::Tcp(NetworkMeeting {
             addresses: description.nodes.iter().filter_map(|node| node.address).collect(),
-            listener: None,
             key: Doors::of(description, &Root::from_env())?.into_key(),
             allow_clear: description.allow_clear,
+            ..NetworkMeeting::default()
         })),
     }
 }
