@@ -69,7 +69,7 @@
 
 mod block_memory;
 mod blocks;
-pub mod copying;
+pub(crate) mod copying;
 mod desk;
 pub mod doorbell;
 mod error;
