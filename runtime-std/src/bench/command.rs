@@ -37,7 +37,9 @@ const BLOCKS_EXAMPLES: &str = "Examples:
     tramontane bench blocks --experiment algorithms --nodes 4,16 --plot blocks.svg
     tramontane bench blocks --experiment scale,delays --json
     tramontane bench blocks --fabric shm --nodes 4,8 --bytes 1048576,67108864 --probe
-    tramontane bench blocks --fabric shm --nodes 4 --senders all --bytes 16777216
+    tramontane bench blocks --fabric shm --nodes 4 --probe --ways own,memcpy,pieces,streaming-pieces
+    tramontane bench blocks --fabric shm --experiment overlap --plot overlap.svg
+    tramontane bench blocks --fabric tcp --experiment delays --slow-link 0-1 --delayed 2 --pause-blocks 4
     tramontane bench blocks --fabric tcp --algorithm pipeline,interleaved --json";
 
 const MULTICAST_EXAMPLES: &str = "Examples:

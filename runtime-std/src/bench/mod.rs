@@ -1,5 +1,5 @@
 //! Experiments: Spindle's continuous sending, over shared memory, TCP, RDMA or in the simulator, and probes of the
-//! machine's limit to compare with; and RDMC's block multicasts, in the simulator.
+//! machine's limit to compare with; and RDMC's block multicasts, in the simulator, over shared memory or TCP.
 
 pub mod blocks;
 pub mod command;

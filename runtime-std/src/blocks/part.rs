@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, LossCause};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
-use tramontane_core::rdmc::transfer::{CloseError, OpenError, Outcome, SendError};
+use tramontane_core::rdmc::transfer::{OpenError, Outcome};
 
 use super::desk::{Desk, Outgoing};
 use super::engine::Opening;
@@ -110,15 +110,11 @@ fn submit(transfer: &mut Transfer, desk: &mut Desk, is_closing: bool) {
         return;
     }
     if let Some((area, bytes)) = desk.take_up() {
-        match transfer.send(area, bytes) {
-            // It was compared with the group's limit before it was queued, and the group is at rest.
-            Ok(())
-            | Err(SendError::NotRoot | SendError::Busy | SendError::Ended | SendError::TooLarge { .. }) => {}
-        }
+        // It fits, since the handle looked. Behind a close it is not sent any more, and goes when the group ends.
+        let _ = transfer.send(area, bytes);
     } else if is_closing {
-        match transfer.close() {
-            Ok(()) | Err(CloseError::NotRoot | CloseError::Ended) => {}
-        }
+        // Only the root's handle asks for it; asked again, it changes nothing.
+        let _ = transfer.close();
     }
 }
 

@@ -206,9 +206,9 @@ fn meeting(description: &Description, carrier: Carrier, device: &DeviceOptions) 
     }
     let network = NetworkMeeting {
         addresses: description.nodes.iter().filter_map(|node| node.address).collect(),
-        listener: None,
         key: Doors::of(description, &Root::from_env())?.into_key(),
         allow_clear: description.allow_clear,
+        ..NetworkMeeting::default()
     };
     if carrier == Carrier::Verbs {
         return Ok(rdma::meeting(network, device).map_err(LocalError::from)?);
