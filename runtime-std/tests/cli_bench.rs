@@ -91,3 +91,20 @@ fn arguments_that_make_no_experiment_are_refused() {
     place.run(&["bench", "worker", "nonsense"]).failed(2, &["not a task"]);
     place.assert_empty();
 }
+
+#[test]
+fn large_messages_in_the_one_order_in_turn_with_small_ones() {
+    let place = Place::new();
+    for fabric in ["shm", "tcp"] {
+        let run = ["views", "--large", "33554432", "--nodes", "2", "--rounds", "1", "--fabric", fabric];
+        let report = bench(&place, &run);
+        for (row, senders) in report["rows"].as_array().expect("rows").iter().zip([1, 2]) {
+            assert_eq!(row["senders"], senders);
+            assert!(row["ratio"]["median"].as_f64() > Some(0.0), "{report}");
+        }
+    }
+    for wrong in ["10240", "268435457"] {
+        place.run(&["bench", "views", "--large", wrong]).failed(2, &["--large", "268435456"]);
+    }
+    place.assert_empty();
+}
