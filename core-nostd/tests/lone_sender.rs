@@ -9,14 +9,12 @@
 
 mod common;
 
-use common::{OneMemory, send};
+use common::{OneMemory, Private, send};
 use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
-use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
-use tramontane_core::node::{Loan, Node, Options, State};
-use tramontane_core::smc::{HandOffCells, ReadyFlag};
+use tramontane_core::multicast::Batch;
 
 /// Keeps the writes that are posted, for the test to carry.
 #[derive(Default)]
@@ -54,44 +52,6 @@ impl Fabric for Kept {
     fn observe_barrier(&self) {}
 }
 
-/// A member's private memory.
-struct Private {
-    cells: Vec<HandOffCells>,
-    ready: Vec<ReadyFlag>,
-    subgroups: Vec<SubgroupState>,
-    senders: Vec<SenderState>,
-    members: Vec<MemberState>,
-    links: Vec<Link>,
-}
-
-impl Private {
-    fn new(layout: &Layout<'_>, rank: Rank) -> Self {
-        let sizes = layout.state_sizes(rank);
-        Self {
-            cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
-            ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
-            subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
-            senders: vec![SenderState::VACANT; sizes.senders],
-            members: vec![MemberState::VACANT; sizes.members],
-            links: vec![Link::VACANT; sizes.links],
-        }
-    }
-
-    fn open<'m>(
-        &'m mut self,
-        layout: &Layout<'_>,
-        own: Rank,
-        rows: &'m [Row<'m>],
-        row: RowWriter<'m>,
-    ) -> Node<'m> {
-        let Self { cells, ready, subgroups, senders, members, links } = self;
-        let state = State { subgroups, senders, members, links };
-        let loan = Loan { rows, row, cells, ready, state };
-        let capabilities = Kept::default().capabilities();
-        Node::open(ViewId(1), layout, own, loan, Options::default(), capabilities).expect("it opens")
-    }
-}
-
 /// Carries one message from member 0 to member 1 write by write. Gives how many writes there were, and after
 /// how many of them it was delivered, if it was.
 fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
@@ -107,8 +67,10 @@ fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
     let rows: Vec<Vec<Row<'_>>> =
         memory.iter().map(|memory| memory.iter().map(|lines| Row::from_lines(lines)).collect()).collect();
     let (mut first, mut second) = (Private::new(&layout, ranks[0]), Private::new(&layout, ranks[1]));
-    let mut sender = first.open(&layout, ranks[0], &rows[0], RowWriter::from_lines(&memory[0][0]));
-    let mut receiver = second.open(&layout, ranks[1], &rows[1], RowWriter::from_lines(&memory[1][1]));
+    let capabilities = Kept::default().capabilities();
+    let row = |rank: usize| RowWriter::from_lines(&memory[rank][rank]);
+    let mut sender = first.open(&layout, ranks[0], &rows[0], row(0), capabilities);
+    let mut receiver = second.open(&layout, ranks[1], &rows[1], row(1), capabilities);
 
     send(&sender.outbox(SubgroupId(0)).expect("it sends"), b"alone").expect("there is room");
     let mut fabric = Kept::default();

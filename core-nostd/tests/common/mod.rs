@@ -55,13 +55,42 @@ impl Fabric for OneMemory {
 }
 
 /// What one member needs beside the rows.
-struct Private {
+pub struct Private {
     cells: Vec<HandOffCells>,
     ready: Vec<ReadyFlag>,
     subgroups: Vec<SubgroupState>,
     senders: Vec<SenderState>,
     members: Vec<MemberState>,
     links: Vec<Link>,
+}
+
+impl Private {
+    pub fn new(layout: &Layout<'_>, rank: Rank) -> Self {
+        let sizes = layout.state_sizes(rank);
+        Self {
+            cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
+            ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
+            subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
+            senders: vec![SenderState::VACANT; sizes.senders],
+            members: vec![MemberState::VACANT; sizes.members],
+            links: vec![Link::VACANT; sizes.links],
+        }
+    }
+
+    /// Opens the member's node.
+    pub fn open<'m>(
+        &'m mut self,
+        layout: &Layout<'_>,
+        own: Rank,
+        rows: &'m [Row<'m>],
+        row: RowWriter<'m>,
+        capabilities: Capabilities,
+    ) -> Node<'m> {
+        let Self { cells, ready, subgroups, senders, members, links } = self;
+        let state = State { subgroups, senders, members, links };
+        let loan = Loan { rows, row, cells, ready, state };
+        Node::open(ViewId(1), layout, own, loan, Options::default(), capabilities).expect("it opens")
+    }
 }
 
 /// Opens every member of a group with one subgroup, and runs `body` on nodes and outboxes.
@@ -94,33 +123,11 @@ pub fn with_rows(
     let memory: Vec<Vec<Line>> =
         ranks.iter().map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect()).collect();
     let rows: Vec<Row<'_>> = memory.iter().map(|lines| Row::from_lines(lines)).collect();
-    let mut private: Vec<Private> = ranks
-        .iter()
-        .map(|rank| {
-            let sizes = layout.state_sizes(*rank);
-            Private {
-                cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
-                ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
-                subgroups: vec![SubgroupState::VACANT; sizes.subgroups],
-                senders: vec![SenderState::VACANT; sizes.senders],
-                members: vec![MemberState::VACANT; sizes.members],
-                links: vec![Link::VACANT; sizes.links],
-            }
-        })
-        .collect();
+    let mut private: Vec<Private> = ranks.iter().map(|rank| Private::new(layout, *rank)).collect();
     let mut nodes: Vec<Node<'_>> = Vec::new();
     for (rank, private) in ranks.iter().zip(&mut private) {
-        let Private { cells, ready, subgroups, senders, members, links } = private;
-        let loan = Loan {
-            rows: &rows,
-            row: RowWriter::from_lines(&memory[rank.index()]),
-            cells,
-            ready,
-            state: State { subgroups, senders, members, links },
-        };
-        let capabilities = OneMemory.capabilities();
-        let node = Node::open(ViewId(1), layout, *rank, loan, Options::default(), capabilities);
-        nodes.push(node.expect("it opens"));
+        let row = RowWriter::from_lines(&memory[rank.index()]);
+        nodes.push(private.open(layout, *rank, &rows, row, OneMemory.capabilities()));
     }
     let outboxes: Vec<_> = nodes.iter().map(|node| node.outbox(SubgroupId(0))).collect();
     let writers: Vec<_> = memory.iter().map(|lines| RowWriter::from_lines(lines)).collect();
