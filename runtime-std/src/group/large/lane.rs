@@ -140,7 +140,10 @@ impl Lane {
             (None, Cause::Fabric | Cause::NoMemory) if member == own => {
                 stepped.failure = Some("its blocks cannot be posted".to_owned());
             }
-            (None, _) => stepped.lost = Some(member),
+            (None, cause) => {
+                tracing::info!(subgroup = %self.subgroup, sender = %self.rank, %member, ?cause, "large messages go no further");
+                stepped.lost = Some(member);
+            }
         }
     }
 }
