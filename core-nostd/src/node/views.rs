@@ -249,8 +249,8 @@ impl<'m> Node<'m> {
             }
         }
         #[cfg(feature = "planted-faults")]
-        if views.state.status() == Status::Wedged && views.state.planted(Fault::ReceivesAfterWedge) {
-            self.receive_wedged()?;
+        if views.state.status() == Status::Wedged {
+            self.receive_wedged(&views.state)?;
         }
         let stages = match views.state.status() {
             Status::Steady => self.step(now, fabric, application)?,
@@ -272,11 +272,17 @@ impl<'m> Node<'m> {
         Ok((progress, views.state.status()))
     }
 
-    /// What [`Fault::ReceivesAfterWedge`] does.
+    /// What [`Fault::ReceivesAfterWedge`] and [`Fault::BlocksAfterWedge`] do.
     #[cfg(feature = "planted-faults")]
-    fn receive_wedged(&mut self) -> Result<(), StepError> {
+    fn receive_wedged(&mut self, state: &ViewState) -> Result<(), StepError> {
+        let (all, blocks) =
+            (state.planted(Fault::ReceivesAfterWedge), state.planted(Fault::BlocksAfterWedge));
         for index in 0..self.subgroups.len() {
             self.with_work(index, |work| {
+                let has_blocks = work.senders.iter().any(|sender| sender.large_here > sender.large_taken);
+                if !all && !(blocks && has_blocks) {
+                    return Ok(0);
+                }
                 let received = work.receive().map_err(|_| crate::memory::OutOfRow)?;
                 work.acknowledge(received.changed, false)
             })?;
