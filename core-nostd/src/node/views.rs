@@ -280,7 +280,7 @@ impl<'m> Node<'m> {
         for index in 0..self.subgroups.len() {
             self.with_work(index, |work| {
                 let has_blocks = work.senders.iter().any(|sender| sender.large_here > sender.large_taken);
-                if !all && !(blocks && has_blocks) {
+                if !(all || blocks && has_blocks) {
                     return Ok(0);
                 }
                 let received = work.receive().map_err(|_| crate::memory::OutOfRow)?;
