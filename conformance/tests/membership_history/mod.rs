@@ -62,7 +62,7 @@ fn told(plan: &Plan, outcome: &Outcome, recorded: &Recorded) -> Vec<Event<'stati
             };
             (0..plan.subgroups.len()).map(in_group).collect()
         }
-        Record::Multicast { process, subgroup, index, bytes } => {
+        Record::Multicast { process, subgroup, index, bytes, .. } => {
             let (node, inc) = who(*process);
             vec![Event::Multicast {
                 t_ns,

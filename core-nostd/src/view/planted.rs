@@ -15,6 +15,8 @@ pub enum Fault {
     AcceptsFromSuspected,
     /// A member goes on receiving after its final counts.
     ReceivesAfterWedge,
+    /// A member goes on receiving after its final counts where the blocks of a large message are here before its slot was taken.
+    BlocksAfterWedge,
     /// The leader decides as soon as it has sealed, without waiting for the others' echo.
     EchoSkipped,
     /// Nobody asks for a majority.
