@@ -116,12 +116,16 @@ impl Drawing {
             .margin(14)
             .x_label_area_size(42)
             .y_label_area_size(64)
-            .build_cartesian_2d((first..last).log_scale().with_key_points(places), (low..high).log_scale())?;
+            .build_cartesian_2d(
+                (first..last).log_scale().with_key_points(places),
+                (low..high).log_scale().with_key_points(ticks(low, high)),
+            )?;
         chart
             .configure_mesh()
             .x_desc(self.over)
             .y_desc("ms")
             .x_label_formatter(&|place| counted(*place))
+            .y_label_formatter(&|ms| short(*ms))
             .light_line_style(WHITE.mix(0.0))
             .draw()?;
         for (index, Series { points, .. }) in self.series.iter().enumerate() {
@@ -154,6 +158,24 @@ fn looks(index: usize) -> (RGBColor, ShapeStyle) {
     (colour, if is_full { colour.filled() } else { colour.stroke_width(1) })
 }
 
+/// Round figures between two, so many that there are some in any range.
+fn ticks(low: f64, high: f64) -> Vec<f64> {
+    let steps: &[f64] = match (high / low).log10() {
+        ..0.8 => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+        ..2.0 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));
+    all.filter(|tick| (low..=high).contains(tick)).collect()
+}
+
+/// A number without the zeros at its end.
+fn short(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// A count as short as it is whole: `12`, `256 Ki`, `64 Mi`.
 fn counted(count: f64) -> String {
     let count = count.round() as u64;
@@ -181,6 +203,16 @@ mod tests {
         for text in ["one", "other", "T &amp; T", "1 Ki", "2 Mi", "bytes", "ms"] {
             assert!(svg.contains(text), "{text} is not in {svg}");
         }
+    }
+
+    #[test]
+    fn any_range_has_round_figures() {
+        assert_eq!(ticks(120.0, 450.0), [120.0, 150.0, 200.0, 250.0, 300.0, 400.0]);
+        assert_eq!(
+            ticks(0.08, 3.0).into_iter().map(short).collect::<Vec<_>>(),
+            ["0.1", "0.2", "0.5", "1", "2"]
+        );
+        assert_eq!(ticks(0.5, 2000.0).len(), 4);
     }
 
     #[test]
