@@ -1,10 +1,10 @@
 //! Blocks: in order, whole, with their number; many channels; memory that comes and goes; and what a block without a
 //! receive costs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, Blocks, Channel, ErrorKind, Event, LossCause, Region, Token, Way,
+    Area, BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric as _, LossCause, Region, Token, Way,
 };
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{BlockMemory, Limits};
@@ -231,4 +231,35 @@ fn a_block_without_a_receive_loses_the_peer() {
     let from = lent(&mut a, 8);
     a.fabric.send(way(B), from.area(0), 8, 1, Token(2)).expect("room");
     assert_eq!(loss(&mut a, &mut b), LossCause::Denied);
+}
+
+/// B waits for a block, and A for the word that it is there: neither looks while it sleeps.
+#[test]
+fn a_sleeper_is_woken_by_a_block() {
+    let (mut a, mut b) = pair(&shape());
+    let (from, into) = (lent(&mut a, 8), lent(&mut b, 8));
+    b.fabric.post_receive(way(A), into.area(0), 8, Token(1)).expect("room");
+    settle(&mut b);
+    let sleeper = std::thread::spawn(move || {
+        let started = Instant::now();
+        while b.fabric.poll_block().is_none() {
+            assert!(started.elapsed() < SOON, "it never came");
+            if b.fabric.arm() {
+                b.fabric.sleep(SOON);
+            }
+            b.fabric.disarm();
+        }
+        (b, into, started.elapsed())
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    a.fabric.send(way(B), from.area(0), 8, 0, Token(2)).expect("room");
+    while a.fabric.poll_block().is_none() {
+        if a.fabric.arm() {
+            assert!(a.fabric.sleep(SOON), "nothing came");
+        }
+        a.fabric.disarm();
+    }
+    let (_, _, slept) = sleeper.join().expect("it wakes");
+    println!("woken after {slept:?}");
+    assert!(slept < SOON);
 }
