@@ -111,6 +111,36 @@ fn blocks_come_whole_and_in_order_with_their_number() {
 }
 
 #[test]
+fn a_block_costs_a_write_and_a_word_at_each_end() {
+    const BLOCKS: u64 = 16;
+    let (mut a, mut b) = pair(&shape());
+    let (from, into) = (lent(&mut a, 8), lent(&mut b, 8));
+    for _ in 0..BLOCKS {
+        b.fabric.post_receive(way(A), into.area(0), 8, Token(0)).expect("room");
+    }
+    settle(&mut b);
+    settle(&mut a);
+    let before = [&a, &b].map(|member| *member.fabric.counters());
+    for _ in 0..BLOCKS {
+        a.fabric.send(way(B), from.area(0), 8, 0, Token(0)).expect("room");
+    }
+    for _ in 0..BLOCKS {
+        next(&mut b, &mut a);
+        next(&mut a, &mut b);
+    }
+    let [sender, receiver] = [&a, &b].map(|member| *member.fabric.counters());
+    println!("sender: {sender:?}\nreceiver: {receiver:?}");
+    assert_eq!(sender.blocks, BLOCKS);
+    // A word a block that it is there; and a credit for the offers before, which none of these answered.
+    assert_eq!(sender.block_messages - before[0].block_messages, BLOCKS);
+    assert_eq!(before[0].block_messages, 1);
+    assert_eq!(sender.doorbells - before[0].doorbells, 2 * BLOCKS);
+    // An offer each; and a credit for the words.
+    assert_eq!((before[1].block_messages, receiver.block_messages), (BLOCKS, BLOCKS + 1));
+    assert_eq!(receiver.doorbells - before[1].doorbells, 1);
+}
+
+#[test]
 fn many_channels_go_at_once_both_ways() {
     const BYTES: usize = 500;
     const CHANNELS: u16 = 200;
