@@ -3,13 +3,17 @@
 //!
 //! `cargo test -p tramontane-conformance --test contract_shared_memory -- --nocapture` prints the verdicts.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+#[path = "testbeds/members.rs"]
+mod members;
+
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use members::{Members, Racer, SLEEP_MAX};
 use tempfile::TempDir;
 use tramontane_conformance::contract::{
-    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
-    Wake, run, run_blocks,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, ROW_BYTES_MIN, Testbed, VIEW, Wake, run,
+    run_blocks,
 };
 use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
@@ -18,12 +22,6 @@ use tramontane_core::memory::{Row, RowWriter};
 use tramontane_runtime::shared_memory::{
     self, BlockMemory, Fences, GroupName, Mappings, Rendezvous, Root, RowPlan, SharedMemory,
 };
-
-/// Longer than a machine that does something else as well takes to ring.
-const SLEEP_MAX: Duration = Duration::from_secs(5);
-
-/// Longer than any race takes.
-const RACE_MAX: Duration = Duration::from_secs(120);
 
 /// Groups in a folder of their own, with doorbells of one kind.
 struct SharedMemories {
@@ -44,7 +42,7 @@ impl Testbed for SharedMemories {
 }
 
 /// All members join, each in a thread of its own, since each waits for the others.
-fn join_all(root: &Root, fences: Fences) -> Vec<Option<Member>> {
+fn join_all(root: &Root, fences: Fences) -> Members<Member> {
     let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let ranks: Vec<Rank> = (0..MEMBERS).map(Rank).collect();
     let window = u32::try_from(ROW_BYTES_MIN.div_ceil(64)).expect("a small row");
@@ -64,7 +62,7 @@ fn join_all(root: &Root, fences: Fences) -> Vec<Option<Member>> {
         joining
             .into_iter()
             .map(|member| member.join().expect("no panic").expect("it joins"))
-            .map(|mappings| Some(Member::new(mappings)))
+            .map(Member::new)
             .collect()
     })
 }
@@ -84,31 +82,20 @@ impl Member {
     }
 }
 
-/// Three members; one that was lost is gone.
 struct Group3 {
-    members: Vec<Option<Member>>,
+    members: Members<Member>,
     rounds: u64,
-}
-
-impl Group3 {
-    fn member(&self, rank: Rank) -> &Member {
-        self.members[rank.index()].as_ref().expect("nobody uses who was lost")
-    }
-
-    fn member_mut(&mut self, rank: Rank) -> &mut Member {
-        self.members[rank.index()].as_mut().expect("nobody uses who was lost")
-    }
 }
 
 impl Bench for Group3 {
     type Fabric = SharedMemory;
 
     fn fabric(&mut self, member: Rank) -> &mut SharedMemory {
-        &mut self.member_mut(member).fabric
+        &mut self.members.get_mut(member).fabric
     }
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        let Member { fabric, mappings, .. } = self.member_mut(member);
+        let Member { fabric, mappings, .. } = self.members.get_mut(member);
         let rows = mappings.rows();
         let memory =
             ViewMemory { own: mappings.own(), members: mappings.members(), row: mappings.row(), rows: &rows };
@@ -116,16 +103,16 @@ impl Bench for Group3 {
     }
 
     fn row(&self, member: Rank) -> RowWriter<'_> {
-        self.member(member).mappings.row()
+        self.members.get(member).mappings.row()
     }
 
     fn copy(&self, holder: Rank, owner: Rank) -> Row<'_> {
-        self.member(holder).mappings.rows()[owner.index()]
+        self.members.get(holder).mappings.rows()[owner.index()]
     }
 
     fn pass(&mut self) {
         // Of lists nothing is ever under way. Blocks are, and go on at members that wait for something else.
-        for member in self.members.iter_mut().flatten() {
+        for member in self.members.iter_mut() {
             member.fabric.carry_blocks();
         }
         std::thread::yield_now();
@@ -136,18 +123,18 @@ impl Bench for Group3 {
         for _ in 0..8 {
             self.pass();
         }
-        for member in self.members.iter_mut().flatten() {
+        for member in self.members.iter_mut() {
             member.fabric.check_peers();
         }
     }
 
     fn sleep(&mut self, member: Rank) -> Wake {
-        sleep(&mut self.member_mut(member).fabric)
+        Member::sleep(&mut self.members.get_mut(member).fabric)
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
         // As a process that ends gives back its locks, without having said that it leaves.
-        self.members[member.index()] = None;
+        self.members.lose(member);
         Ok(())
     }
 
@@ -156,77 +143,49 @@ impl Bench for Group3 {
     }
 
     fn race(&mut self, actors: [(Rank, &mut dyn Actor<SharedMemory>); 2]) -> Result<(), Breach> {
-        let stop = AtomicBool::new(false);
-        let mut members: Vec<Option<&mut Member>> = self.members.iter_mut().map(Option::as_mut).collect();
-        std::thread::scope(|scope| {
-            let racing = actors.map(|(rank, actor)| {
-                let member = members[rank.index()].take().expect("two different members");
-                let stop = &stop;
-                scope.spawn(move || {
-                    let ended = act(member, actor, stop);
-                    if ended.is_err() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    ended
-                })
-            });
-            let [first, second] = racing.map(|thread| thread.join().expect("no panic"));
-            first.and(second)
-        })
+        self.members.race(actors)
     }
 }
 
 impl BlockBench for Group3 {
     fn block_region(&self) -> Region {
-        self.member(Rank(0)).blocks.region()
+        self.members.iter().next().expect("a member").blocks.region()
     }
 
     fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
-        self.member_mut(member).blocks.write(offset, bytes).expect("inside");
+        self.members.get_mut(member).blocks.write(offset, bytes).expect("inside");
     }
 
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        self.member(member).blocks.read(offset, &mut bytes).expect("inside");
+        self.members.get(member).blocks.read(offset, &mut bytes).expect("inside");
         bytes
     }
 }
 
-fn sleep(fabric: &mut SharedMemory) -> Wake {
-    let until = Instant::now() + SLEEP_MAX;
-    loop {
-        match fabric.sleep(until.saturating_duration_since(Instant::now())) {
-            shared_memory::Wake::Rung => return Wake::Rung,
-            // A signal, or the late half of an earlier ring, ends a sleep early.
-            shared_memory::Wake::Unrung if Instant::now() < until => {}
-            shared_memory::Wake::Unrung => return Wake::Overslept,
-        }
-    }
-}
+impl Racer for Member {
+    type Fabric = SharedMemory;
 
-/// Gives an actor its turns until it is done, or the other found a breach.
-fn act(member: &mut Member, actor: &mut dyn Actor<SharedMemory>, stop: &AtomicBool) -> Result<(), Breach> {
-    let until = Instant::now() + RACE_MAX;
-    let Member { fabric, mappings, .. } = member;
-    let (row, rows) = (mappings.row(), mappings.rows());
-    let mut slept = None;
-    let mut turns = 0_u32;
-    while !stop.load(Ordering::Relaxed) {
-        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
-            Next::Done => return Ok(()),
-            Next::Sleep => slept = Some(sleep(fabric)),
-            Next::Turn => {}
-        }
-        turns = turns.wrapping_add(1);
-        if turns.is_multiple_of(1024) {
-            if Instant::now() > until {
-                return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
+    const TURNS_PER_LOOK: u32 = 1024;
+
+    fn seat(&mut self) -> (&mut SharedMemory, RowWriter<'_>, Vec<Row<'_>>) {
+        let Self { fabric, mappings, .. } = self;
+        (fabric, mappings.row(), mappings.rows())
+    }
+
+    fn begin(_: &mut SharedMemory) {}
+
+    fn sleep(fabric: &mut SharedMemory) -> Wake {
+        let until = Instant::now() + SLEEP_MAX;
+        loop {
+            match fabric.sleep(until.saturating_duration_since(Instant::now())) {
+                shared_memory::Wake::Rung => return Wake::Rung,
+                // A signal, or the late half of an earlier ring, ends a sleep early.
+                shared_memory::Wake::Unrung if Instant::now() < until => {}
+                shared_memory::Wake::Unrung => return Wake::Overslept,
             }
-            // Both may have to share a processor.
-            std::thread::yield_now();
         }
     }
-    Ok(())
 }
 
 /// What says nothing about memory that is shared: nothing is carried, so nothing is carried late or queued.

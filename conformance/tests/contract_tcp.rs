@@ -4,14 +4,18 @@
 //!
 //! `cargo test -p tramontane-conformance --test contract_tcp -- --nocapture` prints the verdicts.
 
+#[path = "testbeds/members.rs"]
+mod members;
+
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use members::{Members, Racer, SLEEP_MAX};
 use tramontane_conformance::contract::{
-    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
-    Wake, run, run_blocks,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, ROW_BYTES_MIN, Testbed, VIEW, Wake, run,
+    run_blocks,
 };
 use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -19,12 +23,6 @@ use tramontane_core::memory::{Row, RowWriter};
 use tramontane_mesh::{Mesh, MeshOptions, SharedKey};
 use tramontane_runtime::host::HostFabric;
 use tramontane_runtime::tcp::{BlockMemory, Rows, Settings, Tcp};
-
-/// Longer than a machine that does something else as well takes to ring.
-const SLEEP_MAX: Duration = Duration::from_secs(5);
-
-/// Longer than any race takes.
-const RACE_MAX: Duration = Duration::from_secs(120);
 
 /// Groups that are connected in one way.
 struct Connected {
@@ -47,7 +45,7 @@ fn ids() -> Vec<NodeId> {
 }
 
 /// All members meet, each in a thread of its own, since each waits for the others. No view is open then.
-fn meet(how: &Connected) -> Vec<Option<Member>> {
+fn meet(how: &Connected) -> Members<Member> {
     let listeners: Vec<TcpListener> =
         (0..MEMBERS).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
     let addresses: Vec<SocketAddr> =
@@ -61,7 +59,7 @@ fn meet(how: &Connected) -> Vec<Option<Member>> {
                 scope.spawn(move || member(how, own, addresses, listener))
             })
             .collect();
-        meeting.into_iter().map(|member| Some(member.join().expect("no panic"))).collect()
+        meeting.into_iter().map(|member| member.join().expect("no panic")).collect()
     })
 }
 
@@ -101,23 +99,14 @@ struct Member {
     blocks: BlockMemory,
 }
 
-/// Three members; one that was lost is gone.
 struct Group3 {
-    members: Vec<Option<Member>>,
+    members: Members<Member>,
     rounds: u64,
 }
 
 impl Group3 {
-    fn member(&self, rank: Rank) -> &Member {
-        self.members[rank.index()].as_ref().expect("nobody uses who was lost")
-    }
-
-    fn member_mut(&mut self, rank: Rank) -> &mut Member {
-        self.members[rank.index()].as_mut().expect("nobody uses who was lost")
-    }
-
     fn carry(&mut self) {
-        for member in self.members.iter_mut().flatten() {
+        for member in self.members.iter_mut() {
             member.fabric.carry();
         }
     }
@@ -127,21 +116,21 @@ impl Bench for Group3 {
     type Fabric = Tcp;
 
     fn fabric(&mut self, member: Rank) -> &mut Tcp {
-        &mut self.member_mut(member).fabric
+        &mut self.members.get_mut(member).fabric
     }
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        let Member { fabric, rows, .. } = self.member_mut(member);
+        let Member { fabric, rows, .. } = self.members.get_mut(member);
         let memory = ViewMemory { own: member, members: &ids(), row: rows.row(), rows: &rows.rows() };
         fabric.open(VIEW, &memory).map_err(|error| error.kind())
     }
 
     fn row(&self, member: Rank) -> RowWriter<'_> {
-        self.member(member).rows.row()
+        self.members.get(member).rows.row()
     }
 
     fn copy(&self, holder: Rank, owner: Rank) -> Row<'_> {
-        self.member(holder).rows.rows()[owner.index()]
+        self.members.get(holder).rows.rows()[owner.index()]
     }
 
     fn pass(&mut self) {
@@ -152,7 +141,7 @@ impl Bench for Group3 {
         // What was sent over loopback is there when the call returns; a full socket takes more once it was read.
         for _ in 0..2000 {
             self.carry();
-            if self.members.iter().flatten().all(|member| member.fabric.is_quiet()) {
+            if self.members.iter().all(|member| member.fabric.is_quiet()) {
                 break;
             }
         }
@@ -164,12 +153,12 @@ impl Bench for Group3 {
     }
 
     fn sleep(&mut self, member: Rank) -> Wake {
-        sleep(&mut self.member_mut(member).fabric)
+        Member::sleep(&mut self.members.get_mut(member).fabric)
     }
 
     fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
         // As a process that ends: its sockets are closed, and it said nothing.
-        self.members[member.index()] = None;
+        self.members.lose(member);
         Ok(())
     }
 
@@ -178,72 +167,44 @@ impl Bench for Group3 {
     }
 
     fn race(&mut self, actors: [(Rank, &mut dyn Actor<Tcp>); 2]) -> Result<(), Breach> {
-        let stop = AtomicBool::new(false);
-        let mut members: Vec<Option<&mut Member>> = self.members.iter_mut().map(Option::as_mut).collect();
-        std::thread::scope(|scope| {
-            let racing = actors.map(|(rank, actor)| {
-                let member = members[rank.index()].take().expect("two different members");
-                let stop = &stop;
-                scope.spawn(move || {
-                    let ended = act(member, actor, stop);
-                    if ended.is_err() {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    ended
-                })
-            });
-            let [first, second] = racing.map(|thread| thread.join().expect("no panic"));
-            first.and(second)
-        })
+        self.members.race(actors)
     }
 }
 
 impl BlockBench for Group3 {
     fn block_region(&self) -> Region {
         // Each member made one, of its own, and the first number is the same everywhere.
-        self.members.iter().flatten().next().expect("a member").blocks.region()
+        self.members.iter().next().expect("a member").blocks.region()
     }
 
     fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
-        self.member_mut(member).blocks.write(offset, bytes).expect("in the memory");
+        self.members.get_mut(member).blocks.write(offset, bytes).expect("in the memory");
     }
 
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
         let mut bytes = vec![0; length];
-        self.member(member).blocks.read(offset, &mut bytes).expect("in the memory");
+        self.members.get(member).blocks.read(offset, &mut bytes).expect("in the memory");
         bytes
     }
 }
 
-fn sleep(fabric: &mut Tcp) -> Wake {
-    if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
-}
+impl Racer for Member {
+    type Fabric = Tcp;
 
-/// Gives an actor its turns until it is done, or the other found a breach.
-fn act(member: &mut Member, actor: &mut dyn Actor<Tcp>, stop: &AtomicBool) -> Result<(), Breach> {
-    let until = Instant::now() + RACE_MAX;
-    let Member { fabric, rows, .. } = member;
-    let (row, rows) = (rows.row(), rows.rows());
-    let mut slept = None;
-    let mut turns = 0_u32;
-    while !stop.load(Ordering::Relaxed) {
-        // What a member's step begins with: the actors that only look do not poll.
-        fabric.carry();
-        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
-            Next::Done => return Ok(()),
-            Next::Sleep => slept = Some(sleep(fabric)),
-            Next::Turn => {}
-        }
-        turns = turns.wrapping_add(1);
-        if turns.is_multiple_of(64) {
-            if Instant::now() > until {
-                return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
-            }
-            // Both may have to share a processor.
-            std::thread::yield_now();
-        }
+    const TURNS_PER_LOOK: u32 = 64;
+
+    fn seat(&mut self) -> (&mut Tcp, RowWriter<'_>, Vec<Row<'_>>) {
+        let Self { fabric, rows, .. } = self;
+        (fabric, rows.row(), rows.rows())
     }
-    Ok(())
+
+    fn begin(fabric: &mut Tcp) {
+        fabric.carry();
+    }
+
+    fn sleep(fabric: &mut Tcp) -> Wake {
+        if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
+    }
 }
 
 /// What says nothing about a fabric that tells of a completion when the kernel has the list.

@@ -12,11 +12,11 @@
 
 mod common;
 
-use common::{OneMemory, send, with_layout};
+use common::{OneMemory, send, with_layout, with_rows};
 use proptest::prelude::*;
 use tramontane_core::fabric::Channel;
-use tramontane_core::ids::{NodeId, Rank, SenderRank, SubgroupId, Time};
-use tramontane_core::layout::{BLOCK, Delivery, Group, Layout, LayoutError, Subgroup};
+use tramontane_core::ids::{NodeId, Position, Rank, SenderRank, SubgroupId, Time};
+use tramontane_core::layout::{BLOCK, Delivery, Group, Layout, LayoutError, SLOT_HEADER, Subgroup};
 use tramontane_core::multicast::Batch;
 use tramontane_core::node::Node;
 use tramontane_core::smc::Outbox;
@@ -80,10 +80,19 @@ fn nothing_passes_a_large_message_whose_blocks_are_missing_somewhere() {
         nodes[1].large_arrived(ALL, SenderRank(0), 1);
         settle(nodes, &mut delivered);
         assert_eq!(delivered, vec![vec![]; 3], "one member lacks it");
+        assert_eq!(
+            nodes[0].own_delivered_everywhere(ALL),
+            Some(Position(0)),
+            "its bytes may be needed again"
+        );
         nodes[2].large_arrived(ALL, SenderRank(0), 1);
         settle(nodes, &mut delivered);
         let all = vec![(0, 10, Some(0)), (1, 20, None), (2, 30, None), (0, 11, None)];
         assert_eq!(delivered, vec![all; 3]);
+        for node in nodes.iter() {
+            assert_eq!([0, 1].map(|sender| node.large_delivered(ALL, SenderRank(sender))), [1, 0]);
+        }
+        assert_eq!(nodes[0].own_delivered_everywhere(ALL), Some(Position(2)));
     });
 }
 
@@ -125,6 +134,39 @@ fn who_sends_one_where_none_is_allowed_misbehaves() {
         let lost = progress.lost.map(|(rank, _)| rank);
         assert_eq!(lost, Some(Rank(0)));
     });
+}
+
+/// Its blocks are nowhere: it would be handed over without them, or with another's.
+#[test]
+fn who_makes_a_message_large_after_it_was_received_misbehaves() {
+    for delivery in [Delivery::Ordered, Delivery::Unordered] {
+        let subgroups = subgroups(delivery);
+        let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
+        let layout = layout.with_large(&[ALL]).expect("it has that subgroup");
+        let ring = layout.ring(Rank(0), ALL).expect("it sends");
+        with_rows(&layout, |nodes, outboxes, rows| {
+            // Blocks that came early are of another message.
+            nodes[1].large_arrived(ALL, SenderRank(0), 1);
+            let mut handed = Vec::new();
+            send(outbox(outboxes, 0), &[7]).expect("room");
+            nodes[0].step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps");
+            let mut tamper = |batch: &mut Batch<'_>| {
+                // Between the receive stage of this step and its upcall, in an unordered subgroup.
+                let length = ring.offset + ring.stride - SLOT_HEADER;
+                rows[0].apply(length, &(1_u32 << 31 | 1).to_ne_bytes()).expect("it is in the row");
+                handed.extend(batch.map(|message| message.payload.to_vec()));
+            };
+            let mut lost = None;
+            for _ in 0..4 {
+                for node in [1, 2] {
+                    let progress = nodes[node].step(Time(0), &mut OneMemory, &mut tamper).expect("it steps");
+                    lost = lost.or(progress.lost.map(|(rank, _)| rank));
+                }
+                nodes[0].step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps");
+            }
+            assert_eq!((lost, handed), (Some(Rank(0)), vec![]), "{delivery:?}");
+        });
+    }
 }
 
 /// A slot that comes free may be the one that an owed null waited for: who frees one is not at rest (NUL-2).

@@ -44,6 +44,7 @@
 //! `examples/three_members.rs` has several members, with polling threads. The program itself is [`cli`].
 
 pub mod bench;
+mod block_range;
 pub mod blocks;
 pub mod cli;
 pub mod configuration;
@@ -59,3 +60,5 @@ pub mod rdma;
 pub mod shared_memory;
 mod table;
 pub mod tcp;
+
+pub use block_range::OutOfMemory;

@@ -63,6 +63,32 @@ fn a_killed_node_is_removed_and_gets_all_it_missed_when_it_comes_back() {
     }
 }
 
+/// What fits no slot goes by block multicast; nobody sees a difference, whoever comes later included.
+#[test]
+fn lines_of_megabytes_stand_in_the_order_of_all_others() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 3);
+        let large = "\n[[subgroups]]\nname = \"log\"\nmessage_max = 64\nlarge_max = 3000000\n";
+        group.write(&(group.text() + large));
+        let long = |id: usize| format!("{id}-{}\n", "long ".repeat(500_000));
+        let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
+        for (id, node) in nodes.iter_mut().enumerate() {
+            node.write(&(lines(id, 0..20) + &long(id) + &lines(id, 20..40)));
+        }
+        group.await_same(&[0, 1, 2], 123);
+        nodes.pop().expect("the last").kill();
+        nodes[0].write(&long(0));
+        group.await_same(&[0, 1], 124);
+        nodes.push(group.node(2, &[]));
+        let log = group.await_same(&[0, 1, 2], 124);
+        let expected = lines(0, 0..20) + &long(0) + &lines(0, 20..40) + &long(0);
+        assert!(lines_of(&log, 0) == expected, "{carrier:?}");
+        nodes[1].write(&format!("1-{}\n", "x".repeat(3_000_000)));
+        let (code, errors) = nodes[1].ended();
+        assert!(code == Some(3) && errors.contains("large_max"), "{code:?} {errors}");
+    }
+}
+
 #[test]
 fn a_node_leaves_when_it_is_terminated_and_when_its_input_ends() {
     let group = Group::of(Carrier::SharedMemory, 3);

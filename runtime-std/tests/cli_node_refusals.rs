@@ -25,6 +25,21 @@ fn a_wrong_group_file_is_told_with_what_to_do() {
         (&format!("name = \"g/h\"\n{nodes}"), &["g/h"]),
         (&format!("name = \"g\"\nheartbeat_ms = 0\n{nodes}"), &["heartbeat_ms"]),
         (&format!("name = \"g\"\nkey_file = \"nokey\"\n{nodes}"), &["nokey", "key_file"]),
+        (
+            &format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nmessage_max = 7\n"),
+            &["\"s\"", "large_max", "message_max"],
+        ),
+        (
+            &format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 268435457\n"),
+            &["large_max", "268435456"],
+        ),
+        (
+            &format!(
+                "name = \"g\"\n{nodes}{}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nlarge_window = 64\n",
+                (2..10).map(|id| format!("[[nodes]]\nid = {id}\n")).collect::<String>(),
+            ),
+            &["660 buffers", "large_window"],
+        ),
     ] {
         group.write(text);
         group.run("node", &short("0")).failed(2, words);

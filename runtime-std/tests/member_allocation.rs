@@ -1,38 +1,18 @@
 //! Nothing is allocated after the start on the path of a message: the whole program's allocator counts.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+mod allocation_support;
+
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use allocation_support::of_all_threads;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Batch;
 use tramontane_runtime::configuration::GroupConfiguration;
 use tramontane_runtime::join::{JoinOptions, Meeting, join};
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::shared_memory::{GroupName, Root};
-
-/// Counts what the system's allocator is asked for.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn sending_and_delivering_allocate_nothing() {
@@ -69,14 +49,14 @@ fn sending_and_delivering_allocate_nothing() {
                     sender.send(&[0; 64], time_limit).expect("it is sent");
                     std::thread::sleep(Duration::from_millis(100));
                     before.wait();
-                    let start = ALLOCATIONS.load(Ordering::Relaxed);
+                    let start = of_all_threads();
                     for _ in 0..MESSAGES {
                         sender.send(&[1; 64], time_limit).expect("it is sent");
                     }
                     while DELIVERED.load(Ordering::Relaxed) < 4 * (MESSAGES + 1) {
                         std::thread::sleep(Duration::from_millis(1));
                     }
-                    let count = ALLOCATIONS.load(Ordering::Relaxed) - start;
+                    let count = of_all_threads() - start;
                     after.wait();
                     let _ = running.close();
                     count
@@ -86,5 +66,5 @@ fn sending_and_delivering_allocate_nothing() {
         threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
     });
     assert_eq!(counts, [0, 0], "{MESSAGES} messages each way");
-    assert!(ALLOCATIONS.load(Ordering::Relaxed) > 0, "the allocator counts");
+    assert!(of_all_threads() > 0, "the allocator counts");
 }

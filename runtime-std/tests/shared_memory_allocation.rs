@@ -1,44 +1,19 @@
 //! Nothing is allocated after start: a program of its own, since an allocator is the whole program's.
 #![cfg(not(loom))]
 
+mod allocation_support;
 #[path = "shared_memory_support/blocks.rs"]
 mod blocks;
 #[path = "shared_memory_support/mod.rs"]
 mod support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::time::Duration;
 
+use allocation_support::of_this_thread;
 use blocks::{carriers, received, sent, way};
 use support::{Place, VIEW, join_all, open, small};
 use tramontane_core::fabric::{Blocks as _, Channel, Event, Fabric as _, Kind, Token, Write};
 use tramontane_core::ids::Rank;
-
-thread_local! {
-    /// Allocations of this thread: the test harness has threads of its own.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-/// The system's allocator, counting.
-struct Counting;
-
-// SAFETY: everything is the system's; counting touches no memory of the allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        // SAFETY: the caller's promise, passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 #[test]
 fn nothing_is_allocated_after_start() {
@@ -47,7 +22,7 @@ fn nothing_is_allocated_after_start() {
     let (mut one, mut two) = (open(&members[0]), open(&members[1]));
     let bell = one.bell();
     let write = [Write::of_row(0, 8, Kind::Guard)];
-    let before = ALLOCATIONS.get();
+    let before = of_this_thread();
     assert!(before > 0, "the counter counts");
     for turn in 0..5000 {
         one.post(VIEW, Rank(1), &write, Some(Token(turn))).expect("posted");
@@ -65,13 +40,13 @@ fn nothing_is_allocated_after_start() {
     one.disarm();
     assert_eq!(one.poll(), Some(Event::Woken));
     assert!(!one.check_peers());
-    assert_eq!(ALLOCATIONS.get(), before, "while all is well");
+    assert_eq!(of_this_thread(), before, "while all is well");
     // Leaving lists a folder, which is not on any message's path.
     members[1].leave();
-    let before = ALLOCATIONS.get();
+    let before = of_this_thread();
     assert!(one.check_peers());
     assert!(matches!(one.poll(), Some(Event::PeerLost { .. })));
-    assert_eq!(ALLOCATIONS.get(), before, "when a peer is lost");
+    assert_eq!(of_this_thread(), before, "when a peer is lost");
 }
 
 #[test]
@@ -83,7 +58,7 @@ fn nothing_is_allocated_for_a_block_once_its_channel_and_memory_were_used() {
     for turn in 0..3000 {
         let (channel, length) = ((turn % 3) as u16, 1 + usize::try_from(turn % 7).expect("small") * 99_991);
         if turn == 3 {
-            before = ALLOCATIONS.get();
+            before = of_this_thread();
         }
         for token in 0..4 {
             two.receive(way(channel, 0), 4096, length, token).expect("posted");
@@ -103,5 +78,5 @@ fn nothing_is_allocated_for_a_block_once_its_channel_and_memory_were_used() {
     }
     two.fabric.carry_blocks();
     two.fabric.close(VIEW, Channel(1));
-    assert_eq!(ALLOCATIONS.get(), before);
+    assert_eq!(of_this_thread(), before);
 }

@@ -2,12 +2,13 @@
 
 mod tcp_support;
 
+use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use tcp_support::blocks::{FIRST, exchange, look, on, pattern, receive, received, send, sent, told};
-use tcp_support::{Member, PATIENCE, VIEW, guard, key, members, settle};
+use tcp_support::{Member, PATIENCE, VIEW, guard, ids, key, members, settle};
 use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, Kind, Token, Write};
-use tramontane_core::ids::Rank;
+use tramontane_core::ids::{NodeId, Rank};
 use tramontane_runtime::host::HostFabric;
 use tramontane_runtime::tcp::{BlockMemory, Settings};
 
@@ -35,6 +36,23 @@ fn carry_until(members: &mut [Member], mut is_done: impl FnMut(&mut [Member]) ->
         }
         assert!(start.elapsed() < PATIENCE, "it never happens");
     }
+}
+
+#[test]
+fn what_goes_to_a_peer_is_held_to_its_rate() {
+    const BYTES: usize = 6_000_000;
+    let mut members = members(None, Settings::default());
+    let rate = NonZeroU64::new(20_000_000).expect("a rate");
+    let unknown = members[0].fabric.limit_rate(NodeId(999), rate).expect_err("there is no such peer");
+    assert_eq!(unknown.kind(), std::io::ErrorKind::NotConnected);
+    members[0].fabric.limit_rate(ids()[1], rate).expect("a socket");
+    let memories = [memory(&mut members[0], BYTES), memory(&mut members[1], BYTES)];
+    let start = Instant::now();
+    receive(&mut members[1], on(FIRST, A), &memories[1], (0, BYTES), 1);
+    send(&mut members[0], on(FIRST, B), &memories[0], (0, BYTES), 2).expect("sent");
+    exchange(&mut members, 2);
+    // 300 ms at that rate, of which a little goes ahead.
+    assert!(start.elapsed() > Duration::from_millis(200), "{:?}", start.elapsed());
 }
 
 #[test]

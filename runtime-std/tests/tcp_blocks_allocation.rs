@@ -1,37 +1,14 @@
 //! Nothing is allocated on the way of a block, once its channel is used: the whole program's allocator counts.
 
+mod allocation_support;
 mod tcp_support;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use allocation_support::of_all_threads;
 use tcp_support::blocks::{on, receive, send};
 use tcp_support::{Member, key, members};
 use tramontane_core::fabric::{BlockEvent, Blocks, Channel};
 use tramontane_core::ids::Rank;
 use tramontane_runtime::tcp::{BlockMemory, Settings};
-
-/// Counts what the system's allocator is asked for.
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 const BYTES: usize = 700_000;
 
@@ -62,10 +39,10 @@ fn sending_and_receiving_blocks_allocate_nothing() {
             .map(|member| member.fabric.block_store().memory(BYTES).expect("memory"))
             .collect();
         exchange(&mut members, &memories, 20);
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = of_all_threads();
         for _ in 0..20 {
             exchange(&mut members, &memories, 20);
         }
-        assert_eq!(ALLOCATIONS.load(Ordering::Relaxed), before);
+        assert_eq!(of_all_threads(), before);
     }
 }

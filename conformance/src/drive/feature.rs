@@ -31,6 +31,8 @@ pub enum Feature {
     EmptyMessages,
     /// Messages may be as large as the limits say.
     LargeMessages,
+    /// Messages may be far larger than a network takes in one piece.
+    HugeMessages,
 }
 
 impl Feature {
@@ -51,6 +53,7 @@ impl Feature {
             Self::Suspension => "suspension",
             Self::EmptyMessages => "empty-messages",
             Self::LargeMessages => "large-messages",
+            Self::HugeMessages => "huge-messages",
         }
     }
 }

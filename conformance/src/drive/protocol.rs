@@ -12,8 +12,11 @@ pub(super) const VERSION: u32 = 1;
 /// How many multicasts of a member may be unanswered at once.
 pub(super) const WINDOW: usize = 64;
 
-/// The largest message that is ever asked for.
+/// The largest message that an adapter without the feature `huge-messages` is asked for.
 pub(super) const MESSAGE_BYTES_MAX: u64 = 10 * 1024;
+
+/// The largest message that is ever asked for.
+pub(super) const HUGE_BYTES_MAX: u64 = 4 << 20;
 
 /// The largest message that an adapter without the feature `large-messages` is asked for.
 pub(super) const ORDINARY_BYTES_MAX: u64 = 1024;
@@ -74,6 +77,7 @@ pub(super) struct GroupMembers<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct Limits {
     pub(super) message_bytes_max: u64,
+    pub(super) huge_bytes_max: u64,
     pub(super) window: usize,
     pub(super) deadline_ms: u64,
 }

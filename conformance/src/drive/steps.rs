@@ -9,7 +9,9 @@ use super::lines::What;
 use super::member::{Order, Phase};
 use super::plan::{Condition, Step};
 use super::process::{Process, Start};
-use super::protocol::{Command, GroupMembers, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION, WINDOW};
+use super::protocol::{
+    Command, GroupMembers, HUGE_BYTES_MAX, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION, WINDOW,
+};
 use super::stage::{Ending, Goal, Outlook, Stage, group_name};
 use crate::history::{EndReason, FaultKind};
 
@@ -140,6 +142,7 @@ impl Stage<'_> {
                 groups: groups.collect(),
                 limits: Limits {
                     message_bytes_max: MESSAGE_BYTES_MAX,
+                    huge_bytes_max: HUGE_BYTES_MAX,
                     window: WINDOW,
                     deadline_ms: u64::try_from(self.setting.deadline.as_millis()).unwrap_or(u64::MAX),
                 },

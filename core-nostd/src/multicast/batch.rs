@@ -162,7 +162,11 @@ impl<'a> Batch<'a> {
             SlotCounter::Message(round) if round == self.round => {
                 let (length, large) = match SlotLength::decode(ring.length(state.hand.slot)) {
                     SlotLength::Message(length) => (length, None),
-                    SlotLength::Large(length) => (length, Some(state.large_handed)),
+                    SlotLength::Large(length) if state.has_large() => (length, Some(state.large_handed)),
+                    SlotLength::Large(_) => {
+                        self.misbehaved = Some(state.rank);
+                        return Turn::End;
+                    }
                     SlotLength::Null => return Turn::Null,
                 };
                 Turn::Message(Message {
@@ -320,14 +324,22 @@ impl<'a> Batch<'a> {
                 continue;
             }
             let ring = self.ring_of(state)?;
-            let (slot, rank, handed) = (state.hand.slot, state.rank, state.large_handed);
+            let (slot, rank, handed, has_large) =
+                (state.hand.slot, state.rank, state.large_handed, state.has_large());
             let round = Round(state.hand.position.0);
-            self.leave_slot();
             let (length, large) = match SlotLength::decode(ring.length(slot)) {
                 SlotLength::Message(length) => (length, None),
-                SlotLength::Large(length) => (length, Some(handed)),
-                SlotLength::Null => continue,
+                SlotLength::Large(length) if has_large => (length, Some(handed)),
+                SlotLength::Large(_) => {
+                    self.misbehaved = Some(rank);
+                    return None;
+                }
+                SlotLength::Null => {
+                    self.leave_slot();
+                    continue;
+                }
             };
+            self.leave_slot();
             self.count_large(large);
             self.room = self.room.saturating_sub(1);
             return Some(Message {

@@ -99,7 +99,7 @@ pub struct SenderState {
     pub(crate) allows_large: bool,
     /// Large messages of it whose blocks are here, as the node was told.
     pub(crate) large_here: u64,
-    /// Those whose slots were taken, and those that were handed over.
+    /// Those whose slots were taken, all of the own; and those that were handed over.
     pub(crate) large_taken: u64,
     pub(crate) large_handed: u64,
 }
@@ -194,6 +194,14 @@ impl SenderState {
         large_taken: 0,
         large_handed: 0,
     };
+}
+
+impl SenderState {
+    /// Whether the next large message was one already when its slot was taken: its blocks are here then. A sender that
+    /// writes to a slot after it was received is not believed.
+    pub(crate) const fn has_large(&self) -> bool {
+        self.large_handed < self.large_taken
+    }
 }
 
 impl MemberState {

@@ -121,6 +121,15 @@ impl<'m> Node<'m> {
         }
     }
 
+    /// How many large messages of a sender were delivered here in this view: their bytes are not needed any more, unless the
+    /// sender is this node. Zero if this node does not belong to the subgroup.
+    #[must_use]
+    pub fn large_delivered(&self, subgroup: SubgroupId, sender: SenderRank) -> u64 {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup);
+        let senders = state.and_then(|state| state.senders.of(self.senders));
+        senders.and_then(|senders| senders.get(sender.index())).map_or(0, |sender| sender.large_handed)
+    }
+
     /// The own frontiers in a subgroup, if this node belongs to it.
     #[must_use]
     pub fn frontiers(&self, subgroup: SubgroupId) -> Option<Frontiers> {

@@ -172,7 +172,10 @@ impl<'m> Node<'m> {
             let ring = RingPlace::new(&shape)?;
             self.rows.get(rank.index()).ok_or(OpenError::WrongRows)?.ring_at(&ring)?;
             let allows_large = layout.allows_large(id);
-            *state = SenderState { rank: *rank, ring, control, allows_large, ..SenderState::VACANT };
+            // The own blocks are here from the first.
+            let large_taken = if *rank == self.rank { u64::MAX } else { 0 };
+            *state =
+                SenderState { rank: *rank, ring, control, allows_large, large_taken, ..SenderState::VACANT };
             stride = shape.stride;
         }
         for (state, rank) in

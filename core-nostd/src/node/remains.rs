@@ -55,6 +55,14 @@ impl Node<'_> {
         let own = state.own.as_ref()?;
         Some(state.senders.of(self.senders)?.get(own.rank.index())?.hand.position)
     }
+
+    /// How many of the own messages in a subgroup were delivered everywhere, as far as is known here: the sender's copies of large
+    /// ones are not needed any more (RDM-7). Nothing if this node does not send in it.
+    #[must_use]
+    pub fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        Some(state.own.as_ref()?.freed.position)
+    }
 }
 
 impl Remains {

@@ -82,6 +82,14 @@ pub fn with_group(
 
 /// Opens every member of a layout, and runs `body` on nodes and the first subgroup's outboxes.
 pub fn with_layout(layout: &Layout<'_>, body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>])) {
+    with_rows(layout, |nodes, outboxes, _| body(nodes, outboxes));
+}
+
+/// The same with the members' rows, for what no correct member writes.
+pub fn with_rows(
+    layout: &Layout<'_>,
+    body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
+) {
     let ranks: Vec<Rank> = (0..).map(Rank).take(layout.members()).collect();
     let memory: Vec<Vec<Line>> =
         ranks.iter().map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect()).collect();
@@ -115,7 +123,8 @@ pub fn with_layout(layout: &Layout<'_>, body: impl FnOnce(&mut [Node<'_>], &[Opt
         nodes.push(node.expect("it opens"));
     }
     let outboxes: Vec<_> = nodes.iter().map(|node| node.outbox(SubgroupId(0))).collect();
-    body(&mut nodes, &outboxes);
+    let writers: Vec<_> = memory.iter().map(|lines| RowWriter::from_lines(lines)).collect();
+    body(&mut nodes, &outboxes, &writers);
 }
 
 /// Sends a copy of `payload`.

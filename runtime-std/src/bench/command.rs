@@ -37,7 +37,9 @@ const BLOCKS_EXAMPLES: &str = "Examples:
     tramontane bench blocks --experiment algorithms --nodes 4,16 --plot blocks.svg
     tramontane bench blocks --experiment scale,delays --json
     tramontane bench blocks --fabric shm --nodes 4,8 --bytes 1048576,67108864 --probe
-    tramontane bench blocks --fabric shm --nodes 4 --senders all --bytes 16777216
+    tramontane bench blocks --fabric shm --nodes 4 --probe --ways own,memcpy,pieces,streaming-pieces
+    tramontane bench blocks --fabric shm --experiment overlap --plot overlap.svg
+    tramontane bench blocks --fabric tcp --experiment delays --slow-link 0-1 --delayed 2 --pause-blocks 4
     tramontane bench blocks --fabric tcp --algorithm pipeline,interleaved --json";
 
 const MULTICAST_EXAMPLES: &str = "Examples:
@@ -236,6 +238,7 @@ const VIEWS_EXAMPLES: &str = "Examples:
     tramontane bench views
     tramontane bench views --ways kill --rounds 300 --failure-timeout-ms 1000
     tramontane bench views --fabric tcp --nodes 5 --json
+    tramontane bench views --large 16777216 --rounds 5
 
 Every message that any member delivers is checked: lost, doubled, reordered, or delivered differently, and the
 command ends with status 7.";
@@ -264,6 +267,9 @@ pub struct Views {
     /// Measure instead what heartbeats cost a group in which nothing changes
     #[arg(long)]
     pub steady: bool,
+    /// Measure instead how fast large messages of so many bytes go in the one order, with one sender and with all
+    #[arg(long, value_name = "BYTES", conflicts_with = "steady")]
+    pub large: Option<usize>,
     /// Between two messages of each member
     #[arg(long, default_value_t = 200)]
     pub pace_us: u64,

@@ -11,7 +11,7 @@ use super::processes::{self, Placement, Spread, Start};
 use super::worker::{JOIN_LIMIT, Kind, Outcome, Task, totals};
 use super::{BenchError, touch};
 use crate::configuration::GroupConfiguration;
-use crate::group::{Description, GroupCarrier, Messages, NodeDescription, StartOptions, start};
+use crate::group::{Description, GroupCarrier, Messages, NodeDescription, Sender, StartOptions, start};
 use crate::local::{Carrier, LocalPlace};
 use crate::member::{SendError, Settings};
 use crate::rdma::DeviceOptions;
@@ -19,7 +19,7 @@ use crate::shared_memory::Root;
 use tramontane_core::multicast::Switches;
 
 /// A heartbeat so rare that a run sees none.
-const NO_HEARTBEAT_MS: u64 = 600_000;
+pub(super) const NO_HEARTBEAT_MS: u64 = 600_000;
 
 /// Messages of each sender in a round.
 const MESSAGES: u64 = 400_000;
@@ -33,10 +33,13 @@ pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError>
     let (done, finished) = sync_channel(1);
     let (mut delivered, mut sum) = (0_u64, 0_u64);
     let mut begun = None;
+    let untouched = task.untouched;
     let application = move |messages: &mut Messages<'_, '_>| {
         let begun = begun.get_or_insert_with(Instant::now);
         for message in messages {
-            sum = sum.wrapping_add(touch::read(message.payload));
+            if !untouched {
+                sum = sum.wrapping_add(touch::read(message.payload));
+            }
             delivered += 1;
         }
         if delivered == total {
@@ -55,22 +58,10 @@ pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError>
     };
     let running =
         start(description, options, application).map_err(|error| BenchError::Setup(error.to_string()))?;
-    let mut sent = 0;
-    if let Some(mut sender) = running.sender(SubgroupId(0)) {
-        while sent < task.messages {
-            let most = u32::try_from(task.messages - sent).unwrap_or(u32::MAX);
-            if let Ok(mut run) = sender.try_reserve_run(most) {
-                while let Ok(Some(mut slot)) = run.next(task.bytes) {
-                    touch::write(slot.payload(), sent);
-                    slot.commit();
-                    sent += 1;
-                }
-                continue;
-            }
-            // Waits for one slot; the others are taken at once again.
-            sender.send_with(task.bytes, JOIN_LIMIT, |payload| touch::write(payload, sent))?;
-            sent += 1;
-        }
+    match running.sender(SubgroupId(0)) {
+        Some(sender) if task.bytes > sender.message_max() => send_large(sender, task)?,
+        Some(sender) => send_all(sender, task)?,
+        None => {}
     }
     let (elapsed, sum) = finished.recv_timeout(Duration::from_secs(60)).map_err(|_| {
         running.stopped().map_or_else(
@@ -82,12 +73,49 @@ pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError>
     std::thread::sleep(Duration::from_millis(300));
     drop(running);
     Ok(Outcome {
-        rate: total as f64 / elapsed.as_secs_f64(),
+        // From the first delivery to the last.
+        rate: total.saturating_sub(1) as f64 / elapsed.as_secs_f64(),
         delivered: total,
         sum,
         writes,
         ..Outcome::default()
     })
+}
+
+fn send_all(mut sender: Sender, task: &Task) -> Result<(), BenchError> {
+    let touch = |payload: &mut [u8], number| {
+        if !task.untouched {
+            touch::write(payload, number);
+        }
+    };
+    let mut sent = 0;
+    while sent < task.messages {
+        let most = u32::try_from(task.messages - sent).unwrap_or(u32::MAX);
+        if let Ok(mut run) = sender.try_reserve_run(most) {
+            while let Ok(Some(mut slot)) = run.next(task.bytes) {
+                touch(slot.payload(), sent);
+                slot.commit();
+                sent += 1;
+            }
+            continue;
+        }
+        // Waits for one slot; the others are taken at once again.
+        sender.send_with(task.bytes, JOIN_LIMIT, |payload| touch(payload, sent))?;
+        sent += 1;
+    }
+    Ok(())
+}
+
+fn send_large(mut sender: Sender, task: &Task) -> Result<(), BenchError> {
+    let setup = |error: &dyn std::fmt::Display| BenchError::Setup(error.to_string());
+    for number in 0..task.messages {
+        let mut buffer = sender.buffer(task.bytes).map_err(|error| setup(&error))?;
+        if !task.untouched {
+            touch::write(&mut buffer[..task.bytes], number);
+        }
+        sender.send_large(buffer, task.bytes, JOIN_LIMIT).map_err(|error| setup(&error))?;
+    }
+    Ok(())
 }
 
 fn describe(
@@ -113,6 +141,10 @@ fn describe(
                 listener = socket.map(TryInto::try_into).transpose().map_err(|error| setup(&error))?;
             }
         }
+    }
+    description.subgroups[0].senders = Some(subgroup.senders.iter().copied().map(u32::from).collect());
+    if task.bytes > subgroup.message_max as usize {
+        description.subgroups[0].large_max = task.bytes as u64;
     }
     description.complete().map_err(|error| setup(&error))?;
     Ok((description, listener))

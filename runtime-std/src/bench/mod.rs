@@ -1,10 +1,11 @@
 //! Experiments: Spindle's continuous sending, over shared memory, TCP, RDMA or in the simulator, and probes of the
-//! machine's limit to compare with; and RDMC's block multicasts, in the simulator.
+//! machine's limit to compare with; and RDMC's block multicasts, in the simulator, over shared memory or TCP.
 
 pub mod blocks;
 pub mod command;
 mod in_views;
 pub mod iperf;
+mod large;
 pub mod low_rate;
 pub mod mesh;
 pub mod paper;
@@ -91,6 +92,10 @@ pub fn run(command: &command::Command, out: &mut impl Write) -> Result<(), Bench
         }
         command::Command::Idle(arguments) => {
             let report = low_rate::idle(arguments)?;
+            print(out, arguments.json, &report, || report.text())
+        }
+        command::Command::Views(arguments @ command::Views { large: Some(bytes), .. }) => {
+            let report = large::run(arguments, *bytes)?;
             print(out, arguments.json, &report, || report.text())
         }
         command::Command::Views(arguments) if arguments.steady => {

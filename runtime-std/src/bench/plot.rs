@@ -16,12 +16,15 @@ pub fn draw(rows: &[Row], path: &Path) -> Result<(), BenchError> {
         .map_err(|error| BenchError::Setup(format!("cannot draw {}: {error}", path.display())))
 }
 
-pub(super) const COLOURS: [RGBColor; 5] = [
+pub(super) const COLOURS: [RGBColor; 8] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 30),
     RGBColor(44, 140, 60),
     RGBColor(148, 80, 170),
     RGBColor(90, 90, 90),
+    RGBColor(200, 60, 90),
+    RGBColor(20, 150, 160),
+    RGBColor(150, 120, 30),
 ];
 
 fn draw_rows(rows: &[Row], path: &Path) -> Result<(), Box<dyn std::error::Error>> {

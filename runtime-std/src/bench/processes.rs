@@ -107,7 +107,7 @@ impl Spread {
         Self {
             median: median(numbers),
             min: numbers.iter().copied().fold(f64::INFINITY, f64::min),
-            max: numbers.iter().copied().fold(0.0, f64::max),
+            max: numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         }
     }
 }
@@ -123,5 +123,6 @@ mod tests {
         assert_eq!(median(&[4.0, 1.0]), 2.5);
         assert_eq!(median(&[9.0, 1.0, 5.0]), 5.0);
         assert_eq!(Spread::of(&[2.0, 8.0, 4.0]), Spread { median: 4.0, min: 2.0, max: 8.0 });
+        assert_eq!(Spread::of(&[-2.0, -8.0]), Spread { median: -5.0, min: -8.0, max: -2.0 });
     }
 }

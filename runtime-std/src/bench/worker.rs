@@ -11,6 +11,7 @@ use tramontane_core::multicast::{Batch, Switches};
 use tramontane_core::node::Options;
 
 use super::blocks::real::member::BlockTask;
+use super::blocks::real::way::Way;
 use super::blocks::real::{limit, member as block_member};
 use super::{BenchError, mesh, probe, touch};
 use crate::configuration::GroupConfiguration;
@@ -71,12 +72,12 @@ pub enum Kind {
     InViews(u64),
     /// Block groups.
     Blocks(BlockTask),
-    /// Bytes of one mapping, copied by each receiver or read where they lie, after so many messages that do not count.
+    /// Bytes of one mapping, as each receiver has them, after so many messages that do not count.
     BlockLimit {
         /// Messages that do not count.
         warm_ups: u64,
-        /// Whether they are only read.
-        is_lent: bool,
+        /// How each has them.
+        way: Way,
     },
 }
 
@@ -103,6 +104,12 @@ pub struct Outcome {
     /// When the first measured message of a block group's root was sent and the last one was everywhere, by the machine's clock.
     #[serde(default)]
     pub span_ns: Option<(u64, u64)>,
+    /// Processor time of a probe's copies that were measured.
+    #[serde(default)]
+    pub copying_ns: u64,
+    /// How long each pause of a delayed member was.
+    #[serde(default)]
+    pub paused_ns: Vec<u32>,
 }
 
 /// Runs a task.
@@ -141,7 +148,7 @@ pub fn run(task: &Task) -> Result<Outcome, BenchError> {
         Kind::Idle => idle(task),
         Kind::InViews(heartbeat_ms) => super::in_views::run(task, heartbeat_ms),
         Kind::Blocks(part) => block_member::run(task, &part),
-        Kind::BlockLimit { warm_ups, is_lent } => limit::run(task, warm_ups, is_lent),
+        Kind::BlockLimit { warm_ups, way } => limit::run(task, warm_ups, way),
     }
 }
 

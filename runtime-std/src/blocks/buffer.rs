@@ -33,16 +33,25 @@ impl Buffer {
     }
 
     /// Where it begins.
-    pub(super) fn area(&self) -> Area {
+    pub(crate) fn area(&self) -> Area {
         Area { region: self.memory.region(), offset: 0 }
     }
 
     /// Makes it known to the fabric, once.
-    pub(super) fn lend(&mut self, fabric: &mut impl BlockHost) {
+    pub(crate) fn lend(&mut self, fabric: &mut impl BlockHost) {
         if !self.is_lent {
             self.is_lent = true;
             fabric.lend_blocks(&self.memory);
         }
+    }
+}
+
+/// Copies `length` bytes of a block that came into `staging` to their place in the message, as far as both have them.
+pub(crate) fn place_block(staging: &Buffer, from: usize, message: &mut Buffer, to: usize, length: usize) {
+    let source = staging.get(from..).and_then(|rest| rest.get(..length));
+    let target = message.get_mut(to..).and_then(|rest| rest.get_mut(..length));
+    if let (Some(source), Some(target)) = (source, target) {
+        target.copy_from_slice(source);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tramontane_core::fabric::{Area, Region};
 use tramontane_core::rdmc::transfer::MessageMemory;
 
-use super::buffer::Buffer;
+use super::buffer::{Buffer, place_block};
 use super::recipient::Recipient;
 use crate::joined::BlockHost;
 
@@ -70,11 +70,7 @@ impl MessageMemory for Desk {
 
     fn place(&mut self, from: Area, to: Area, length: usize) {
         let (Some(staging), Some(message)) = (&self.staging, &mut self.under_way) else { return };
-        let source = staging.get(from.offset..).and_then(|rest| rest.get(..length));
-        let target = message.get_mut(to.offset..).and_then(|rest| rest.get_mut(..length));
-        if let (Some(source), Some(target)) = (source, target) {
-            target.copy_from_slice(source);
-        }
+        place_block(staging, from.offset, message, to.offset, length);
     }
 
     fn completed(&mut self, number: u64, bytes: usize) {

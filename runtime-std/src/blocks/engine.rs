@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event, ViewMemory};
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event};
+use tramontane_core::ids::Rank;
 use tramontane_core::rdmc::transfer::OpenError;
 
 use super::buffer::Buffer;
@@ -18,9 +18,10 @@ use super::desk::{Desk, Outgoing};
 use super::group::{End, Ended};
 use super::node::GroupOptions;
 use super::part::{Part, Stepped};
+use super::transfer::Table;
 use crate::host::{HostFabric, sleep_unless_busy};
 use crate::joined::BlockHost;
-use crate::member::{Idle, Memory, Stopped};
+use crate::member::{Idle, Stopped};
 use crate::poll::{Driven, Ending, Look};
 
 /// Events that are taken before groups are stepped again.
@@ -50,23 +51,6 @@ pub(super) struct Opening {
     pub(super) desk: Desk,
     pub(super) end: Arc<End>,
     pub(super) answer: Sender<Result<(), OpenError>>,
-}
-
-/// The rows of the one view, and whose they are.
-pub(super) struct Table {
-    pub(super) own: Rank,
-    pub(super) members: Vec<NodeId>,
-    memory: Memory,
-}
-
-impl Table {
-    pub(super) fn new(own: Rank, members: Vec<NodeId>, memory: Memory) -> Self {
-        Self { own, members, memory }
-    }
-
-    pub(super) fn memory(&self) -> ViewMemory<'_> {
-        ViewMemory { own: self.own, members: &self.members, row: self.memory.row(), rows: self.memory.rows() }
-    }
 }
 
 /// All groups of a node, and the fabric below them.

@@ -25,7 +25,8 @@
 //! | `group` | a group's handle, and how it ended |
 //! | `recipient` | what an application is told |
 //! | `engine` | the polling thread's part: events in, steps, sleep |
-//! | `part` | one group: the core's transfer with its memory |
+//! | `transfer` | the core's transfer with what it borrows |
+//! | `part` | one group: a transfer with its messages |
 //! | `desk` | where its messages are kept |
 //! | `buffer` | memory that blocks go from and into |
 //!
@@ -38,8 +39,11 @@ mod group;
 mod node;
 mod part;
 mod recipient;
+mod transfer;
 
 pub use buffer::Buffer;
+pub(crate) use buffer::place_block;
 pub use group::{CloseFailure, Ended, Group, SendFailure, SendRefusal};
 pub use node::{BLOCK_BYTES_DEFAULT, BlockNode, CreateError, GroupOptions};
 pub use recipient::Recipient;
+pub(crate) use transfer::{Place, Table, Transfer};

@@ -14,13 +14,14 @@ use tramontane_core::rdmc::transfer::{OpenError, Window};
 
 use super::buffer::Buffer;
 use super::desk::Desk;
-use super::engine::{Engine, Opening, Request, Table};
+use super::engine::{Engine, Opening, Request};
 use super::group::{End, Group};
 use super::recipient::Recipient;
+use super::transfer::Table;
 use crate::join::{JoinError, JoinOptions, meet};
 use crate::joined::{BlockMemoryError, BlockStore};
 use crate::local::Carrier;
-use crate::member::Stopped;
+use crate::member::{FIXED_VIEW, Stopped};
 use crate::poll::{Ending, Poller};
 
 /// Bytes of a block where nothing else is said: RDMC found 1 MB best for large messages (5.2.1).
@@ -42,6 +43,15 @@ const LARGE_BLOCK_BYTES: usize = 1 << 20;
 /// Over shared memory: as many receives as its fabric takes, and two sends for each of eight receivers. Whoever polls gives the
 /// processor away in between, and there should be something to do when it has it again.
 const SHARED_WINDOW: Window = Window { receives: 16, sends: 16 };
+
+/// Over TCP: so little that a pipeline fills quickly over a slow link, and so much that what a block costs beside its bytes
+/// hardly shows over a fast one.
+const TCP_BLOCK_BYTES: usize = 128 << 10;
+
+/// Over TCP: a notice waits behind whatever its way has queued, some blocks' time, and a sender without a notice leaves its
+/// port idle. Sends are done when the kernel has them: two keep it busy, and with more a later block shares the port
+/// with an earlier one.
+const TCP_WINDOW: Window = Window { receives: 8, sends: 2 };
 
 /// Groups that a node can have in its life; each has a cache line in every row.
 const CHANNELS: u16 = 1024;
@@ -77,7 +87,8 @@ impl GroupOptions {
     /// Over shared memory every receiver copies for itself, straight from whoever has a block, so a root's sends cost it
     /// nothing: each block is offered to all at once, and all copy it while it is in a cache that they share. Everywhere else
     /// the root's port is what limits, and a pipeline uses everybody's. So it does where several roots send at the same time: then it is
-    /// the better choice over shared memory too. `docs/performance.md` has the figures.
+    /// the better choice over shared memory too. Over TCP its blocks are small, and many receives are posted: what a peer has to say
+    /// comes late there. `docs/performance.md` has the figures.
     #[must_use]
     pub fn for_fabric(carrier: Carrier, message_max: usize) -> Self {
         let usual = Self { message_max, ..Self::default() };
@@ -88,11 +99,12 @@ impl GroupOptions {
                 window: SHARED_WINDOW,
                 ..usual
             },
-            Carrier::Tcp | Carrier::Verbs => usual,
+            Carrier::Tcp => Self { block_bytes: TCP_BLOCK_BYTES, window: TCP_WINDOW, ..usual },
+            Carrier::Verbs => usual,
         }
     }
 
-    pub(super) fn blocks_max(&self) -> u32 {
+    pub(crate) fn blocks_max(&self) -> u32 {
         let blocks = self.message_max.div_ceil(self.block_bytes.max(1));
         // A pipeline's messages have two at least.
         u32::try_from(blocks).unwrap_or(u32::MAX).max(2)
@@ -143,7 +155,7 @@ impl BlockNode {
         let store = fabric.block_store();
         let (requests, asked) = mpsc::channel();
         let ending = Arc::new(Ending::default());
-        let table = Table::new(own, nodes.to_vec(), memory);
+        let table = Table::new(FIXED_VIEW, own, nodes.to_vec(), memory);
         let engine = Engine::new(fabric, table, CHANNELS, asked, &ending);
         let poller = Poller::start(engine, &ending).map_err(JoinError::Thread)?;
         let used = Mutex::new(BTreeSet::new());

@@ -1,36 +1,17 @@
-//! One group at one member: the core's transfer, with all that it borrows.
+//! One group at one member: a transfer, its messages, and who is told of them.
 
 use std::sync::Arc;
 
-use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, LossCause};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
-use tramontane_core::rdmc::transfer::{
-    BlockGroup, CloseError, OpenError, Outcome, SendError, Setup, words_for,
-};
+use tramontane_core::rdmc::transfer::{OpenError, Outcome};
 
 use super::desk::{Desk, Outgoing};
-use super::engine::{Opening, Table};
+use super::engine::Opening;
 use super::group::{End, Ended};
+use super::transfer::{Place, Table, Transfer};
 use crate::joined::BlockHost;
-use crate::member::FIXED_VIEW;
-
-/// What a transfer borrows.
-struct Lent {
-    table: Arc<Table>,
-    members: Vec<Rank>,
-    /// A bit for each block of a message.
-    words: Vec<u64>,
-}
-
-self_cell!(
-    struct GroupCell {
-        owner: MutBorrow<Lent>,
-        #[not_covariant]
-        dependent: BlockGroup,
-    }
-);
 
 /// What a step of a group came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +26,7 @@ pub(super) enum Stepped {
 
 /// One group.
 pub(super) struct Part {
-    cell: GroupCell,
+    transfer: Transfer,
     desk: Desk,
     table: Arc<Table>,
     end: Arc<End>,
@@ -63,29 +44,15 @@ impl Part {
         fabric: &impl Blocks<Error = ErrorKind>,
     ) -> Result<Self, OpenError> {
         let Opening { channel, members, options, desk, end, .. } = opening;
-        let words = words_for(options.blocks_max());
-        let lent = Lent { table: Arc::clone(table), members, words: vec![0; words] };
         let cells = table.cells(channel).ok_or(OpenError::Channel)?;
-        let cell = GroupCell::try_new(MutBorrow::new(lent), |lent| {
-            let Lent { table, members, words } = lent.borrow_mut();
-            let setup = Setup {
-                view: FIXED_VIEW,
-                channel,
-                members,
-                algorithm: options.algorithm,
-                block_bytes: options.block_bytes,
-                cells,
-                staging: desk.staging(),
-                window: options.window,
-            };
-            BlockGroup::open(setup, &table.memory(), fabric, words)
-        })?;
+        let place = Place { channel, cells, members, staging: desk.staging() };
+        let transfer = Transfer::open(table, place, &options, fabric)?;
         let table = Arc::clone(table);
-        Ok(Self { cell, desk, table, end, is_closing: false, is_told: false, is_awake: false })
+        Ok(Self { transfer, desk, table, end, is_closing: false, is_told: false, is_awake: false })
     }
 
     pub(super) fn channel(&self) -> Channel {
-        self.cell.with_dependent(|_, group| group.channel())
+        self.transfer.channel()
     }
 
     pub(super) fn queue(&mut self, outgoing: Outgoing) {
@@ -97,23 +64,20 @@ impl Part {
     }
 
     pub(super) fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
-        self.cell.with_dependent_mut(|_, group| group.lost(view, peer, cause));
+        self.transfer.lost(view, peer, cause);
     }
 
     pub(super) fn take(&mut self, event: &BlockEvent) {
-        let desk = &mut self.desk;
-        self.cell.with_dependent_mut(|_, group| group.take(event, desk));
+        self.transfer.take(event, &mut self.desk);
     }
 
     /// Does what there is to do now.
     pub(super) fn step(&mut self, fabric: &mut impl BlockHost<Error = ErrorKind>) -> Stepped {
-        let Self { cell, desk, is_closing, .. } = self;
-        let (progress, outcome) = cell.with_dependent_mut(|_, group| {
-            submit(group, desk, *is_closing);
-            desk.lend(fabric);
-            (group.step(fabric, desk), group.outcome())
-        });
-        let Some(outcome) = outcome else {
+        let Self { transfer, desk, is_closing, .. } = self;
+        submit(transfer, desk, *is_closing);
+        desk.lend(fabric);
+        let progress = transfer.step(fabric, desk);
+        let Some(outcome) = transfer.outcome() else {
             return if progress.is_idle() { Stepped::Idle } else { Stepped::Busy };
         };
         if !self.is_told {
@@ -141,20 +105,16 @@ impl Part {
 }
 
 /// Gives the root's transfer its next message, or its end.
-fn submit(group: &mut BlockGroup<'_>, desk: &mut Desk, is_closing: bool) {
-    if group.is_moving() || group.outcome().is_some() {
+fn submit(transfer: &mut Transfer, desk: &mut Desk, is_closing: bool) {
+    if transfer.is_moving() || transfer.outcome().is_some() {
         return;
     }
     if let Some((area, bytes)) = desk.take_up() {
-        match group.send(area, bytes) {
-            // It was compared with the group's limit before it was queued, and the group is at rest.
-            Ok(())
-            | Err(SendError::NotRoot | SendError::Busy | SendError::Ended | SendError::TooLarge { .. }) => {}
-        }
+        // It fits, since the handle looked. Behind a close it is not sent any more, and goes when the group ends.
+        let _ = transfer.send(area, bytes);
     } else if is_closing {
-        match group.close() {
-            Ok(()) | Err(CloseError::NotRoot | CloseError::Ended) => {}
-        }
+        // Only the root's handle asks for it; asked again, it changes nothing.
+        let _ = transfer.close();
     }
 }
 

@@ -46,7 +46,7 @@ impl NetworkOptions {
             error => Failure::told(Status::Usage, error),
         })?;
         let addresses = resolve(&self.addresses)?;
-        Ok(NetworkMeeting { addresses, listener: None, key, allow_clear: self.allow_clear })
+        Ok(NetworkMeeting { addresses, key, allow_clear: self.allow_clear, ..NetworkMeeting::default() })
     }
 }
 

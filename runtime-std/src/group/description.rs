@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::layout::LayoutError;
 
+use super::large::{BUFFERS_MAX, LARGE_MAX};
 use super::layout::ViewLayout;
 use super::view::View;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration};
@@ -94,6 +95,13 @@ pub struct SubgroupDescription {
     /// Hand over on receipt, without one order and without waiting for stability.
     #[serde(default)]
     pub unordered: bool,
+    /// The largest large message, in bytes: such go by block multicast, and have their place in the one order (RDM-7).
+    /// Zero: there are none.
+    #[serde(default)]
+    pub large_max: u64,
+    /// Large messages of one sender that may be under way at a time. Each member has memory for so many of each sender.
+    #[serde(default = "large_window_default")]
+    pub large_window: u32,
     /// Whether it starts anew, empty, after all its members were lost at once, and its state with them (VIE-10).
     /// Otherwise it stays without members.
     #[serde(default)]
@@ -108,6 +116,9 @@ const fn failure_timeout_default() -> u64 {
 }
 const fn majority_default() -> bool {
     true
+}
+const fn large_window_default() -> u32 {
+    2
 }
 const fn window_default() -> u32 {
     crate::configuration::WINDOW_DEFAULT
@@ -162,6 +173,16 @@ pub enum DescriptionError {
     /// A subgroup's name stands twice.
     #[error("subgroup \"{0}\" stands twice; give each a name of its own")]
     DuplicateSubgroup(String),
+    /// Large messages that cannot be.
+    #[error(
+        "subgroup \"{0}\" cannot have such large messages; give a large_max of at most {LARGE_MAX}, a message_max of at least 8, and a large_window from 1 to 64"
+    )]
+    Large(String),
+    /// More of them than there can be memories for.
+    #[error(
+        "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
+    )]
+    LargeBuffers(usize),
     /// What the layout finds.
     #[error("the group is wrong: {0}; correct the group file")]
     Layout(#[from] LayoutError),
@@ -192,15 +213,9 @@ impl Description {
     #[must_use]
     pub fn local(name: &str, nodes: u32, window: u32, message_max: u32) -> Self {
         let all: Vec<u32> = (0..nodes).collect();
-        let subgroup = SubgroupDescription {
-            name: name.to_owned(),
-            members: Some(all.clone()),
-            senders: Some(all.clone()),
-            window,
-            message_max,
-            unordered: false,
-            restart_empty: false,
-        };
+        let (members, senders) = (Some(all.clone()), Some(all.clone()));
+        let subgroup =
+            SubgroupDescription { members, senders, window, message_max, ..SubgroupDescription::named(name) };
         Self {
             name: name.to_owned(),
             fabric: GroupCarrier::SharedMemory,
@@ -237,15 +252,7 @@ impl Description {
             self.initial.clone_from(&all);
         }
         if self.subgroups.is_empty() {
-            self.subgroups.push(SubgroupDescription {
-                name: self.name.clone(),
-                members: None,
-                senders: None,
-                window: window_default(),
-                message_max: message_max_default(),
-                unordered: false,
-                restart_empty: false,
-            });
+            self.subgroups.push(SubgroupDescription::named(&self.name));
         }
         let mut names = BTreeSet::new();
         for subgroup in &mut self.subgroups {
@@ -260,6 +267,13 @@ impl Description {
             let what = format!("subgroup \"{}\"", subgroup.name);
             check_nodes(&what, subgroup.members(), &known)?;
             check_nodes(&what, subgroup.senders(), &known)?;
+            if !subgroup.has_possible_large() {
+                return Err(DescriptionError::Large(subgroup.name.clone()));
+            }
+        }
+        let buffers = self.large_buffers();
+        if buffers > BUFFERS_MAX {
+            return Err(DescriptionError::LargeBuffers(buffers));
         }
         // The largest view there can be: whatever fits it fits all.
         self.view_layout(&View::of_all(self))?;
@@ -288,7 +302,9 @@ impl Description {
         let members = view.members.iter().map(|node| node.get()).collect();
         let subgroups = (0..).map(SubgroupId).zip(&self.subgroups);
         let subgroups = subgroups.map(|(id, subgroup)| subgroup.in_view(view, view.is_closed(id))).collect();
-        ViewLayout::new(&GroupConfiguration { members, subgroups })
+        let large = (0..).map(SubgroupId).zip(&self.subgroups);
+        let large = large.filter(|(_, subgroup)| subgroup.large_max > 0).map(|(id, _)| id).collect();
+        ViewLayout::new(&GroupConfiguration { members, subgroups }, large)
     }
 
     /// Whether a node may be a member.
@@ -319,6 +335,22 @@ fn check_nodes(what: &str, named: &[u32], known: &BTreeSet<u32>) -> Result<(), D
 }
 
 impl SubgroupDescription {
+    /// A subgroup of all nodes, with everything else left out too.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            members: None,
+            senders: None,
+            window: window_default(),
+            message_max: message_max_default(),
+            unordered: false,
+            large_max: 0,
+            large_window: large_window_default(),
+            restart_empty: false,
+        }
+    }
+
     /// The nodes that belong to it.
     #[must_use]
     pub fn members(&self) -> &[u32] {

@@ -25,6 +25,7 @@ use tramontane_core::view::{Halt, NextView, Status};
 use super::account::Account;
 use super::fabric::GroupFabric;
 use super::joiners::Joiners;
+use super::large::Large;
 use super::membership::{Membership, nanoseconds};
 use super::open_view::OpenView;
 use super::outgoing::{Outgoing, Unsent};
@@ -49,6 +50,7 @@ pub(super) struct Parts<R> {
     pub(super) membership: Arc<Membership>,
     pub(super) fabric: GroupFabric,
     pub(super) outgoing: Vec<Outgoing>,
+    pub(super) large: Large,
     pub(super) requests: Receiver<Request>,
     pub(super) outside: Arc<Outside>,
     pub(super) replica: R,
@@ -71,6 +73,8 @@ pub(super) struct Engine<R> {
     wanted: Option<Vec<NodeId>>,
     pub(super) joiners: Joiners,
     pub(super) is_leaving: bool,
+    /// The last step of the node found nothing to do.
+    was_idle: bool,
     /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier view.
     has_cares: bool,
     pub(super) parts: Parts<R>,
@@ -96,6 +100,7 @@ impl<R: Replica> Engine<R> {
             wanted: None,
             joiners: Joiners::default(),
             is_leaving: false,
+            was_idle: true,
             has_cares: true,
             parts,
             idle_time,
@@ -109,15 +114,16 @@ impl<R: Replica> Engine<R> {
         Ok(engine)
     }
 
-    /// Steps once. What was done is told as far as it is work: heartbeats are none.
-    fn step_once(&mut self) -> Result<Progress, Stopped> {
+    /// Steps once. True if something was done: heartbeats are no work.
+    fn step_once(&mut self) -> Result<bool, Stopped> {
         if self.until_clock == 0 {
             self.look_at_clock()?;
         }
         self.until_clock -= 1;
+        let is_large_busy = self.parts.large.is_due(self.was_idle) && self.step_large()?;
         let Self { present, view, prepared, wanted, joiners, parts, now, .. } = self;
-        let Parts { fabric, replica, membership, .. } = parts;
-        let mut deliver = |batch: &mut Batch<'_>| deliver(batch, view, joiners, replica);
+        let Parts { fabric, large, replica, membership, .. } = parts;
+        let mut deliver = |batch: &mut Batch<'_>| deliver(batch, view, large, joiners, replica);
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
             let is_there = !next.members.contains(&membership.own)
@@ -137,11 +143,21 @@ impl<R: Replica> Engine<R> {
         if progress.delivered > 0 {
             self.note_delivered();
         }
+        if is_large_busy || progress.delivered > 0 || progress.freed > 0 {
+            self.parts.large.release(&mut self.present);
+        }
         self.parts.account.add(&progress);
         if self.has_cares || status != Status::Steady || progress.lost.is_some() {
             self.care(status, &progress)?;
         }
-        Ok(progress)
+        self.was_idle = progress.is_idle();
+        Ok(is_large_busy || !self.was_idle)
+    }
+
+    fn step_large(&mut self) -> Result<bool, Stopped> {
+        let Self { present, parts, .. } = self;
+        let stepped = parts.large.step(present, &mut parts.fabric.fabric);
+        stepped.map_err(|failure| self.end(Stopped::NoMemory(failure.to_string())))
     }
 
     /// Senders are told how much was delivered.
@@ -159,6 +175,9 @@ impl<R: Replica> Engine<R> {
         if let Some((rank, cause)) = progress.lost {
             let node = self.view.members.get(rank.index()).copied();
             tracing::info!(view = %self.view.id, ?node, %cause, "a member is lost");
+        }
+        if status != Status::Steady {
+            self.parts.large.stop(&mut self.parts.fabric.fabric);
         }
         self.let_go()?;
         if let Some(members) = self.wanted.take()
@@ -230,6 +249,7 @@ impl<R: Replica> Engine<R> {
         for outgoing in &mut self.parts.outgoing {
             outgoing.end(self.present.remains(outgoing.subgroup()));
         }
+        self.parts.large.end(&mut self.parts.fabric.fabric);
         let (next, view) = open(&self.parts, prepared)?;
         self.joiners.view_ends(&view);
         self.ended = Some(std::mem::replace(&mut self.present, next));
@@ -250,6 +270,7 @@ impl<R: Replica> Engine<R> {
         for outgoing in &mut self.parts.outgoing {
             outgoing.begin(self.present.shared());
         }
+        self.begin_large()?;
         let below = self.view.members.iter().take(self.present.own().index());
         for node in below.filter(|node| !self.parts.fabric.is_connected(**node)) {
             self.parts.outside.connect(*node);
@@ -267,6 +288,14 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
+    fn begin_large(&mut self) -> Result<(), Stopped> {
+        let Self { present, parts, .. } = self;
+        let Parts { large, membership, fabric, outgoing, .. } = parts;
+        let ring_first = |subgroup| outgoing.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
+        let begun = large.begin(present, &membership.description, &fabric.fabric, ring_first);
+        begun.map_err(|failure| self.end(Stopped::NoMemory(failure.to_string())))
+    }
+
     fn halted(&self, why: Halt) -> Stopped {
         let by = match why {
             Halt::SuspectedBy(rank) => self.view.members.get(rank.index()).copied(),
@@ -279,10 +308,12 @@ impl<R: Replica> Engine<R> {
     pub(super) fn end(&mut self, why: Stopped) -> Stopped {
         tracing::info!(view = %self.view.id, %why, "this member ends");
         self.note_delivered();
-        let mut unsent = self.parts.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-        for outgoing in &mut self.parts.outgoing {
-            outgoing.end(self.present.remains(outgoing.subgroup()));
-            outgoing.give_back(why == Stopped::Left, &mut unsent);
+        let Parts { outgoing, large, unsent, .. } = &mut self.parts;
+        let mut unsent = unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        for outgoing in outgoing {
+            let subgroup = outgoing.subgroup();
+            outgoing.end(self.present.remains(subgroup));
+            outgoing.give_back(why == Stopped::Left, &mut unsent, |ordinal| large.take(subgroup, ordinal));
         }
         drop(unsent);
         self.parts.outside.is_over.store(true, Ordering::Relaxed);
@@ -319,12 +350,21 @@ impl<R: Replica> Engine<R> {
 
 /// Hands stable messages to the application, and to those who are supplied.
 #[inline]
-fn deliver<R: Replica>(batch: &mut Batch<'_>, view: &View, joiners: &mut Joiners, replica: &mut R) {
+fn deliver<R: Replica>(
+    batch: &mut Batch<'_>,
+    view: &View,
+    large: &mut Large,
+    joiners: &mut Joiners,
+    replica: &mut R,
+) {
+    // What is delivered here was handed over before: its bytes may not have been looked for yet.
+    large.hear();
+    let large = &*large;
     if joiners.is_empty() {
-        return replica.deliver(&mut Messages::live(batch, view, None));
+        return replica.deliver(&mut Messages::live(batch, view, large, None));
     }
     let mut tap = |message: &Message<'_>| joiners.tap(message);
-    let mut messages = Messages::live(batch, view, Some(&mut tap));
+    let mut messages = Messages::live(batch, view, large, Some(&mut tap));
     replica.deliver(&mut messages);
     messages.finish();
 }
@@ -341,7 +381,7 @@ impl<R: Replica + 'static> Driven for Engine<R> {
     }
 
     fn step(&mut self) -> Result<bool, Stopped> {
-        Ok(!self.step_once()?.is_idle())
+        self.step_once()
     }
 
     /// Never longer than a third of a heartbeat: that is how often the core looks at a view.
@@ -351,19 +391,20 @@ impl<R: Replica + 'static> Driven for Engine<R> {
             engine.until_clock = 0;
             engine.step_once()
         };
-        let (rung, progress) = sleep_unless_busy(
+        let (rung, is_busy) = sleep_unless_busy(
             self,
             timeout.min(most),
             |engine| &mut engine.parts.fabric.fabric,
             look_and_step,
-            Progress::is_idle,
+            |is_busy| !is_busy,
         )?;
-        Ok(rung || !progress.is_idle())
+        Ok(rung || is_busy)
     }
 
     fn look(&self) -> Look {
         let is_carried = !self.parts.outgoing.iter().any(Outgoing::is_carrying);
-        let is_settled = is_carried && self.ended.is_none() && self.present.is_settled();
+        let is_settled =
+            is_carried && self.ended.is_none() && self.present.is_settled() && self.parts.large.is_settled();
         Look { is_settled, writes: self.parts.account.writes() }
     }
 

@@ -208,7 +208,11 @@ fn take<R: Replica>(
     supplier: &mut Supplier,
     replica: &mut R,
 ) -> Result<Option<View>, AttemptError> {
-    let longest = description.subgroups.iter().map(|subgroup| u64::from(subgroup.message_max)).max();
+    let longest = description
+        .subgroups
+        .iter()
+        .map(|subgroup| subgroup.large_max.max(subgroup.message_max.into()))
+        .max();
     let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
     let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
     loop {

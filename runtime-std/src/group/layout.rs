@@ -1,7 +1,7 @@
 //! The layout of a view, with the configuration that it borrows.
 
 use self_cell::self_cell;
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId};
 use tramontane_core::layout::{Delivery, Group, Layout, LayoutError, Subgroup};
 
 use crate::configuration::GroupConfiguration;
@@ -10,6 +10,8 @@ use crate::configuration::GroupConfiguration;
 struct Lists {
     ids: Vec<NodeId>,
     subgroups: Vec<Ranks>,
+    /// Those with large messages.
+    large: Vec<SubgroupId>,
 }
 
 struct Ranks {
@@ -54,7 +56,7 @@ self_cell!(
 pub struct ViewLayout(LayoutCell);
 
 impl ViewLayout {
-    pub(super) fn new(group: &GroupConfiguration) -> Result<Self, LayoutError> {
+    pub(super) fn new(group: &GroupConfiguration, large: Vec<SubgroupId>) -> Result<Self, LayoutError> {
         let ranks = |ranks: &[u16]| ranks.iter().copied().map(Rank).collect();
         let subgroups = group.subgroups.iter().map(|subgroup| Ranks {
             members: ranks(&subgroup.members),
@@ -66,11 +68,13 @@ impl ViewLayout {
         let lists = Lists {
             ids: group.members.iter().copied().map(NodeId).collect(),
             subgroups: subgroups.collect(),
+            large,
         };
         let subgroups = SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
         let layout = LayoutCell::try_new(subgroups, |subgroups| {
-            let members = &subgroups.borrow_owner().ids;
-            Layout::with_views(Group { members, subgroups: subgroups.borrow_dependent() })
+            let Lists { ids, large, .. } = subgroups.borrow_owner();
+            let group = Group { members: ids, subgroups: subgroups.borrow_dependent() };
+            Layout::with_views(group)?.with_large(large)
         })?;
         Ok(Self(layout))
     }

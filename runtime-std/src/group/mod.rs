@@ -11,6 +11,7 @@
 //! | `joining`, `supply`, `joiners` | the joiner; the thread that supplies one; all whom a member supplies |
 //! | `engine`, `asked`, `prepared`, `open_view` | what is stepped: from view to view; what others ask of it; the next view; one view |
 //! | `outgoing` | senders that outlive views |
+//! | `large` | large messages, whose bytes go by block multicast |
 //! | `fabric`, `outside`, `door` | what carries writes; calls to others; visitors |
 //! | `replica`, `running` | the application's side; the handle |
 //! | `membership`, `request` | what stays the same; what other threads ask of the engine |
@@ -26,6 +27,7 @@ mod engine;
 mod fabric;
 mod joiners;
 mod joining;
+mod large;
 mod layout;
 mod looking;
 mod membership;
@@ -47,6 +49,7 @@ mod visits;
 pub use description::{Description, DescriptionError, GroupCarrier, NodeDescription, SubgroupDescription};
 pub(crate) use doors::Doors;
 pub use doors::DoorsError;
+pub use large::{LARGE_MAX, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
 pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};
 pub use replica::{Message, Messages, Replica, ViewChanged};

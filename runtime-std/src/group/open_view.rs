@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::{Capabilities, Fabric};
-use tramontane_core::ids::{NodeId, Position, Rank, SubgroupId, Time};
+use tramontane_core::ids::{NodeId, Position, Rank, SenderRank, SubgroupId, Time};
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{
     Frontiers, Node, OpenError, Progress, Remains, StepError, ViewError, ViewLink, ViewLoan, Views,
@@ -57,6 +57,8 @@ pub(super) struct OpenView {
     // Dropped first: it reads the memory that `shared` keeps.
     cell: NodeCell,
     shared: Arc<Shared>,
+    layout: Arc<ViewLayout>,
+    memory: Memory,
     view: View,
     own: Rank,
 }
@@ -72,7 +74,8 @@ impl OpenView {
         capabilities: Capabilities,
     ) -> Result<Self, OpenViewError> {
         let (options, view_options) = (membership.options, membership.view_options());
-        let shared = Arc::new(Shared::new(layout.get(), own, memory, Arc::clone(&membership.ending))?);
+        let shared =
+            Arc::new(Shared::new(layout.get(), own, memory.clone(), Arc::clone(&membership.ending))?);
         let members = layout.get().members();
         let lent = Lent {
             shared: Arc::clone(&shared),
@@ -80,7 +83,7 @@ impl OpenView {
             peers: vec![PeerState::default(); members],
             next: vec![NodeId::default(); members.max(view_options.members_max)],
             links: vec![ViewLink::default(); members],
-            layout,
+            layout: Arc::clone(&layout),
         };
         let id = view.id;
         let cell = NodeCell::try_new(MutBorrow::new(lent), |lent| {
@@ -91,7 +94,7 @@ impl OpenView {
             let views = node.views(*layout.get(), ViewState::new(id, own, view_options), view_loan)?;
             Ok::<_, OpenViewError>(NodeInView { node, views })
         })?;
-        Ok(Self { cell, shared, view, own })
+        Ok(Self { cell, shared, layout, memory, view, own })
     }
 
     pub(super) const fn view(&self) -> &View {
@@ -100,6 +103,15 @@ impl OpenView {
 
     pub(super) const fn own(&self) -> Rank {
         self.own
+    }
+
+    pub(super) fn layout(&self) -> &ViewLayout {
+        &self.layout
+    }
+
+    /// The rows of the view.
+    pub(super) fn memory(&self) -> Memory {
+        self.memory.clone()
     }
 
     /// What senders share with the node.
@@ -191,6 +203,21 @@ impl OpenView {
     /// How many of the own messages in a subgroup were delivered here.
     pub(super) fn own_delivered(&self, subgroup: SubgroupId) -> Option<Position> {
         self.cell.with_dependent(|_, both| both.node.own_delivered(subgroup))
+    }
+
+    /// How many of the own messages in a subgroup were delivered everywhere.
+    pub(super) fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
+        self.cell.with_dependent(|_, both| both.node.own_delivered_everywhere(subgroup))
+    }
+
+    /// Says how many large messages of a sender are here, whole.
+    pub(super) fn large_arrived(&mut self, subgroup: SubgroupId, sender: SenderRank, count: u64) {
+        self.cell.with_dependent_mut(|_, both| both.node.large_arrived(subgroup, sender, count));
+    }
+
+    /// How many large messages of a sender were delivered here.
+    pub(super) fn large_delivered(&self, subgroup: SubgroupId, sender: SenderRank) -> u64 {
+        self.cell.with_dependent(|_, both| both.node.large_delivered(subgroup, sender))
     }
 
     /// Closes the own outbox of a subgroup, and says what the view ended without there.

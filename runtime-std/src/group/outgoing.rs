@@ -14,6 +14,7 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::{Remaining, Remains};
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
+use super::large::LargeGate;
 use crate::member::{OutboxCell, SendError, Shared};
 use crate::poll::{Drive, Ending, wait_driving};
 
@@ -35,7 +36,9 @@ impl ViewOutbox {
 pub(super) struct Gate {
     subgroup: SubgroupId,
     message_max: u32,
-    ending: Arc<Ending>,
+    /// Where the bytes of large messages go, if the subgroup takes such.
+    pub(super) large: Option<Arc<LargeGate>>,
+    pub(super) ending: Arc<Ending>,
     /// Rises with each change of `present`.
     turns: AtomicU64,
     /// Nothing between two views.
@@ -47,10 +50,16 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(subgroup: SubgroupId, message_max: u32, ending: &Arc<Ending>) -> Arc<Self> {
+    pub(super) fn new(
+        subgroup: SubgroupId,
+        message_max: u32,
+        large: Option<Arc<LargeGate>>,
+        ending: &Arc<Ending>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             subgroup,
             message_max,
+            large,
             ending: Arc::clone(ending),
             turns: AtomicU64::new(0),
             present: Mutex::new(None),
@@ -90,11 +99,18 @@ pub enum Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt(u64);
 
+impl Receipt {
+    /// The message's number among all that this node sent in the subgroup.
+    pub(super) const fn ordinal(self) -> u64 {
+        self.0
+    }
+}
+
 /// Sends in one subgroup, through all views of this member. Clone one for each thread; each thread's messages keep their
 /// order.
 pub struct Sender {
-    gate: Arc<Gate>,
-    driver: Arc<dyn Drive>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) driver: Arc<dyn Drive>,
     present: Option<Arc<ViewOutbox>>,
     turns: u64,
 }
@@ -123,10 +139,24 @@ impl Slot<'_> {
     /// Hands the message over. It goes out with the next step.
     #[inline]
     pub fn commit(self) -> Receipt {
-        let receipt = Receipt(self.first.saturating_add(self.reservation.position().0));
+        let receipt = self.receipt();
         self.reservation.commit();
         self.driver.ring();
         receipt
+    }
+
+    /// Hands over what describes a large message.
+    pub(super) fn commit_large(self) -> Receipt {
+        let receipt = self.receipt();
+        self.reservation.commit_large();
+        self.driver.ring();
+        receipt
+    }
+
+    /// What will stand for the message.
+    #[inline]
+    pub(super) fn receipt(&self) -> Receipt {
+        Receipt(self.first.saturating_add(self.reservation.position().0))
     }
 }
 
@@ -162,7 +192,7 @@ impl Sender {
     /// [`ReserveError`]: full, contended, or too large. Between two views it is full.
     #[inline]
     pub fn try_reserve(&mut self, length: usize) -> Result<Slot<'_>, ReserveError> {
-        if length > usize::try_from(self.gate.message_max).unwrap_or(usize::MAX) {
+        if length > self.message_max() {
             return Err(ReserveError::TooLarge { length, limit: self.gate.message_max });
         }
         self.look_for_present();
@@ -227,6 +257,12 @@ impl Sender {
     /// [`SendError`]; nothing was sent then.
     pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt, SendError> {
         self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
+    }
+
+    /// The longest message that a slot takes, in bytes.
+    #[must_use]
+    pub fn message_max(&self) -> usize {
+        usize::try_from(self.gate.message_max).unwrap_or(usize::MAX)
     }
 
     /// What became of a message that was sent here.
@@ -323,6 +359,11 @@ impl Outgoing {
         self.rests.push_front(Rest { ring, remains });
     }
 
+    /// The ordinal of the present ring's first message, if this node sends here in the present view.
+    pub(super) fn ring_first(&self) -> Option<u64> {
+        self.ring.as_ref().map(|ring| ring.first)
+    }
+
     /// A view has begun in which this node sends here, or does not.
     pub(super) fn begin(&mut self, shared: &Arc<Shared>) {
         let delivered = self.gate.delivered.load(Ordering::Relaxed);
@@ -356,8 +397,13 @@ impl Outgoing {
 
     /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7). Who left knows where its
     /// last view ended, so what it did not deliver nobody does; who halted does not.
-    /// The first call counts: what was sent is known only then.
-    pub(super) fn give_back(&mut self, has_left: bool, unsent: &mut Vec<Unsent>) {
+    /// The first call counts: what was sent is known only then. `large` has the bytes of large messages, by ordinal.
+    pub(super) fn give_back(
+        &mut self,
+        has_left: bool,
+        unsent: &mut Vec<Unsent>,
+        mut large: impl FnMut(u64) -> Option<Vec<u8>>,
+    ) {
         if self.gate.sent.load(Ordering::Relaxed) != u64::MAX {
             return;
         }
@@ -366,13 +412,17 @@ impl Outgoing {
             let from = ring.cell.borrow_dependent();
             while let Some(remaining) = remains.get(from) {
                 let was_sent = remains.was_sent() && !has_left;
+                let ordinal = ring.first.saturating_add(remains.position().0);
                 if was_sent {
-                    sent = ring.first.saturating_add(remains.position().0).saturating_add(1);
+                    sent = ordinal.saturating_add(1);
                 }
-                if let Remaining::Message(payload) = remaining {
-                    let (subgroup, payload) = (self.gate.subgroup, payload.to_vec());
-                    unsent.push(Unsent { subgroup, payload, was_sent });
-                }
+                let payload = match remaining {
+                    Remaining::Message(payload) => Some(payload.to_vec()),
+                    Remaining::Large(_) => large(ordinal),
+                    Remaining::Dropped | Remaining::Building => None,
+                };
+                let subgroup = self.gate.subgroup;
+                unsent.extend(payload.map(|payload| Unsent { subgroup, payload, was_sent }));
                 remains.pass();
             }
         }

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 use tramontane_core::multicast::Batch;
 
+use super::large::Large;
 use super::view::View;
 
 /// An application whose state all members of its subgroups have alike, since all are handed the same messages in the
@@ -83,7 +84,7 @@ pub struct Message<'a> {
 
 /// Where messages come from.
 enum Source<'b, 'a> {
-    Live { batch: &'b mut Batch<'a>, view: &'b View },
+    Live { batch: &'b mut Batch<'a>, view: &'b View, large: &'b Large },
     Replayed(Option<Message<'a>>),
 }
 
@@ -99,9 +100,10 @@ impl<'b, 'a> Messages<'b, 'a> {
     pub(super) fn live(
         batch: &'b mut Batch<'a>,
         view: &'b View,
+        large: &'b Large,
         tap: Option<&'b mut dyn FnMut(&Message<'_>)>,
     ) -> Self {
-        Self { subgroup: batch.subgroup(), source: Source::Live { batch, view }, tap }
+        Self { subgroup: batch.subgroup(), source: Source::Live { batch, view, large }, tap }
     }
 
     /// One message that was delivered before this member was there.
@@ -123,22 +125,26 @@ impl<'b, 'a> Messages<'b, 'a> {
     }
 }
 
-impl<'a> Iterator for Messages<'_, 'a> {
-    type Item = Message<'a>;
+impl<'b> Iterator for Messages<'b, '_> {
+    type Item = Message<'b>;
 
     #[inline]
-    fn next(&mut self) -> Option<Message<'a>> {
+    fn next(&mut self) -> Option<Message<'b>> {
         let message = match &mut self.source {
             Source::Replayed(message) => message.take()?,
-            Source::Live { batch, view } => {
+            Source::Live { batch, view, large } => {
                 let message = batch.next()?;
+                let payload = match message.large {
+                    None => message.payload,
+                    Some(number) => large.payload(self.subgroup, message.rank, number, message.payload),
+                };
                 Message {
                     subgroup: self.subgroup,
                     view: view.id,
                     place: message.place,
                     // A rank of the view has a node.
                     sender: view.members.get(message.rank.index()).copied().unwrap_or_default(),
-                    payload: message.payload,
+                    payload,
                     is_replayed: false,
                 }
             }

@@ -22,6 +22,7 @@ use super::doors::{Doors, DoorsError};
 use super::engine::{Engine, Parts};
 use super::fabric::GroupFabric;
 use super::joining::{self, AttemptError, LetIn};
+use super::large::{Handing, Large, LargeGate};
 use super::looking::{Looked, look};
 use super::membership::Membership;
 use super::outgoing::{Gate, Outgoing};
@@ -31,7 +32,7 @@ use super::request::Requests;
 use super::running::Running;
 use super::view::{FIRST_VIEW, View};
 use crate::host::HostFabric as _;
-use crate::joined::JoinedFabric;
+use crate::joined::{BlockStore, JoinedFabric};
 use crate::member::{Settings, Stopped};
 use crate::poll::Poller;
 use crate::shared_memory::{self, GroupName, Residence, Root, SharedMemory};
@@ -222,9 +223,14 @@ impl Place {
             }
         };
         let ending = Arc::default();
-        let gates = gates(&description, self.own, &ending);
-        let outgoing =
-            gates.iter().map(|(gate, is_unordered)| Outgoing::new(Arc::clone(gate), *is_unordered)).collect();
+        let store = fabric.fabric.block_store();
+        let (mut gates, mut outgoing, mut handings) = (Vec::new(), Vec::new(), Vec::new());
+        for Sending { gate, is_unordered, handing } in sendings(&description, self.own, &store, &ending) {
+            outgoing.push(Outgoing::new(Arc::clone(&gate), is_unordered));
+            handings.extend(handing.map(|handing| (gate.subgroup(), handing)));
+            gates.push(gate);
+        }
+        let large = Large::new(&description, store, handings.into_iter());
         let membership =
             Arc::new(Membership { description, own: self.own, options: settings.options, ending });
         let unsent = Arc::new(Mutex::new(Vec::new()));
@@ -232,6 +238,7 @@ impl Place {
             membership: Arc::clone(&membership),
             fabric,
             outgoing,
+            large,
             requests: receiver,
             outside: Arc::clone(&outside),
             replica,
@@ -244,7 +251,6 @@ impl Place {
         let _ = hall.requests.set(requests.clone());
         let poller = Poller::start(engine, &membership.ending)?;
         let_in.into_iter().for_each(LetIn::tell_up);
-        let gates = gates.into_iter().map(|(gate, _)| gate).collect();
         Ok(Running { poller, membership, gates, requests, board: hall.board, unsent, _door: door })
     }
 
@@ -360,13 +366,28 @@ fn not_let_in(own: NodeId, error: AttemptError) -> StartError {
     }
 }
 
-/// One for each subgroup in which this node sends, and whether that has no order.
-fn gates(
+/// What there is of a subgroup in which this node sends.
+struct Sending {
+    gate: Arc<Gate>,
+    is_unordered: bool,
+    handing: Option<Handing>,
+}
+
+/// One for each subgroup in which this node sends.
+fn sendings(
     description: &Description,
     own: NodeId,
+    store: &BlockStore,
     ending: &Arc<crate::poll::Ending>,
-) -> Vec<(Arc<Gate>, bool)> {
+) -> Vec<Sending> {
     let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
     let ours = subgroups.filter(|(_, subgroup)| subgroup.senders().contains(&own.get()));
-    ours.map(|(id, subgroup)| (Gate::new(id, subgroup.message_max, ending), subgroup.unordered)).collect()
+    ours.map(|(id, subgroup)| {
+        let large = description.large(id);
+        let large = large.map(|large| LargeGate::new(large.bytes_max, large.window, store.clone()));
+        let (gate, handing) = large.unzip();
+        let gate = Gate::new(id, subgroup.message_max, gate, ending);
+        Sending { gate, is_unordered: subgroup.unordered, handing }
+    })
+    .collect()
 }

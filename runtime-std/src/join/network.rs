@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use tramontane_core::ids::Rank;
@@ -24,6 +25,9 @@ pub struct NetworkMeeting {
     pub key: Option<SharedKey>,
     /// Whether, without a key, other addresses than loopback may be used.
     pub allow_clear: bool,
+    /// The most bytes a second that this member sends to each, by rank; who is not listed, or has none, is sent as many as the
+    /// network takes. For experiments, and where others share the network.
+    pub rates: Vec<Option<NonZeroU64>>,
 }
 
 impl NetworkMeeting {
@@ -51,5 +55,11 @@ pub(super) fn join(
         settings: tcp::Settings::default(),
     };
     let (fabric, rows) = tcp::meet(layout, own, tcp_options)?;
+    let others = (0..).map(Rank).zip(layout.group().members).filter(|(rank, _)| *rank != own);
+    for (rank, member) in others {
+        if let Some(Some(rate)) = meeting.rates.get(rank.index()) {
+            fabric.limit_rate(*member, *rate).map_err(tcp::TcpError::from)?;
+        }
+    }
     Ok((JoinedFabric::Tcp(fabric), rows.lend()))
 }

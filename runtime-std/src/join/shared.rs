@@ -22,7 +22,6 @@ pub(super) fn join(
     options: &JoinOptions<'_>,
 ) -> Result<(JoinedFabric, Memory), JoinError> {
     let plan = RowPlan::of_layout(layout);
-    let plan = if layout.channels() > 0 { plan.with_blocks() } else { plan };
     let rendezvous = Rendezvous::of_rows(root, name, plan, own)?;
     let mappings = Arc::new(rendezvous.join(options.time_limit, options.cancel)?);
     let mut fabric = SharedMemory::new(&mappings);

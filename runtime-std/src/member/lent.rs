@@ -33,6 +33,7 @@ pub struct Settings {
 }
 
 /// The rows of a view, with what keeps them alive.
+#[derive(Clone)]
 pub struct Memory {
     rows: Vec<Row<'static>>,
     row: RowWriter<'static>,

@@ -29,14 +29,10 @@ use super::map::{Access, Map};
 use super::peer::Peer;
 use super::residence::Residence;
 use super::space::{allocate, check_space, file_bytes};
+use crate::block_range::{OutOfMemory, check};
 
 /// Block memories that a process may have at a time.
 pub const REGIONS_MAX: u16 = 1024;
-
-/// A range outside its block memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a range outside the block memory; compare with its bytes()")]
-pub struct OutOfMemory;
 
 /// Block memory of this process: the owner's handle. The memory goes when this is dropped, and no fabric uses it.
 ///
@@ -162,13 +158,6 @@ impl Drop for OwnRegion {
         Header::new(&self.map).set_state(State::Left);
         self.residence.remove_file(&self.name);
         self.residence.free_region(self.region);
-    }
-}
-
-fn check(offset: usize, length: usize, bytes: usize) -> Result<(), OutOfMemory> {
-    match offset.checked_add(length) {
-        Some(end) if end <= bytes => Ok(()),
-        _ => Err(OutOfMemory),
     }
 }
 

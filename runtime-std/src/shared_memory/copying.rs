@@ -8,7 +8,7 @@
 use std::ptr::NonNull;
 
 /// Bytes that are copied at a time: so few that other channels, and whoever polls, do not wait long.
-pub(super) const PIECE_BYTES: usize = 256 * 1024;
+pub(crate) const PIECE_BYTES: usize = 256 * 1024;
 
 /// From this size on, block memory is stored into past the caches. Where both are as fast, a smaller one is faster with
 /// usual stores.
@@ -19,7 +19,7 @@ const STREAM_BYTES_MIN: usize = 16 << 10;
 
 /// How bytes are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stores {
+pub(crate) enum Stores {
     /// As the system's `memcpy` does.
     Cached,
     /// Past the caches, where the processor can; as `Cached` where it cannot.
@@ -29,7 +29,7 @@ pub enum Stores {
 impl Stores {
     /// What is best for a block of a length, into memory of a size; both in bytes.
     #[must_use]
-    pub const fn into_memory(memory_bytes: usize, block_bytes: usize) -> Self {
+    pub(super) const fn into_memory(memory_bytes: usize, block_bytes: usize) -> Self {
         if memory_bytes < COLD_BYTES_MIN || block_bytes < STREAM_BYTES_MIN {
             Self::Cached
         } else {
@@ -44,7 +44,7 @@ impl Stores {
 /// # Safety
 /// So many bytes can be read from `source` and written at `target`, which do not overlap; nobody of this process touches
 /// `target` meanwhile.
-pub unsafe fn copy(source: NonNull<u8>, target: NonNull<u8>, bytes: usize, stores: Stores) {
+pub(crate) unsafe fn copy(source: NonNull<u8>, target: NonNull<u8>, bytes: usize, stores: Stores) {
     #[cfg(target_arch = "x86_64")]
     if stores == Stores::Streaming && is_x86_feature_detected!("avx") {
         // SAFETY: the caller's promise; the processor has AVX.

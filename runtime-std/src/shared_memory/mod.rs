@@ -69,7 +69,7 @@
 
 mod block_memory;
 mod blocks;
-pub mod copying;
+pub(crate) mod copying;
 mod desk;
 pub mod doorbell;
 mod error;
@@ -94,7 +94,7 @@ mod sending;
 mod space;
 mod view_rows;
 
-pub use block_memory::{BlockMemory, OutOfMemory, REGIONS_MAX};
+pub use block_memory::{BlockMemory, REGIONS_MAX};
 pub use error::Error;
 pub use fabric::{SharedMemory, Wake};
 pub use futex::{Bell, Fences, register_barrier};

@@ -23,12 +23,13 @@ pub struct RowPlan {
 }
 
 impl RowPlan {
-    /// The rows of a layout.
+    /// The rows of a layout; with blocks, if it has channels for such.
     #[must_use]
     pub fn of_layout(layout: &Layout<'_>) -> Self {
         let ranks = (0..).map(Rank).take(layout.members());
         let row_bytes: Vec<usize> = ranks.map(|rank| layout.row_bytes(rank)).collect();
-        Self::with_sizes(layout.group().members, layout.digest(), &row_bytes)
+        let plan = Self::with_sizes(layout.group().members, layout.digest(), &row_bytes);
+        if layout.channels() > 0 { plan.with_blocks() } else { plan }
     }
 
     /// Rows of so many bytes each, by rank, rounded up to whole cache lines: for cells without a layout. `digest` is a

@@ -15,6 +15,7 @@
 //! | `connection` | one peer: its socket, and how it ended |
 //! | `views` | the views that are open, and the way to each member |
 //! | `told` | what the member is still to be told |
+//! | `rate` | how fast a connection may send |
 //! | `watch` | waiting for sockets, and for the bell of the own process |
 //! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) of all that |
 //! | `join` | meeting the other members |
@@ -46,11 +47,12 @@ mod landing;
 mod memory;
 mod outgoing;
 mod peers;
+mod rate;
 mod told;
 mod views;
 mod watch;
 
-pub use blocks::{BlockMemory, BlockStore, NoBlockMemory, OutOfMemory};
+pub use blocks::{BlockMemory, BlockStore, NoBlockMemory};
 pub use connection::Settings;
 pub use fabric::Tcp;
 pub use join::{TcpError, TcpOptions, meet};

@@ -1,9 +1,14 @@
-//! Peers that come while the fabric runs.
+//! Peers one by one: those that come while the fabric runs, and how fast one is sent to.
+
+use std::io;
+use std::num::NonZeroU64;
 
 use tramontane_core::fabric::Event;
 use tramontane_core::ids::{NodeId, Rank};
 
+use super::connection::Connection;
 use super::fabric::Tcp;
+use super::rate;
 use super::views::{Route, View};
 
 impl Tcp {
@@ -11,6 +16,18 @@ impl Tcp {
     #[must_use]
     pub fn has_peer(&self, node: NodeId) -> bool {
         self.connections.borrow().iter().any(|connection| connection.peer == node && connection.is_live())
+    }
+
+    /// Holds what goes to a peer to so many bytes a second, until its connection ends. Of what the kernel has taken already, as
+    /// much as it holds goes at that speed too.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotConnected`] if the peer is not there; else what the system says.
+    pub fn limit_rate(&self, peer: NodeId, bytes_per_s: NonZeroU64) -> io::Result<()> {
+        let connections = self.connections.borrow();
+        let stream =
+            connections.iter().find(|connection| connection.peer == peer).and_then(Connection::stream);
+        rate::limit(stream.ok_or(io::ErrorKind::NotConnected)?, bytes_per_s)
     }
 
     /// Opens the newest view to a peer that came after it was opened here; and the one before, if it had not come in that

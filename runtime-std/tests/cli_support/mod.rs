@@ -76,6 +76,13 @@ impl Place {
     }
 }
 
+/// What an experiment prints as JSON.
+#[track_caller]
+pub fn bench(place: &Place, arguments: &[&str]) -> serde_json::Value {
+    let output = place.run(&[&["bench"], arguments, &["--json"]].concat()).succeeded();
+    serde_json::from_slice(&output).expect("JSON")
+}
+
 /// How a process ended, and what it said.
 #[derive(Debug)]
 pub struct Ended {

@@ -1,5 +1,7 @@
 //! A group of members that are threads of this process, each with an application that keeps all it was told.
 
+#![allow(dead_code, reason = "each test program uses its own part")]
+
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -10,8 +12,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Fate, GroupCarrier, Messages, Receipt, Replica, Running, Sender, StartOptions, Unsent,
-    ViewChanged, start,
+    Description, Fate, GroupCarrier, LargeUnsent, Messages, Receipt, Replica, Running, Sender, StartOptions,
+    Unsent, ViewChanged, start,
 };
 use tramontane_runtime::member::{Settings, Stopped};
 use tramontane_runtime::shared_memory::Root;
@@ -40,6 +42,34 @@ pub fn message(node: u32, number: u64) -> [u8; 16] {
     bytes
 }
 
+/// Fills a longer message of a node: its name, and bytes that no other message has at that place.
+pub fn fill_large(bytes: &mut [u8], node: u32, number: u64) {
+    bytes[..16].copy_from_slice(&message(node, number));
+    for (place, byte) in (0_u64..).zip(bytes[16..].chunks_mut(8)) {
+        let value = (place ^ (number << 40) ^ (u64::from(node) << 56)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        byte.copy_from_slice(&value.to_le_bytes()[..byte.len()]);
+    }
+}
+
+/// Sends a longer message, waiting for room so long.
+pub fn send_large(
+    sender: &mut Sender,
+    node: u32,
+    number: u64,
+    bytes: usize,
+    patience: Duration,
+) -> Result<Receipt, LargeUnsent> {
+    let mut buffer = sender.buffer(bytes).map_err(|why| LargeUnsent { why, buffer: None })?;
+    fill_large(&mut buffer[..bytes], node, number);
+    sender.send_large(buffer, bytes, patience)
+}
+
+fn assert_whole(bytes: &[u8], (node, number): (u32, u64)) {
+    let mut expected = vec![0; bytes.len()];
+    fill_large(&mut expected, node, number);
+    assert!(bytes == expected, "message {number} of {node}, of {} bytes, has others", bytes.len());
+}
+
 fn parsed(bytes: &[u8]) -> (u32, u64) {
     let node = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes"));
     (node, u64::from_le_bytes(bytes[8..16].try_into().expect("eight bytes")))
@@ -62,6 +92,7 @@ impl Replica for Ledger {
         for message in messages {
             let said = parsed(message.payload);
             assert_eq!(said.0, message.sender.get(), "the sender is the one that it says");
+            assert_whole(message.payload, said);
             told.messages.push(said);
         }
     }
@@ -114,6 +145,19 @@ impl Crowd {
         Self { description, root, listeners, running: BTreeMap::new(), told: BTreeMap::new() }
     }
 
+    /// The same with large messages of up to so many bytes.
+    pub fn with_large(carrier: Carrier, nodes: u32, large_max: u64) -> Self {
+        let mut crowd = Self::of(carrier, nodes);
+        crowd.description.subgroups[0].large_max = large_max;
+        crowd
+    }
+
+    /// Without one order.
+    pub fn unordered(mut self) -> Self {
+        self.description.subgroups[0].unordered = true;
+        self
+    }
+
     /// Starts one, which is in a view when this returns.
     pub fn start(&mut self, node: u32) {
         self.start_all(&[node]);
@@ -161,8 +205,17 @@ impl Crowd {
         self.sender(node).send(&message(node, number), PATIENCE).expect("it is sent")
     }
 
+    pub fn send_large(&self, node: u32, number: u64, bytes: usize) -> Receipt {
+        send_large(&mut self.sender(node), node, number, bytes, PATIENCE).expect("it is sent")
+    }
+
     pub fn fate(&self, node: u32, receipt: Receipt) -> Fate {
         self.sender(node).fate(receipt)
+    }
+
+    /// Until a message counts as delivered, which is a moment after the application was told.
+    pub fn await_fate(&self, node: u32, receipt: Receipt) {
+        self.await_that("it is delivered", || self.fate(node, receipt) == Fate::Delivered);
     }
 
     /// Ends a member without a word.

@@ -1,7 +1,7 @@
 //! One group, and nothing goes wrong.
 
 use crate::drive::plan::{Condition, Draft, Sending, Step};
-use crate::drive::protocol::{MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
+use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, ORDINARY_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
 
 /// How long one slow delivery takes.
@@ -18,6 +18,9 @@ const BURSTS: usize = 5;
 
 /// Quiet has to last longer than this before it is judged, and the time to notice it comes on top.
 const QUIET_MS: u64 = 600;
+
+/// How often messages of megabytes and small ones come in turn.
+const HUGE_ROUNDS: usize = 5;
 
 pub(super) fn one_sender(draft: &mut Draft) {
     draft.one_group();
@@ -89,6 +92,17 @@ pub(super) fn large_messages(draft: &mut Draft) {
     draft.send_sized(&everyone, each, ORDINARY_BYTES_MAX + 1, MESSAGE_BYTES_MAX);
     draft.send(&everyone, each);
     draft.must_reach(Reach::Size { bytes: MESSAGE_BYTES_MAX });
+}
+
+pub(super) fn huge_messages(draft: &mut Draft) {
+    draft.one_group();
+    let everyone = draft.everyone();
+    draft.send_sized(&everyone, 1, HUGE_BYTES_MAX, HUGE_BYTES_MAX);
+    for _ in 0..HUGE_ROUNDS {
+        draft.send(&everyone, 4);
+        draft.send_sized(&everyone, 1, MESSAGE_BYTES_MAX + 1, HUGE_BYTES_MAX);
+    }
+    draft.must_reach(Reach::Size { bytes: HUGE_BYTES_MAX });
 }
 
 pub(super) fn empty_messages(draft: &mut Draft) {

@@ -1,7 +1,7 @@
 //! Members are killed, and come back.
 
 use crate::drive::plan::{Condition, Draft, Step};
-use crate::drive::protocol::WINDOW;
+use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
 
 /// How long after a kill the next comes at most, where it is to hit what the first set off: those who see at
@@ -10,6 +10,9 @@ const GAP_US: u64 = 400;
 
 /// How long after a kill the next round begins at most.
 const PAUSE_MS: u64 = 40;
+
+/// Messages of megabytes that a victim is told to send.
+const HUGE_UNDER_WAY: u64 = 6;
 
 pub(super) fn kill_sender(draft: &mut Draft) {
     draft.one_group();
@@ -27,6 +30,24 @@ pub(super) fn kill_sender(draft: &mut Draft) {
     draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
     draft.kill(victim);
     draft.send_paced(&others, count.div_ceil(2));
+    draft.must_reach(Reach::KilledSending { node: victim });
+}
+
+pub(super) fn kill_huge(draft: &mut Draft) {
+    draft.one_group();
+    let victim = draft.someone();
+    let others = draft.others(&[victim]);
+    draft.send(&[victim], 1);
+    draft.then(Step::Await(Condition::Answered { node: victim, count: 1 }));
+    draft.send_sized(&others, 2, HUGE_BYTES_MAX / 2, HUGE_BYTES_MAX);
+    // As many as may be unanswered would take long; these are under way when the first of them is answered.
+    draft.send_sized(&[victim], HUGE_UNDER_WAY, HUGE_BYTES_MAX / 2, HUGE_BYTES_MAX);
+    let answered = 1 + draft.chance.between(1, HUGE_UNDER_WAY / 2);
+    draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
+    draft.kill(victim);
+    draft.send_sized(&others, 2, MESSAGE_BYTES_MAX + 1, HUGE_BYTES_MAX);
+    let few = draft.few();
+    draft.send_paced(&others, few);
     draft.must_reach(Reach::KilledSending { node: victim });
 }
 

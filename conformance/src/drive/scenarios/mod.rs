@@ -96,6 +96,14 @@ pub const SCENARIOS: &[Scenario] = &[
         draft: calm::large_messages,
     },
     Scenario {
+        name: "huge-messages",
+        sentence: "Messages of megabytes from all, and small ones between them.",
+        needs: &[Feature::HugeMessages],
+        nodes_min: 1,
+        reaches: "one of the largest size was delivered by all members",
+        draft: calm::huge_messages,
+    },
+    Scenario {
         name: "empty-messages",
         sentence: "Messages without bytes between others.",
         needs: &[Feature::EmptyMessages],
@@ -166,6 +174,14 @@ pub const SCENARIOS: &[Scenario] = &[
         nodes_min: 3,
         reaches: "messages of its own were not yet delivered everywhere when it was killed",
         draft: crashes::kill_sender,
+    },
+    Scenario {
+        name: "kill-huge",
+        sentence: "A sender of messages of megabytes is killed in mid-stream, and all others send such too.",
+        needs: &[Feature::Crash, Feature::HugeMessages],
+        nodes_min: 3,
+        reaches: "messages of its own were not yet delivered everywhere when it was killed",
+        draft: crashes::kill_huge,
     },
     Scenario {
         name: "kill-receiver",
@@ -244,6 +260,7 @@ mod tests {
 
     use super::*;
     use crate::drive::plan::Step;
+    use crate::drive::protocol;
 
     /// Every plan with up to that many nodes.
     fn plans(nodes_max: usize, seed: u64) -> impl Iterator<Item = (&'static Scenario, usize, Plan)> {
@@ -276,6 +293,7 @@ mod tests {
     fn only_senders_send_and_only_with_the_sizes_that_are_claimed() {
         for (scenario, nodes, plan) in plans(8, 11) {
             let large = scenario.needs.contains(&Feature::LargeMessages);
+            let huge = scenario.needs.contains(&Feature::HugeMessages);
             let empty = scenario.needs.contains(&Feature::EmptyMessages);
             let several = scenario.needs.contains(&Feature::SeveralGroups);
             let outside = scenario.needs.contains(&Feature::OutsideSenders);
@@ -290,7 +308,11 @@ mod tests {
                 _ => None,
             });
             for sending in sendings.flatten() {
-                let max = if large { super::super::protocol::MESSAGE_BYTES_MAX } else { 1024 };
+                let max = match (huge, large) {
+                    (true, _) => protocol::HUGE_BYTES_MAX,
+                    (false, true) => protocol::MESSAGE_BYTES_MAX,
+                    (false, false) => protocol::ORDINARY_BYTES_MAX,
+                };
                 assert!(sending.bytes <= max && (sending.bytes >= 32 || empty && sending.bytes == 0));
                 assert!(!sending.groups.is_empty());
                 for group in &sending.groups {

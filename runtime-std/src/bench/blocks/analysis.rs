@@ -8,36 +8,36 @@ use tramontane_fixtures::plan::{Fault, Plan};
 use tramontane_fixtures::profile::Profile;
 
 use super::command::{Arguments, Experiment};
+use super::disturbance::{self, Link};
 use super::report::Row;
 use super::single_row;
 use crate::bench::BenchError;
 
 /// The paper's example.
-const NODES: usize = 64;
+pub(super) const NODES: &[usize] = &[64];
 
-/// Where a slow link is tried: at the root, and further out.
-const LINKS: [(usize, usize); 4] = [(0, 1), (5, 7), (32, 33), (21, 53)];
-
-/// Slow links and delays among 64.
+/// Slow links and delays among 64, or as many as are asked for.
 pub(super) fn delays(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
     let mut rows = Vec::new();
-    for (hardware, analysed) in [("ports alone", true), ("usual hardware", false)] {
-        for blocks in [1024, 16] {
-            let setup = setup(arguments, blocks, analysed);
-            let full = single_row(Experiment::Delays, &setup)?;
-            let full_ms = full.latency_ms;
-            rows.push(full.beside(format!("{hardware}: nothing is slow"), ""));
-            rows.push(slow_link(&setup, full_ms, hardware)?);
+    for nodes in arguments.members(NODES) {
+        for (hardware, analysed) in [("ports alone", true), ("usual hardware", false)] {
+            for blocks in [1024, 16] {
+                let setup = setup(arguments, nodes, blocks, analysed);
+                let full = single_row(Experiment::Delays, &setup)?;
+                let full_ms = full.latency_ms;
+                rows.push(full.beside(format!("{hardware}: nothing is slow"), ""));
+                rows.push(slow_link(arguments, &setup, full_ms, hardware)?);
+            }
+            rows.extend(delayed_member(arguments, &setup(arguments, nodes, 256, analysed), hardware)?);
         }
-        rows.extend(delayed_member(&setup(arguments, 256, analysed), hardware)?);
     }
     Ok(rows)
 }
 
-fn setup(arguments: &Arguments, blocks: usize, analysed: bool) -> Setup {
+fn setup(arguments: &Arguments, nodes: usize, blocks: usize, analysed: bool) -> Setup {
     let block_bytes = arguments.block_bytes();
     let mut setup =
-        Setup::single(NODES, Algorithm::Pipeline, &[blocks * block_bytes], block_bytes, arguments.seed);
+        Setup::single(nodes, Algorithm::Pipeline, &[blocks * block_bytes], block_bytes, arguments.seed);
     if analysed {
         setup.window = Window { receives: 1, sends: 1 };
         setup.copy_byte_ps = 0;
@@ -57,31 +57,33 @@ fn setup(arguments: &Arguments, blocks: usize, analysed: bool) -> Setup {
 }
 
 /// One link at half speed: the worst of some.
-fn slow_link(setup: &Setup, full_ms: f64, hardware: &str) -> Result<Row, BenchError> {
-    let mut worst: Option<(Row, (usize, usize))> = None;
-    for link in LINKS {
-        let setup = Setup { slow: vec![(link.0, link.1, 200)], ..setup.clone() };
+fn slow_link(arguments: &Arguments, setup: &Setup, full_ms: f64, hardware: &str) -> Result<Row, BenchError> {
+    let mut worst: Option<(Row, Link)> = None;
+    for link in disturbance::links(arguments, setup.groups[0].members.len()) {
+        let slow = vec![(usize::from(link.0), usize::from(link.1), 200)];
+        let setup = Setup { slow, ..setup.clone() };
         let row = single_row(Experiment::Delays, &setup)?;
         if worst.as_ref().is_none_or(|(worst, _)| row.latency_ms > worst.latency_ms) {
             worst = Some((row, link));
         }
     }
-    let (row, (one, other)) = worst.ok_or_else(|| BenchError::Setup("no link was tried".into()))?;
+    let (row, link) = worst.ok_or_else(|| BenchError::Setup("no link was tried".into()))?;
     let percent = 100.0 * full_ms / row.latency_ms;
     Ok(row.beside(
-        format!("{hardware}: link {one}-{other} at half speed, {percent:.1} % of the full bandwidth"),
+        format!("{hardware}: link {link} at half speed, {percent:.1} % of the full bandwidth"),
         "one link of 64 nodes at half speed leaves 85.6 % (4.5)",
     ))
 }
 
 /// A member's processor stands still in the middle.
-fn delayed_member(setup: &Setup, hardware: &str) -> Result<Vec<Row>, BenchError> {
+fn delayed_member(arguments: &Arguments, setup: &Setup, hardware: &str) -> Result<Vec<Row>, BenchError> {
     let alone_ms = single_row(Experiment::Delays, setup)?.latency_ms;
     let block_ns = setup.profile.port_ps(setup.block_bytes as u64) / 1000;
     let mut rows = Vec::new();
-    for blocks in [1, 4, 16] {
+    for blocks in disturbance::pauses(arguments).iter().copied().map(u64::from) {
         let mut worst: Option<Row> = None;
-        for member in [0, 1, 21, 63] {
+        for member in disturbance::delayed(arguments, setup.groups[0].members.len()) {
+            let member = usize::from(member);
             let lasting = blocks * block_ns;
             let fault = Fault::Pause { member, at: START_NS + 100 * block_ns + 500, lasting };
             let setup = Setup { plan: Plan { faults: vec![fault] }, ..setup.clone() };

@@ -5,13 +5,15 @@
 //! | `command` | the arguments |
 //! | `single` | one group, one message: algorithms, block sizes, scale (the paper's figures 4, 6, 8) |
 //! | `several` | many groups: a storage layer's writes, overlapping senders (figures 9, 10) |
-//! | `analysis` | slow links and delays, beside the paper's analysis (4.5) |
+//! | `disturbance` | which link is slow, which member is delayed, and what the paper's analysis (4.5) says of it |
+//! | `analysis` | slow links and delays in the simulator |
 //! | `real` | real processes over shared memory or TCP |
 //! | `report` | rows, and what the paper says of them |
 //! | `plot` | rows as a drawing |
 
 mod analysis;
 pub mod command;
+mod disturbance;
 mod plot;
 pub(in crate::bench) mod real;
 mod report;
@@ -25,6 +27,7 @@ use tramontane_fixtures::block_multicast::{Report, Setup, run as simulate};
 use super::BenchError;
 use super::command::FabricKind;
 use command::{Arguments, Experiment};
+use plot::Drawing;
 use report::Row;
 
 /// Runs the experiments that are asked for, and prints what came of them.
@@ -43,6 +46,7 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError
         return Err(BenchError::Arguments(format!("--nodes is {nodes}: from 2 to 1024 are simulated")));
     }
     let chosen = if arguments.experiment.is_empty() { Experiment::ALL } else { &arguments.experiment[..] };
+    disturbance::check(arguments, chosen, &arguments.members(analysis::NODES))?;
     let mut rows = Vec::new();
     for experiment in chosen {
         rows.extend(match experiment {
@@ -55,7 +59,7 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError
         });
     }
     if let Some(path) = &arguments.plot {
-        plot::draw(&rows, path)?;
+        Drawing::simulated(&rows)?.write(path)?;
     }
     super::print(out, arguments.json, &report::Printed { seed: arguments.seed, rows: &rows }, || {
         report::text(&rows)
@@ -70,6 +74,8 @@ fn check_simulated(arguments: &Arguments) -> Result<(), BenchError> {
         ("--algorithm", !arguments.algorithm.is_empty()),
         ("--window", arguments.window.is_some()),
         ("--messages", arguments.messages.is_some()),
+        ("--senders", arguments.senders.is_some()),
+        ("--link-bytes-per-s", arguments.link_bytes_per_s.is_some()),
         ("--probe", arguments.probe),
         ("--pinned", arguments.pinned),
     ];

@@ -86,7 +86,7 @@ pub(super) const fn name(algorithm: Algorithm) -> &'static str {
 }
 
 /// Steps of a message's schedule; none if there is none.
-fn steps(algorithm: Algorithm, members: usize, bytes: usize, block_bytes: usize) -> u64 {
+pub(super) fn steps(algorithm: Algorithm, members: usize, bytes: usize, block_bytes: usize) -> u64 {
     let blocks = u32::try_from(bytes.div_ceil(block_bytes)).ok();
     let shape =
         u16::try_from(members).ok().zip(blocks).and_then(|(members, blocks)| Shape::new(members, blocks));

@@ -22,6 +22,9 @@ use crate::shared_memory::{GroupName, Root};
 /// Between two looks for the others.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Longer messages than this go by block multicast, in the same order: so both ways are judged. It is what every group takes.
+const SMALL_MAX: u32 = 1024;
+
 /// The place of this run.
 pub(super) fn meeting(
     init: &Init,
@@ -82,14 +85,13 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
         let is_only = init.groups.len() == 1;
         let members = if is_only { everyone.clone() } else { members };
         let senders = if is_only { everyone.clone() } else { senders };
+        let large_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
         description.subgroups.push(SubgroupDescription {
-            name: group.group.clone(),
             members: Some(members),
             senders: Some(senders),
-            window: WINDOW_DEFAULT,
-            message_max: init.limits.message_bytes_max,
-            unordered: false,
-            restart_empty: false,
+            message_max: SMALL_MAX,
+            large_max: u64::from(large_max),
+            ..SubgroupDescription::named(&group.group)
         });
     }
     description.initial = initial.into_iter().collect();

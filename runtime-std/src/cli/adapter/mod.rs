@@ -26,7 +26,7 @@ use tramontane_core::ids::SubgroupId;
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration, WINDOW_DEFAULT};
-use crate::group::{self, Running, StartOptions};
+use crate::group::{self, Running, SendLargeError, StartOptions};
 use crate::join::{JoinOptions, join};
 use crate::local::Carrier;
 use crate::member::{Polled, SendError, Settings, Stopped};
@@ -35,7 +35,7 @@ use crate::shared_memory::Root;
 use delivery::{Delivery, Names, say};
 use meeting::{describe, meeting};
 use part::{Part, Sending, Told};
-use protocol::{Answer, Command, Group, Init, VERSION};
+use protocol::{Answer, Command, Group, Init, Limits, VERSION};
 
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
 
@@ -57,7 +57,7 @@ const FEATURES: [&str; 6] =
     ["pause", "stats", "several-groups", "suspension", "empty-messages", "large-messages"];
 
 /// What is claimed beside it where membership may change. Nothing survives in storage, so no restart.
-const FEATURES_IN_VIEWS: [&str; 4] = ["views", "crash", "leave", "join"];
+const FEATURES_IN_VIEWS: [&str; 5] = ["views", "crash", "leave", "join", "huge-messages"];
 
 /// From one heartbeat to the next, and until a member counts as dead without one: longer than any pause that the suite asks
 /// for, and short against its deadlines. Who ends is noticed at once.
@@ -200,7 +200,11 @@ impl Judged {
         let groups = init.groups.iter().zip(0_u16..);
         let groups =
             groups.map(|(group, index)| (group.group.clone(), part.sender(SubgroupId(index)))).collect();
-        let message_bytes_max = init.limits.message_bytes_max;
+        let Limits { message_bytes_max, huge_bytes_max, .. } = init.limits;
+        let message_bytes_max = match part {
+            Part::Fixed(_) => message_bytes_max,
+            Part::InViews(_) => message_bytes_max.max(huge_bytes_max),
+        };
         Ok(Self { part, features, groups, pause_ms, message_bytes_max, deserted: None })
     }
 
@@ -250,9 +254,7 @@ impl Judged {
         match sender.send_with(bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
             Ok(()) => tell(&Answer::Ok { message: Some(message) }),
             // Without a slot nothing was sent.
-            Err(error @ SendError::TooLarge { .. }) => refuse("too-large", true, error.to_string()),
-            Err(error @ SendError::TimedOut(_)) => refuse("full", true, error.to_string()),
-            Err(error @ SendError::Stopped(_)) => refuse("stopped", true, error.to_string()),
+            Err(error) => refuse(code_of(&error), true, error.to_string()),
         }
     }
 
@@ -297,6 +299,17 @@ impl Judged {
             tracing::info!("stopped with something under way");
         }
         tell(&Answer::Halt { reason: "done", text: None })
+    }
+}
+
+/// What the protocol calls it.
+fn code_of(error: &SendLargeError) -> &'static str {
+    match error {
+        SendLargeError::Send(SendError::Stopped(_)) => "stopped",
+        SendLargeError::Send(SendError::TimedOut(_)) | SendLargeError::Memory(_) => "full",
+        SendLargeError::Send(SendError::TooLarge { .. })
+        | SendLargeError::TooLarge { .. }
+        | SendLargeError::NotAllowed => "too-large",
     }
 }
 

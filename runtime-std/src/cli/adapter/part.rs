@@ -8,8 +8,8 @@ use tramontane_core::ids::SubgroupId;
 
 use super::delivery::{Delivery, Names};
 use super::protocol::Answer;
-use crate::group::{self, Messages, Replica, Running, ViewChanged};
-use crate::member::{self, Polled, SendError, Stopped};
+use crate::group::{self, Messages, Replica, Running, SendLargeError, ViewChanged};
+use crate::member::{self, Polled, Stopped};
 
 /// A member.
 pub(super) enum Part {
@@ -57,13 +57,13 @@ pub(super) enum Sending {
 }
 
 impl Sending {
-    /// Sends a message that is built in place.
+    /// Sends a message that is built in place; as a large one if it fits no slot.
     pub(super) fn send_with(
         &mut self,
         bytes: usize,
         timeout: Duration,
         build: impl FnOnce(&mut [u8]),
-    ) -> Result<(), SendError> {
+    ) -> Result<(), SendLargeError> {
         match self {
             Self::Fixed(sender) => {
                 let mut slot = sender.reserve(bytes, timeout)?;
@@ -71,7 +71,12 @@ impl Sending {
                 slot.commit();
                 Ok(())
             }
-            Self::InViews(sender) => sender.send_with(bytes, timeout, build).map(|_| ()),
+            Self::InViews(sender) if bytes > sender.message_max() && sender.large_max().is_some() => {
+                let mut buffer = sender.buffer(bytes)?;
+                build(&mut buffer[..bytes]);
+                sender.send_large(buffer, bytes, timeout).map(|_| ()).map_err(|unsent| unsent.why)
+            }
+            Self::InViews(sender) => Ok(sender.send_with(bytes, timeout, build).map(|_| ())?),
         }
     }
 }

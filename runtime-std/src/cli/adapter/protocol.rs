@@ -61,6 +61,9 @@ pub(super) struct Group {
 #[derive(Debug, Deserialize)]
 pub(super) struct Limits {
     pub(super) message_bytes_max: u32,
+    /// Drivers of earlier versions do not say it: then nothing is huge.
+    #[serde(default)]
+    pub(super) huge_bytes_max: u32,
     pub(super) deadline_ms: u64,
 }
 

@@ -98,7 +98,8 @@ struct BlockOptions {
     /// Who sends which block to whom; the same at all nodes of a group file [default: what suits the fabric]
     #[arg(long, value_enum)]
     algorithm: Option<AlgorithmName>,
-    /// Bytes of a block; the same at all nodes of a group file [default: 1048576]
+    /// Bytes of a block; the same at all nodes of a group file [default: 1048576, and
+    /// over TCP 131072]
     #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
     block: Option<usize>,
 }
@@ -205,9 +206,9 @@ fn meeting(description: &Description, carrier: Carrier, device: &DeviceOptions) 
     }
     let network = NetworkMeeting {
         addresses: description.nodes.iter().filter_map(|node| node.address).collect(),
-        listener: None,
         key: Doors::of(description, &Root::from_env())?.into_key(),
         allow_clear: description.allow_clear,
+        ..NetworkMeeting::default()
     };
     if carrier == Carrier::Verbs {
         return Ok(rdma::meeting(network, device).map_err(LocalError::from)?);

@@ -30,7 +30,7 @@ use super::group_file;
 use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
-use crate::group::{Description, Running, StartOptions, start};
+use crate::group::{Description, Running, StartOptions, SubgroupDescription, start};
 use crate::member::Settings;
 use crate::shared_memory::Root;
 use application::{Application, Printing};
@@ -135,7 +135,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.logs(&description, node)?,
         description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
     );
-    let message_max = input.map_or(u32::MAX, |id| message_max(&description, id));
+    let line_max = input.map_or(usize::MAX, |id| line_max(&description, id));
     let running = become_member(description, node, arguments.time_limit, &interrupts, application);
     let mut life = match running {
         Ok(running) => Life::new(running, output, events, arguments.leave_at_end),
@@ -143,7 +143,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let _ = board.set(life.running().board());
     let lines_to = input.and_then(|id| life.running().sender(id));
-    let outcome = input::start(lines_to, message_max, life.is_over(), sender)
+    let outcome = input::start(lines_to, line_max, life.is_over(), sender)
         .map_err(|error| cannot_start(&error))
         .and_then(|()| life.attend(&interrupts));
     life.end(outcome, &interrupts)
@@ -176,8 +176,10 @@ fn cannot_start(error: &io::Error) -> Failure {
     Failure::system("cannot start a thread", error)
 }
 
-fn message_max(description: &Description, subgroup: SubgroupId) -> u32 {
-    description.subgroups.get(subgroup.index()).map_or(0, |subgroup| subgroup.message_max)
+fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
+    let longest = |subgroup: &SubgroupDescription| subgroup.large_max.max(subgroup.message_max.into());
+    let longest = description.subgroups.get(subgroup.index()).map_or(0, longest);
+    usize::try_from(longest).unwrap_or(usize::MAX)
 }
 
 impl Arguments {

@@ -12,15 +12,11 @@ use tramontane_core::fabric::{Area, Region};
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::{Line, Row};
 
+use crate::block_range::{OutOfMemory, check};
 use crate::tcp::memory::checked;
 
 /// Block memories that a fabric may have at a time.
 const REGIONS_MAX: u16 = 1024;
-
-/// A range outside its block memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a range outside the block memory; compare with its bytes()")]
-pub struct OutOfMemory;
 
 /// Block memory of this process, at first all zero: the owner's handle. The memory goes when this is dropped, and nothing
 /// of it is under way.
@@ -116,16 +112,10 @@ impl BlockBytes {
         Some(Arc::new(Self { lines: lines.into(), length }))
     }
 
-    fn contains(&self, offset: usize, length: usize) -> bool {
-        offset.checked_add(length).is_some_and(|end| end <= self.length)
-    }
-
     fn base(&self, offset: usize, length: usize) -> Result<*mut u8, OutOfMemory> {
-        if self.contains(offset, length) {
-            checked(&self.lines, offset, length).map_err(|_| OutOfMemory)
-        } else {
-            Err(OutOfMemory)
-        }
+        // The lines may hold more than was asked for.
+        check(offset, length, self.length)?;
+        checked(&self.lines, offset, length).map_err(|_| OutOfMemory)
     }
 
     /// Bytes that are to be sent.
@@ -194,7 +184,7 @@ impl BlockStore {
         let place = usize::from(area.region.0).checked_sub(1)?;
         let regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = regions.get(place)?.upgrade()?;
-        bytes.contains(area.offset, length).then_some(bytes)
+        check(area.offset, length, bytes.length).is_ok().then_some(bytes)
     }
 }
 

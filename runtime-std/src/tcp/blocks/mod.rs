@@ -31,7 +31,7 @@ pub(super) use arrivals::{Arrivals, PieceHeader, Place, Receive};
 pub(super) use departures::{Departing, Departures, Full};
 pub(super) use lanes::Closed;
 pub(super) use memory::BlockBytes;
-pub use memory::{BlockMemory, BlockStore, NoBlockMemory, OutOfMemory};
+pub use memory::{BlockMemory, BlockStore, NoBlockMemory};
 
 use self::arrivals::RECEIVES_MAX;
 use self::lanes::CHANNELS;

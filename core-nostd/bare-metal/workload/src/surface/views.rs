@@ -213,5 +213,7 @@ fn node() {
             remains.pass();
         }
         black_box(node.own_delivered(black_box(SubgroupId(0))));
+        black_box(node.own_delivered_everywhere(black_box(SubgroupId(0))));
+        black_box(node.large_delivered(black_box(SubgroupId(0)), black_box(SenderRank(1))));
     }
 }

@@ -7,7 +7,16 @@ const MARK_INTERVAL: usize = 4096;
 
 /// Nanoseconds of the clock that all processes of this machine see alike.
 pub(super) fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
+    read_ns(ClockId::Monotonic)
+}
+
+/// Nanoseconds of processor time that this thread has had: what others take of the processor is not in it.
+pub(super) fn worked_ns() -> u64 {
+    read_ns(ClockId::ThreadCPUTime)
+}
+
+fn read_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
     time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
 }
 

@@ -1,5 +1,5 @@
-//! The machine's limit: every receiver copies the whole message from one shared mapping with a single `memcpy`, all at
-//! once; or reads every byte of it where it lies, as a receiver could that was lent the sender's memory.
+//! The machine's limit: every receiver has a message from one shared mapping in one of several [`Way`]s, all at once,
+//! with nothing of a group between them.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
@@ -12,14 +12,19 @@ use tramontane_core::ids::Rank;
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::OutOfRow;
 
-use super::clock::{is_marked, mark, now_ns};
+use super::clock::{is_marked, mark, now_ns, worked_ns};
 use super::member::LIMIT;
+use super::way::Way;
 use crate::bench::worker::{Outcome, Task, meet};
 use crate::bench::{BenchError, touch};
 use crate::shared_memory::Mappings;
+use crate::shared_memory::copying::copy;
 
 /// Where the sender says which file it is: behind what says how far a process is, and when it was.
 const FILE_CELL: usize = 2 * CACHE_LINE;
+
+/// Where a receiver says how many pieces it has copied, of all messages together.
+const PIECES_CELL: usize = 2 * CACHE_LINE;
 
 /// Bits of a descriptor's number beside the process's.
 const DESCRIPTOR_BITS: u32 = 20;
@@ -28,12 +33,12 @@ const DESCRIPTOR_BITS: u32 = 20;
 const LOOK_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Runs one process.
-pub(in crate::bench) fn run(task: &Task, warm_ups: u64, is_lent: bool) -> Result<Outcome, BenchError> {
+pub(in crate::bench) fn run(task: &Task, warm_ups: u64, way: Way) -> Result<Outcome, BenchError> {
     let mappings = meet(task)?;
     let outcome = if mappings.own() == Rank(0) {
         send(&mappings, task, warm_ups)
     } else {
-        receive(&mappings, task, warm_ups, is_lent).map(|sum| Outcome { sum, ..Outcome::default() })
+        Receiver::new(&mappings, task, way).and_then(|mut receiver| receiver.run(warm_ups))
     };
     mappings.leave();
     outcome
@@ -91,30 +96,104 @@ fn send(mappings: &Mappings, task: &Task, warm_ups: u64) -> Result<Outcome, Benc
     Ok(Outcome { latency_ns, ..Outcome::default() })
 }
 
-fn receive(mappings: &Mappings, task: &Task, warm_ups: u64, is_lent: bool) -> Result<u64, BenchError> {
-    let place = wait(mappings, 0, FILE_CELL, 1, std::thread::yield_now)?;
-    let path = format!("/proc/{}/fd/{}", place >> DESCRIPTOR_BITS, place & ((1 << DESCRIPTOR_BITS) - 1));
-    let file =
-        File::open(&path).map_err(|error| BenchError::Setup(format!("cannot open {path}: {error}")))?;
-    let memory = Mapped::new(file.as_fd(), task.bytes, ProtFlags::READ)?;
-    let mut own = vec![1; task.bytes];
-    let mut sum = 0_u64;
-    let row = mappings.row();
-    row.cell(0)?.publish(1);
-    for message in 0..warm_ups + task.messages {
-        wait(mappings, 0, 0, message + 1, std::thread::yield_now)?;
-        if is_lent {
-            sum = sum.wrapping_add(touch::read(memory.bytes()));
-        } else {
-            own.copy_from_slice(memory.bytes());
+/// A process that has what the sender has.
+struct Receiver<'r> {
+    mappings: &'r Mappings,
+    task: &'r Task,
+    way: Way,
+    source: Source,
+    target: Vec<u8>,
+    /// Processor time of a message's copies that only waited for others.
+    waited_ns: u64,
+}
+
+/// Where a receiver's bytes come from.
+enum Source {
+    Senders(Mapped),
+    Own(Vec<u8>),
+}
+
+impl Source {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Senders(mapped) => mapped.bytes(),
+            Self::Own(bytes) => bytes,
         }
-        row.cell(CACHE_LINE)?.publish(now_ns());
-        if !is_lent && !is_marked(&own, message) {
-            return Err(BenchError::Broken("a copy is not what was copied".into()));
-        }
-        row.cell(0)?.publish(message + 2);
     }
-    Ok(sum)
+}
+
+impl<'r> Receiver<'r> {
+    fn new(mappings: &'r Mappings, task: &'r Task, way: Way) -> Result<Self, BenchError> {
+        let place = wait(mappings, 0, FILE_CELL, 1, std::thread::yield_now)?;
+        let source = if way == Way::Own {
+            Source::Own(vec![1; task.bytes])
+        } else {
+            let path =
+                format!("/proc/{}/fd/{}", place >> DESCRIPTOR_BITS, place & ((1 << DESCRIPTOR_BITS) - 1));
+            let file = File::open(&path)
+                .map_err(|error| BenchError::Setup(format!("cannot open {path}: {error}")))?;
+            Source::Senders(Mapped::new(file.as_fd(), task.bytes, ProtFlags::READ)?)
+        };
+        Ok(Self { mappings, task, way, source, target: vec![1; task.bytes], waited_ns: 0 })
+    }
+
+    /// Takes all messages.
+    fn run(&mut self, warm_ups: u64) -> Result<Outcome, BenchError> {
+        let row = self.mappings.row();
+        let (mut sum, mut copying_ns) = (0_u64, 0);
+        row.cell(0)?.publish(1);
+        for message in 0..warm_ups + self.task.messages {
+            if let Source::Own(bytes) = &mut self.source {
+                mark(bytes, message);
+            }
+            wait(self.mappings, 0, 0, message + 1, std::thread::yield_now)?;
+            let began_ns = worked_ns();
+            self.waited_ns = 0;
+            if self.way == Way::Lent {
+                sum = sum.wrapping_add(touch::read(self.source.bytes()));
+            } else {
+                self.copy(message)?;
+            }
+            row.cell(CACHE_LINE)?.publish(now_ns());
+            if message >= warm_ups {
+                copying_ns += worked_ns().saturating_sub(began_ns + self.waited_ns);
+            }
+            if self.way != Way::Lent && !is_marked(&self.target, message) {
+                return Err(BenchError::Broken("a copy is not what was copied".into()));
+            }
+            row.cell(0)?.publish(message + 2);
+        }
+        Ok(Outcome { sum, copying_ns, ..Outcome::default() })
+    }
+
+    fn copy(&mut self, message: u64) -> Result<(), BenchError> {
+        let piece_bytes = self.way.piece_bytes(self.task.bytes);
+        let before = message * self.task.bytes.div_ceil(piece_bytes) as u64;
+        for (done, begin) in (before..).zip((0..self.task.bytes).step_by(piece_bytes)) {
+            if self.way.is_together() {
+                self.await_others(done)?;
+            }
+            let end = self.task.bytes.min(begin + piece_bytes);
+            let source = NonNull::from(&self.source.bytes()[begin..end]).cast();
+            let target = NonNull::from(&mut self.target[begin..end]).cast();
+            // SAFETY: two slices of one length; the target is this process's alone, and so does not overlap.
+            unsafe { copy(source, target, end - begin, self.way.stores()) };
+            if self.way.is_together() {
+                self.mappings.row().cell(PIECES_CELL)?.publish(done + 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until every receiver has copied so many pieces.
+    fn await_others(&mut self, pieces: u64) -> Result<(), BenchError> {
+        let began_ns = worked_ns();
+        for rank in 1..self.task.group.members.len() {
+            wait(self.mappings, rank, PIECES_CELL, pieces, std::thread::yield_now)?;
+        }
+        self.waited_ns += worked_ns().saturating_sub(began_ns);
+        Ok(())
+    }
 }
 
 /// A file's bytes.

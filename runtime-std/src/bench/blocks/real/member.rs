@@ -6,9 +6,10 @@
 //! message when it has heard all: this is not part of the time, but it goes on while others still receive.
 //! Every receiver then looks at each page of what it has.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -16,13 +17,16 @@ use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::Window;
 
-use super::clock::{is_marked, mark, now_ns};
+use super::clock::{mark, now_ns};
 use super::hearing::{Ear, Hearing};
+use super::pause::{Pause, Pauser, RootPauser};
+use super::taking::{Back, Taken, Taking};
 use crate::bench::BenchError;
+use crate::bench::blocks::disturbance::Link;
 use crate::bench::worker::{JOIN_LIMIT, Outcome, Task};
-use crate::blocks::{BlockNode, Buffer, CreateError, Ended, Group, GroupOptions, Recipient};
+use crate::blocks::{BlockNode, Buffer, CreateError, Ended, Group, GroupOptions};
 use crate::cli::options::AlgorithmName;
-use crate::join::JoinOptions;
+use crate::join::{JoinOptions, Meeting};
 use crate::joined::BlockMemoryError;
 use crate::member::Settings;
 
@@ -33,7 +37,7 @@ pub(super) const LIMIT: Duration = Duration::from_secs(60);
 pub(super) const RACKS: &str = "--algorithm hybrid needs racks, which one machine has not: take another";
 
 /// Bytes of what a receiver says: a time.
-const SAID_BYTES: usize = 8;
+pub(super) const SAID_BYTES: usize = 8;
 
 /// What a member of block groups does; the bytes of a message and how many are measured are the task's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +56,12 @@ pub struct BlockTask {
     pub warm_ups: u64,
     /// Messages of a root that may be under way.
     pub ahead: usize,
+    /// Bytes a second that each link takes each way, if it is limited.
+    pub link_bytes_per_s: Option<NonZeroU64>,
+    /// A link that takes half of that.
+    pub slow_link: Option<Link>,
+    /// Who is delayed, if anybody.
+    pub pause: Option<Pause>,
 }
 
 impl BlockTask {
@@ -64,6 +74,13 @@ impl BlockTask {
             message_max: message_bytes,
             window: Window { receives: self.receives, sends: self.sends },
         })
+    }
+
+    /// How fast a member may send to each, by rank.
+    fn rates(&self, own: u16, nodes: usize) -> Vec<Option<NonZeroU64>> {
+        let slow = self.slow_link.and_then(|link| link.peer_of(own)).map(usize::from);
+        let half = self.link_bytes_per_s.and_then(|rate| NonZeroU64::new(rate.get() / 2));
+        (0..nodes).map(|peer| if slow == Some(peer) { half } else { self.link_bytes_per_s }).collect()
     }
 }
 
@@ -86,14 +103,16 @@ impl From<BlockMemoryError> for BenchError {
 pub(in crate::bench) fn run(task: &Task, part: &BlockTask) -> Result<Outcome, BenchError> {
     let nodes: Vec<NodeId> = task.group.members.iter().copied().map(NodeId).collect();
     let cancel = AtomicBool::new(false);
-    let options = JoinOptions {
-        meeting: task.place.meeting()?,
-        time_limit: JOIN_LIMIT,
-        cancel: &cancel,
-        settings: Settings::default(),
-    };
+    let mut meeting = task.place.meeting()?;
+    let own = task.group.rank_of(task.node).ok_or_else(|| BenchError::Setup("unknown node".into()))?.0;
+    if let Meeting::Tcp(network) = &mut meeting {
+        network.rates = part.rates(own, nodes.len());
+    }
+    let options =
+        JoinOptions { meeting, time_limit: JOIN_LIMIT, cancel: &cancel, settings: Settings::default() };
     let node = BlockNode::join(&nodes, NodeId(task.node), &options)?;
-    let member = Member { node, nodes, task, part };
+    let pause = part.pause.filter(|pause| pause.member == own);
+    let member = Member { node, nodes, task, part, pauser: pause.map(Pauser::new) };
     let outcome = member.run();
     let _ = member.node.close();
     outcome
@@ -104,6 +123,8 @@ struct Member<'t> {
     nodes: Vec<NodeId>,
     task: &'t Task,
     part: &'t BlockTask,
+    /// If this is the one that is delayed.
+    pauser: Option<Pauser>,
 }
 
 impl Member<'_> {
@@ -117,7 +138,7 @@ impl Member<'_> {
                 receiving.push(self.receive_from(*root)?);
             }
         }
-        let outcome = match &sending {
+        let mut outcome = match &sending {
             Some(sending) => self.send_all(sending)?,
             None => Outcome::default(),
         };
@@ -125,6 +146,7 @@ impl Member<'_> {
             let ended = group.wait(LIMIT);
             taken.check(self.task.messages + self.part.warm_ups, ended)?;
         }
+        outcome.paused_ns = self.pauser.as_ref().map(Pauser::lasted_ns).unwrap_or_default();
         Ok(outcome)
     }
 
@@ -171,7 +193,14 @@ impl Member<'_> {
         let bytes = self.task.bytes.next_multiple_of(block_bytes).max(2 * block_bytes);
         let mut buffer = self.node.buffer(bytes)?;
         buffer.fill(1);
-        let taking = Taking { buffer: Some(buffer), taken: Arc::clone(&taken), group, free };
+        let taking = Taking {
+            buffer: Some(buffer),
+            taken: Arc::clone(&taken),
+            group,
+            free,
+            warm_ups: self.part.warm_ups,
+            pauser: self.pauser.clone(),
+        };
         let options = self.part.options(self.task.bytes)?;
         let group = self.node.create(self.data_number(root), &self.rotated(root), options, taking)?;
         Ok((group, taken))
@@ -197,12 +226,16 @@ impl Member<'_> {
         }
         let options = self.part.options(self.task.bytes)?;
         let group = self.node.create(self.data_number(own), &self.rotated(own), options, Back(give))?;
-        Ok(Sending { group, hearing, free })
+        // Behind the numbers of all groups in which something is said.
+        let number = (self.nodes.len() * (1 + self.nodes.len())) as u16;
+        let pauser = self.pauser.clone();
+        let pauser = pauser.map(|pauser| RootPauser::new(&self.node, number, pauser)).transpose()?;
+        Ok(Sending { group, hearing, free, pauser })
     }
 
     /// Sends all messages of the own group, and closes it.
     fn send_all(&self, sending: &Sending) -> Result<Outcome, BenchError> {
-        let Sending { group, hearing, free } = sending;
+        let Sending { group, hearing, free, pauser } = sending;
         let total = self.part.warm_ups + self.task.messages;
         let mut sent_ns = Vec::new();
         let mut ends_ns = Vec::new();
@@ -211,10 +244,14 @@ impl Member<'_> {
                 let buffer = free.recv_timeout(LIMIT);
                 let mut buffer = buffer.map_err(|_| said(group.ended().as_ref()))?;
                 mark(&mut buffer, sent_ns.len() as u64);
+                let is_measured = sent_ns.len() as u64 >= self.part.warm_ups;
                 sent_ns.push(now_ns());
                 group
                     .send(buffer, self.task.bytes)
                     .map_err(|refused| BenchError::Setup(refused.to_string()))?;
+                if let (Some(pauser), true) = (pauser, is_measured) {
+                    pauser.pause()?;
+                }
             } else {
                 let end = hearing.wait(ends_ns.len(), LIMIT, || group.ended().is_some());
                 ends_ns.push(end.ok_or_else(|| said(group.ended().as_ref()))?);
@@ -230,7 +267,7 @@ impl Member<'_> {
     }
 }
 
-fn said(ended: Option<&Ended>) -> BenchError {
+pub(super) fn said(ended: Option<&Ended>) -> BenchError {
     let why = ended.map_or_else(|| format!("a message was not everywhere after {LIMIT:?}"), Ended::to_string);
     BenchError::Setup(why)
 }
@@ -240,63 +277,6 @@ struct Sending {
     group: Group,
     hearing: Arc<Hearing>,
     free: Receiver<Buffer>,
-}
-
-/// Gives buffers back.
-struct Back(Sender<Buffer>);
-
-impl Recipient for Back {
-    fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
-        None
-    }
-
-    fn completed(&mut self, _: u64, buffer: Buffer, _: usize) {
-        // Whoever takes them may be through.
-        let _ = self.0.send(buffer);
-    }
-}
-
-/// What was received of a root.
-#[derive(Debug, Default)]
-struct Taken {
-    messages: Mutex<u64>,
-    is_wrong: AtomicBool,
-}
-
-impl Taken {
-    fn check(&self, total: u64, ended: Option<Ended>) -> Result<(), BenchError> {
-        if self.is_wrong.load(Ordering::Relaxed) {
-            return Err(BenchError::Broken("a message came that is not what was sent".into()));
-        }
-        let messages = *self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        if messages < total { Err(said(ended.as_ref())) } else { Ok(()) }
-    }
-}
-
-/// Takes a root's messages, and says when.
-struct Taking {
-    buffer: Option<Buffer>,
-    taken: Arc<Taken>,
-    group: Group,
-    free: Receiver<Buffer>,
-}
-
-impl Recipient for Taking {
-    fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
-        self.buffer.take()
-    }
-
-    fn completed(&mut self, message: u64, buffer: Buffer, bytes: usize) {
-        let now = now_ns();
-        if !buffer.get(..bytes).is_some_and(|got| is_marked(got, message)) {
-            self.taken.is_wrong.store(true, Ordering::Relaxed);
-        }
-        self.buffer = Some(buffer);
-        *self.taken.messages.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        // There is one more than messages under way.
-        if let Ok(mut said) = self.free.try_recv() {
-            said[..SAID_BYTES].copy_from_slice(&now.to_ne_bytes());
-            let _ = self.group.send(said, SAID_BYTES);
-        }
-    }
+    /// If the root is the one that is delayed.
+    pauser: Option<RootPauser>,
 }

@@ -10,6 +10,9 @@ use tempfile::TempDir;
 /// The program that is compiled.
 const SOURCE: &str = include_str!("broadcast.c");
 
+/// As it stands beside the rows.
+pub(super) const NAME: &str = "MPI_Bcast";
+
 /// What to do where there is none.
 pub(super) const MISSING: &str =
     "Open MPI is not installed; 'apt-get install openmpi-bin libopenmpi-dev' gives MPI_Bcast beside it";

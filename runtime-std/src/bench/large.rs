@@ -1,0 +1,113 @@
+//! Large messages in the one order of a group: how many bytes a second each member delivers.
+//!
+//! Beside it, in turn: the same bytes as small messages of the same group, which is what they would cost without blocks.
+
+use serde::Serialize;
+use tramontane_core::multicast::Switches;
+
+use super::command::Views;
+use super::in_views::NO_HEARTBEAT_MS;
+use super::processes::{self, Placement, Spread, Start, median};
+use super::worker::{Kind, Task};
+use super::{BenchError, report};
+use crate::configuration::GroupConfiguration;
+use crate::local::{Carrier, LocalPlace};
+use crate::rdma::DeviceOptions;
+
+/// Bytes that each sender sends in a run.
+const SENDER_BYTES: usize = 512 << 20;
+
+/// Bytes of a small message: the paper's, and what a slot takes.
+const SMALL_BYTES: u32 = 10_240;
+
+/// Who sends, and how fast it is.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    senders: u16,
+    /// Gigabytes a second at a member, as large messages.
+    large: Spread,
+    /// As messages of [`SMALL_BYTES`].
+    small: Spread,
+    /// Large by small, round by round.
+    ratio: Spread,
+}
+
+/// What `bench views --large` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct LargeReport {
+    machine: String,
+    fabric: &'static str,
+    nodes: u16,
+    bytes: usize,
+    rows: Vec<Row>,
+}
+
+/// Runs both in turn, with one sender and with all.
+pub(super) fn run(arguments: &Views, bytes: usize) -> Result<LargeReport, BenchError> {
+    if bytes <= SMALL_BYTES as usize || bytes as u64 > crate::group::LARGE_MAX {
+        let (least, most) = (SMALL_BYTES + 1, crate::group::LARGE_MAX);
+        return Err(BenchError::Arguments(format!("--large is from {least} to {most} bytes")));
+    }
+    let rows = [1, arguments.nodes].map(|senders| measure(arguments, senders, bytes));
+    Ok(LargeReport {
+        machine: report::machine(),
+        fabric: if arguments.fabric == Carrier::Tcp { "tcp" } else { "shm" },
+        nodes: arguments.nodes,
+        bytes,
+        rows: rows.into_iter().collect::<Result<_, _>>()?,
+    })
+}
+
+fn measure(arguments: &Views, senders: u16, bytes: usize) -> Result<Row, BenchError> {
+    let device = DeviceOptions::default();
+    let start = Start { carrier: arguments.fabric, device: &device, placement: Placement::Spread };
+    let gigabytes = |bytes: usize| -> Result<f64, BenchError> {
+        let task = Task {
+            place: LocalPlace::default(),
+            node: 0,
+            group: GroupConfiguration::single(arguments.nodes, senders, 100, SMALL_BYTES),
+            bytes,
+            messages: u64::try_from((SENDER_BYTES / bytes).max(4)).unwrap_or(u64::MAX),
+            processor: None,
+            switches: Switches::all().bits(),
+            // What an application does with the bytes is no part of it.
+            untouched: true,
+            delay_ns: 0,
+            delayed: 0,
+            kind: Kind::InViews(NO_HEARTBEAT_MS),
+        };
+        let outcomes = processes::run(&task, &start)?;
+        let rates: Vec<f64> = outcomes.iter().map(|outcome| outcome.rate).collect();
+        Ok(median(&rates) * bytes as f64 / 1e9)
+    };
+    let (mut large, mut small, mut ratio) = (vec![], vec![], vec![]);
+    for _ in 0..arguments.rounds {
+        large.push(gigabytes(bytes)?);
+        small.push(gigabytes(SMALL_BYTES as usize)?);
+        ratio.extend(large.last().zip(small.last()).map(|(large, small)| large / small));
+    }
+    let [large, small, ratio] = [large, small, ratio].map(|values| Spread::of(&values));
+    Ok(Row { senders, large, small, ratio })
+}
+
+impl LargeReport {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{}\n{} members over {}; GB/s delivered at a member, in one order: messages of {} bytes, and of {SMALL_BYTES}\n",
+            self.machine, self.nodes, self.fabric, self.bytes,
+        );
+        for Row { senders, large, small, ratio } in &self.rows {
+            let of =
+                |spread: &Spread| format!("{:6.2} ({:.2}..{:.2})", spread.median, spread.min, spread.max);
+            text += &format!(
+                "{senders:3} send  large {}  small {}  large by small {}\n",
+                of(large),
+                of(small),
+                of(ratio)
+            );
+        }
+        text
+    }
+}

@@ -1,0 +1,125 @@
+//! What one sender's large messages come into at another member.
+//!
+//! # Invariant
+//! `whole` holds the messages that are here and not delivered, in the order of their sends; the first is number `first` of
+//! that sender's in this view. A correct sender has at most a window of them, since it waits until all have delivered.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::Area;
+use tramontane_core::rdmc::transfer::MessageMemory;
+
+use super::pool::Pool;
+use crate::blocks::{Buffer, place_block};
+use crate::joined::BlockHost;
+
+/// Why nothing more is taken.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    /// The sender has more under way than its window, or a longer message than there may be.
+    Misbehaved,
+    /// There is no memory here.
+    NoMemory(String),
+}
+
+/// One sender's messages at one receiver, in one view.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    staging: Buffer,
+    under_way: Option<Buffer>,
+    whole: VecDeque<(Buffer, usize)>,
+    first: u64,
+    window: usize,
+    bytes_max: usize,
+    pub(super) refusal: Option<Refusal>,
+}
+
+/// An inbox for the time of a step, with where its buffers come from.
+pub(super) struct Receiving<'i> {
+    pub(super) inbox: &'i mut Inbox,
+    pub(super) pool: &'i mut Pool,
+}
+
+impl Inbox {
+    /// `bytes_max` counts whole blocks.
+    pub(super) fn new(staging: Buffer, window: usize, bytes_max: usize) -> Self {
+        Self { staging, under_way: None, whole: VecDeque::new(), first: 0, window, bytes_max, refusal: None }
+    }
+
+    /// Where first blocks go.
+    pub(super) fn staging(&self) -> Area {
+        self.staging.area()
+    }
+
+    /// How many messages have come whole in this view.
+    pub(super) fn arrived(&self) -> u64 {
+        self.first.saturating_add(u64::try_from(self.whole.len()).unwrap_or(u64::MAX))
+    }
+
+    /// Whether no message waits for its delivery.
+    pub(super) fn is_empty(&self) -> bool {
+        self.whole.is_empty()
+    }
+
+    /// Message `number` of this view, while it is here.
+    pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let (buffer, bytes) = self.whole.get(index)?;
+        buffer.get(..*bytes)
+    }
+
+    /// Messages below `number` were delivered.
+    pub(super) fn delivered(&mut self, number: u64, pool: &mut Pool) {
+        while self.first < number {
+            let Some((buffer, _)) = self.whole.pop_front() else { return };
+            pool.put(buffer);
+            self.first += 1;
+        }
+    }
+
+    /// Makes what blocks go into known to the fabric.
+    pub(super) fn lend(&mut self, fabric: &mut impl BlockHost) {
+        for buffer in self.under_way.iter_mut().chain([&mut self.staging]) {
+            buffer.lend(fabric);
+        }
+    }
+
+    /// The view has ended: what is not delivered comes again, or never.
+    pub(super) fn end(self, pool: &mut Pool) {
+        let buffers = self.whole.into_iter().map(|(buffer, _)| buffer);
+        buffers.chain(self.under_way).chain([self.staging]).for_each(|buffer| pool.put(buffer));
+    }
+}
+
+impl MessageMemory for Receiving<'_> {
+    fn incoming(&mut self, _number: u64, bytes: usize) -> Option<Area> {
+        let Self { inbox, pool } = self;
+        if inbox.whole.len() >= inbox.window || bytes > inbox.bytes_max {
+            inbox.refusal = Some(Refusal::Misbehaved);
+            return None;
+        }
+        match pool.take(bytes) {
+            Ok(buffer) => {
+                let area = buffer.area();
+                inbox.under_way = Some(buffer);
+                Some(area)
+            }
+            Err(error) => {
+                inbox.refusal = Some(Refusal::NoMemory(error.to_string()));
+                None
+            }
+        }
+    }
+
+    fn place(&mut self, from: Area, to: Area, length: usize) {
+        if let Some(message) = &mut self.inbox.under_way {
+            place_block(&self.inbox.staging, from.offset, message, to.offset, length);
+        }
+    }
+
+    fn completed(&mut self, _number: u64, bytes: usize) {
+        if let Some(buffer) = self.inbox.under_way.take() {
+            self.inbox.whole.push_back((buffer, bytes));
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! Large messages in the total order: their blocks go by block multicast, and one slot of the ring describes each (RDM-7).
+//!
+//! # The way of a large message
+//! 1. A sender takes a slot, writes how many bytes there are, and hands the bytes over: [`Sender::send_large`].
+//! 2. Each sender of a subgroup has a *lane* in a view: a block group of the subgroup's members, whose root it is. Its
+//!    large messages go through it one after the other, in the order of their slots.
+//! 3. At the others the core is told how many of a sender have come whole. A slot counts as received once its message is
+//!    among them; so what is stable is everywhere with all its bytes.
+//! 4. It is delivered in its place, as any other, from the buffer that it came into; then that is free.
+//! 5. The sender keeps the bytes until all have delivered. A view that ends without the message leaves them to the next,
+//!    in which it is sent again from its first block.
+//!
+//! # Invariants
+//! - The end of a view stops its lanes before anything of the next is done; what comes later is not counted.
+//! - Nothing is allocated for a message, once the pool has buffers of its size.
+//! - Memory is bounded: at each member, for each sender, a window of messages, one block, and a pool of as much again.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `sending`, `gate` | what an application calls; how it gets to the engine |
+//! | `outbox`, `inbox` | the own messages; a peer's |
+//! | `lane` | one sender's way in one view |
+//! | `pool` | buffers |
+//! | `options` | what the group file says of them |
+
+mod gate;
+mod inbox;
+mod lane;
+mod options;
+mod outbox;
+mod pool;
+mod sending;
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use tramontane_core::fabric::{BlockEvent, Blocks as _};
+use tramontane_core::ids::{Rank, SenderRank, SubgroupId};
+
+use self::inbox::Inbox;
+use self::lane::{End, Lane};
+use self::outbox::Outbox;
+use self::pool::Pool;
+use super::description::Description;
+use super::layout::ViewLayout;
+use super::open_view::OpenView;
+use crate::blocks::{Place, Table};
+use crate::joined::{BlockStore, JoinedFabric};
+
+pub(super) use gate::{Handing, LargeGate};
+pub(super) use options::BUFFERS_MAX;
+pub use options::LARGE_MAX;
+pub use sending::{LargeUnsent, SendLargeError};
+
+/// Bytes of what stands in a large message's slot: its length.
+pub(super) const DESCRIPTION_BYTES: usize = 8;
+
+/// Events that are taken in a step.
+const EVENTS_MAX: usize = 64;
+
+/// While other messages keep the engine busy, lanes at rest are looked at every so many steps.
+const STEPS_PER_LOOK: u32 = 16;
+
+/// What stands in the slot of a message of so many bytes.
+fn describe(bytes: usize) -> [u8; DESCRIPTION_BYTES] {
+    u64::try_from(bytes).unwrap_or(u64::MAX).to_le_bytes()
+}
+
+/// Why this member cannot go on with large messages.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct LargeFailure(String);
+
+/// All large messages of a member.
+pub(super) struct Large {
+    /// Of each subgroup in which this node sends such.
+    outboxes: Vec<(SubgroupId, Outbox)>,
+    /// Of the present view; none once it ends.
+    lanes: Vec<Lane>,
+    table: Option<Arc<Table>>,
+    pool: Pool,
+    is_awake: bool,
+    until_look: u32,
+    /// A sender whose slot and blocks do not belong together.
+    mistold: Cell<Option<Rank>>,
+}
+
+impl Large {
+    pub(super) fn new(
+        description: &Description,
+        store: BlockStore,
+        handings: impl Iterator<Item = (SubgroupId, Handing)>,
+    ) -> Self {
+        Self {
+            outboxes: handings.map(|(subgroup, handing)| (subgroup, Outbox::new(handing))).collect(),
+            lanes: Vec::new(),
+            table: None,
+            pool: Pool::new(store, description.large_pool_bytes()),
+            is_awake: false,
+            until_look: 0,
+            mistold: Cell::new(None),
+        }
+    }
+
+    /// A view begins: opens its lanes. `ring_first` says with which of its messages this node's ring in a subgroup begins.
+    pub(super) fn begin(
+        &mut self,
+        present: &OpenView,
+        description: &Description,
+        fabric: &JoinedFabric,
+        ring_first: impl Fn(SubgroupId) -> Option<u64>,
+    ) -> Result<(), LargeFailure> {
+        for (subgroup, outbox) in &mut self.outboxes {
+            if let Some(first) = ring_first(*subgroup) {
+                outbox.begin(first);
+            }
+        }
+        let (layout, own) = (present.layout(), present.own());
+        if layout.get().channels() == 0 {
+            return Ok(());
+        }
+        let members = present.view().members.clone();
+        let table = Arc::new(Table::new(present.view().id, own, members, present.memory()));
+        for subgroup in (0..).map(SubgroupId).take(description.subgroups.len()) {
+            self.open_lanes(subgroup, layout, &table, description, fabric)?;
+        }
+        self.table = Some(table);
+        self.is_awake = true;
+        Ok(())
+    }
+
+    fn open_lanes(
+        &mut self,
+        id: SubgroupId,
+        layout: &ViewLayout,
+        table: &Arc<Table>,
+        description: &Description,
+        fabric: &JoinedFabric,
+    ) -> Result<(), LargeFailure> {
+        let failed = |why: &dyn std::fmt::Display| LargeFailure(format!("no way for large messages: {why}"));
+        let Some(subgroup) = layout.get().subgroup(id) else { return Ok(()) };
+        let Some(large) = description.large(id).filter(|_| subgroup.members.contains(&table.own)) else {
+            return Ok(());
+        };
+        for (sender, rank) in (0..).map(SenderRank).zip(subgroup.senders) {
+            let channel = layout.get().large_channel(id, sender);
+            let cells = channel.and_then(|channel| layout.get().channel_offset(channel));
+            let (Some(channel), Some(cells)) = (channel, cells) else { continue };
+            let end = if *rank == table.own {
+                let Some(index) = self.outboxes.iter().position(|(of, _)| *of == id) else { continue };
+                End::Own(index)
+            } else {
+                let staging = self.pool.take(large.options.block_bytes).map_err(|error| failed(&error))?;
+                End::Of(Inbox::new(staging, large.window, large.whole_blocks_max()))
+            };
+            let others = subgroup.members.iter().filter(|member| *member != rank);
+            let members = std::iter::once(rank).chain(others).copied().collect();
+            let staging = end.staging();
+            let place = Place { channel, cells, members, staging };
+            let lane = Lane::open(table, (id, sender), place, &large.options, end, fabric);
+            self.lanes.push(lane.map_err(|error| failed(&error))?);
+        }
+        Ok(())
+    }
+
+    /// Whether there is anything to be stepped now. `is_idle`: nothing else is to be done.
+    pub(super) fn is_due(&mut self, is_idle: bool) -> bool {
+        if self.lanes.is_empty() {
+            return false;
+        }
+        if self.is_awake || is_idle || self.until_look == 0 {
+            self.until_look = STEPS_PER_LOOK;
+            return true;
+        }
+        self.until_look -= 1;
+        false
+    }
+
+    /// Takes what has come, and posts what there is to post; tells the node what is here now. True if something was done.
+    pub(super) fn step(
+        &mut self,
+        present: &mut OpenView,
+        fabric: &mut JoinedFabric,
+    ) -> Result<bool, LargeFailure> {
+        let Some(table) = &self.table else { return Ok(false) };
+        let own = table.own;
+        let mut is_moving = false;
+        let mut is_busy = self.hear();
+        is_busy |= self.take_events(fabric);
+        let Self { lanes, outboxes, pool, .. } = self;
+        for lane in lanes {
+            let stepped = lane.step(own, fabric, outboxes, pool);
+            is_busy |= stepped.is_busy;
+            is_moving |= stepped.is_moving;
+            if let Some(arrived) = stepped.arrived {
+                present.large_arrived(lane.subgroup, lane.sender, arrived);
+            }
+            if let Some(rank) = stepped.lost {
+                present.peer_lost(rank);
+            }
+            if let Some(why) = stepped.failure {
+                return Err(LargeFailure(why));
+            }
+        }
+        self.is_awake = is_busy || is_moving;
+        Ok(is_busy)
+    }
+
+    /// Takes what senders have handed over.
+    pub(super) fn hear(&mut self) -> bool {
+        self.outboxes.iter_mut().fold(false, |has_heard, (_, outbox)| has_heard | outbox.hear())
+    }
+
+    fn take_events(&mut self, fabric: &mut JoinedFabric) -> bool {
+        let Self { lanes, outboxes, pool, table, .. } = self;
+        let mut is_busy = false;
+        for _ in 0..EVENTS_MAX {
+            let Some(event) = fabric.poll_block() else { break };
+            is_busy = true;
+            let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;
+            if table.as_ref().is_some_and(|table| table.view == way.view)
+                && let Some(lane) = lanes.iter_mut().find(|lane| lane.channel() == way.channel)
+            {
+                lane.take(&event, outboxes, pool);
+            }
+        }
+        is_busy
+    }
+
+    /// After a step: what was delivered, here and everywhere, is needed no more.
+    pub(super) fn release(&mut self, present: &mut OpenView) {
+        for lane in &mut self.lanes {
+            match &mut lane.end {
+                End::Own(index) => {
+                    if let Some((subgroup, outbox)) = self.outboxes.get_mut(*index)
+                        && !outbox.is_empty()
+                        && let Some(position) = present.own_delivered_everywhere(*subgroup)
+                    {
+                        outbox.delivered_everywhere(position.0);
+                    }
+                }
+                End::Of(inbox) if inbox.is_empty() => {}
+                End::Of(inbox) => {
+                    inbox.delivered(present.large_delivered(lane.subgroup, lane.sender), &mut self.pool);
+                }
+            }
+        }
+        if let Some(rank) = self.mistold.take() {
+            present.peer_lost(rank);
+        }
+    }
+
+    /// The bytes of a large message that is being delivered: number `number` of its sender's in this view, of which its
+    /// slot says `description`.
+    pub(super) fn payload(&self, subgroup: SubgroupId, rank: Rank, number: u64, description: &[u8]) -> &[u8] {
+        let lane = self.lanes.iter().find(|lane| lane.subgroup == subgroup && lane.rank == rank);
+        let bytes = lane.and_then(|lane| match &lane.end {
+            End::Own(index) => self.outboxes.get(*index)?.1.get(number),
+            End::Of(inbox) => inbox.get(number),
+        });
+        let bytes = bytes.unwrap_or_default();
+        if describe(bytes.len()) != description {
+            tracing::error!(%subgroup, %rank, number, "a large message is not what its slot says");
+            self.mistold.set(Some(rank));
+        }
+        bytes
+    }
+
+    /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here stay until
+    /// [`Large::end`].
+    pub(super) fn stop(&mut self, fabric: &mut JoinedFabric) {
+        if let Some(table) = self.table.take() {
+            for lane in &self.lanes {
+                fabric.close(table.view, lane.channel());
+            }
+        }
+    }
+
+    /// The view is over: whatever it did not deliver comes again, or never.
+    pub(super) fn end(&mut self, fabric: &mut JoinedFabric) {
+        self.stop(fabric);
+        for lane in self.lanes.drain(..) {
+            if let End::Of(inbox) = lane.end {
+                inbox.end(&mut self.pool);
+            }
+        }
+    }
+
+    /// The bytes of a message that this node ends without.
+    pub(super) fn take(&mut self, subgroup: SubgroupId, ordinal: u64) -> Option<Vec<u8>> {
+        let (_, outbox) = self.outboxes.iter_mut().find(|(of, _)| *of == subgroup)?;
+        outbox.take(ordinal)
+    }
+
+    /// Whether nothing of this node's is under way.
+    pub(super) fn is_settled(&self) -> bool {
+        self.outboxes.iter().all(|(_, outbox)| outbox.is_empty())
+    }
+}

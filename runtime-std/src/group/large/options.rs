@@ -1,0 +1,85 @@
+//! How large messages go in a subgroup: the same at all members, since it follows from the group file.
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::rdmc::Algorithm;
+
+use super::DESCRIPTION_BYTES;
+use crate::blocks::GroupOptions;
+use crate::group::description::{Description, GroupCarrier, SubgroupDescription};
+use crate::local::Carrier;
+
+/// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is made, and one is handed over, in the
+/// thread that keeps up the member's heartbeats, some tenth of a second for so much. What is larger goes by `tramontane copy`.
+pub const LARGE_MAX: u64 = 256 << 20;
+
+/// Large messages of one sender under way at a time, at most.
+const WINDOW_MAX: u32 = 64;
+
+/// Buffers of a member that large messages are in: so many may be asked for by the group file, of the 1024 that a process can have.
+pub(in crate::group) const BUFFERS_MAX: usize = 640;
+
+/// Buffers that are kept for what comes next.
+pub(super) const POOL_MAX: usize = 256;
+
+/// How large messages go in one subgroup.
+pub(in crate::group) struct LargeOptions {
+    pub(super) options: GroupOptions,
+    pub(in crate::group) window: usize,
+    pub(in crate::group) bytes_max: usize,
+}
+
+impl LargeOptions {
+    /// What a receiver is asked for at most: whole blocks, and in a pipeline two at least.
+    pub(super) fn whole_blocks_max(&self) -> usize {
+        let blocks = usize::try_from(self.options.blocks_max()).unwrap_or(usize::MAX);
+        blocks.saturating_mul(self.options.block_bytes)
+    }
+}
+
+impl SubgroupDescription {
+    /// Whether its large messages can be as it says.
+    pub(in crate::group) fn has_possible_large(&self) -> bool {
+        let has_slots = usize::try_from(self.message_max).is_ok_and(|bytes| bytes >= DESCRIPTION_BYTES);
+        let is_possible = self.large_max <= LARGE_MAX && (1..=WINDOW_MAX).contains(&self.large_window);
+        self.large_max == 0 || (has_slots && is_possible)
+    }
+}
+
+impl Description {
+    /// How large messages go in a subgroup, if it takes such.
+    pub(in crate::group) fn large(&self, subgroup: SubgroupId) -> Option<LargeOptions> {
+        let described = self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
+        let bytes_max = usize::try_from(described.large_max).unwrap_or(usize::MAX);
+        let carrier = match self.fabric {
+            GroupCarrier::SharedMemory => Carrier::SharedMemory,
+            GroupCarrier::Tcp => Carrier::Tcp,
+        };
+        let mut options = GroupOptions::for_fabric(carrier, bytes_max);
+        options.block_bytes = options.block_bytes.min(bytes_max);
+        if described.senders().len() > 1 {
+            // Several roots at a time: a pipeline uses everybody's port.
+            options.algorithm = Algorithm::Pipeline;
+        }
+        let window = usize::try_from(described.large_window).unwrap_or(usize::MAX);
+        Some(LargeOptions { options, window, bytes_max })
+    }
+
+    /// Buffers that all large messages under way may take at a member: a window of each sender, a block, and one that comes.
+    pub(in crate::group) fn large_buffers(&self) -> usize {
+        let large = self.subgroups.iter().filter(|subgroup| subgroup.large_max > 0);
+        let buffers = large.map(|subgroup| {
+            let window = usize::try_from(subgroup.large_window).unwrap_or(usize::MAX);
+            window.saturating_add(2).saturating_mul(subgroup.senders().len())
+        });
+        buffers.fold(0, usize::saturating_add)
+    }
+
+    /// Bytes of buffers that are kept for what comes next: as much as can be under way.
+    pub(super) fn large_pool_bytes(&self) -> usize {
+        let bytes = (0..).map(SubgroupId).zip(&self.subgroups).filter_map(|(id, described)| {
+            let large = self.large(id)?;
+            Some(large.bytes_max.saturating_mul(large.window).saturating_mul(described.senders().len()))
+        });
+        bytes.fold(0, usize::saturating_add)
+    }
+}

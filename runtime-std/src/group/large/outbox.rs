@@ -1,0 +1,124 @@
+//! This node's own large messages in one subgroup, through all views.
+//!
+//! # Invariants
+//! - They stand in the order of their slots: senders take a slot and hand over the bytes under one lock.
+//! - Bytes stay until the message was delivered everywhere, so that a view that ends without it leaves them to be sent
+//!   again (RDM-7); and until no block of them is under way.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::Area;
+use tramontane_core::rdmc::transfer::MessageMemory;
+
+use super::gate::{Handed, Handing};
+use crate::blocks::{Buffer, Transfer};
+use crate::joined::BlockHost;
+
+/// A large message of this node.
+#[derive(Debug)]
+struct Entry {
+    /// As [`Receipt`](super::super::Receipt)s count.
+    ordinal: u64,
+    buffer: Buffer,
+    bytes: usize,
+}
+
+/// All that are not delivered everywhere.
+#[derive(Debug)]
+pub(super) struct Outbox {
+    handing: Handing,
+    entries: VecDeque<Entry>,
+    /// The number in this view of the first entry.
+    first: u64,
+    /// How many of this view's were given to the transfer, and how many are through it.
+    begun: u64,
+    through: u64,
+    /// The ordinal of the present ring's first message.
+    ring_first: u64,
+}
+
+impl Outbox {
+    pub(super) fn new(handing: Handing) -> Self {
+        Self { handing, entries: VecDeque::new(), first: 0, begun: 0, through: 0, ring_first: 0 }
+    }
+
+    /// Takes what senders have handed over.
+    pub(super) fn hear(&mut self) -> bool {
+        let before = self.entries.len();
+        while let Some(Handed { ordinal, buffer, bytes }) = self.handing.take() {
+            self.entries.push_back(Entry { ordinal, buffer, bytes });
+        }
+        self.entries.len() > before
+    }
+
+    /// A view begins whose ring begins with message `ring_first`: what comes before was delivered, and the rest is sent
+    /// from the start.
+    pub(super) fn begin(&mut self, ring_first: u64) {
+        self.hear();
+        while self.entries.front().is_some_and(|entry| entry.ordinal < ring_first) {
+            self.give_back_first();
+        }
+        (self.first, self.begun, self.through, self.ring_first) = (0, 0, 0, ring_first);
+    }
+
+    /// Gives the transfer its next message.
+    pub(super) fn submit(&mut self, transfer: &mut Transfer, fabric: &mut impl BlockHost) -> bool {
+        if transfer.is_moving() || transfer.outcome().is_some() {
+            return false;
+        }
+        let index = usize::try_from(self.begun - self.first).unwrap_or(usize::MAX);
+        let Some(entry) = self.entries.get_mut(index) else { return false };
+        entry.buffer.lend(fabric);
+        // Its size was compared with the subgroup's limit before it was handed over.
+        let is_sent = transfer.send(entry.buffer.area(), entry.bytes).is_ok();
+        self.begun += u64::from(is_sent);
+        is_sent
+    }
+
+    /// Message `number` of this view, while it is here.
+    pub(super) fn get(&self, number: u64) -> Option<&[u8]> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let entry = self.entries.get(index)?;
+        entry.buffer.get(..entry.bytes)
+    }
+
+    /// Of the present ring's messages those below `position` were delivered everywhere.
+    pub(super) fn delivered_everywhere(&mut self, position: u64) {
+        let ordinal = self.ring_first.saturating_add(position);
+        while self.first < self.through && self.entries.front().is_some_and(|entry| entry.ordinal < ordinal) {
+            self.give_back_first();
+            self.first += 1;
+        }
+    }
+
+    fn give_back_first(&mut self) {
+        if let Some(entry) = self.entries.pop_front() {
+            self.handing.give_back(entry.buffer);
+        }
+    }
+
+    /// The bytes of a message that this node ends without.
+    pub(super) fn take(&mut self, ordinal: u64) -> Option<Vec<u8>> {
+        self.hear();
+        let entry = self.entries.iter().find(|entry| entry.ordinal == ordinal)?;
+        entry.buffer.get(..entry.bytes).map(<[u8]>::to_vec)
+    }
+
+    /// Whether nothing is under way.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// The root is given no blocks.
+impl MessageMemory for Outbox {
+    fn incoming(&mut self, _number: u64, _bytes: usize) -> Option<Area> {
+        None
+    }
+
+    fn place(&mut self, _from: Area, _to: Area, _length: usize) {}
+
+    fn completed(&mut self, _number: u64, _bytes: usize) {
+        self.through += 1;
+    }
+}

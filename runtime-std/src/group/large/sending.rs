@@ -1,0 +1,125 @@
+//! Sending large messages: in the order of all others, and by block multicast (RDM-7).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::gate::Handed;
+use super::{DESCRIPTION_BYTES, describe};
+use crate::blocks::Buffer;
+use crate::group::outgoing::{Receipt, Sender};
+use crate::joined::BlockMemoryError;
+use crate::member::SendError;
+use crate::poll::wait_driving;
+
+/// Why a large message is not sent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendLargeError {
+    /// The subgroup takes none.
+    #[error("the subgroup takes no large messages: set large_max in the group file, at all members")]
+    NotAllowed,
+    /// The message is longer than its buffer, or than the subgroup takes.
+    #[error(
+        "a large message of {bytes} bytes does not fit the limit of {limit}: send less, or raise large_max"
+    )]
+    TooLarge {
+        /// Its bytes.
+        bytes: usize,
+        /// The most there may be.
+        limit: usize,
+    },
+    /// There is no memory for it.
+    #[error(transparent)]
+    Memory(#[from] BlockMemoryError),
+    /// As for any message.
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
+/// A large message that was not sent; its buffer comes back.
+#[derive(Debug, thiserror::Error)]
+#[error("{why}")]
+pub struct LargeUnsent {
+    /// What is wrong.
+    pub why: SendLargeError,
+    /// What was to be sent; nothing if the member took it along to its end.
+    pub buffer: Option<Buffer>,
+}
+
+impl Sender {
+    /// The longest large message of the subgroup, in bytes; nothing if it takes none.
+    #[must_use]
+    pub fn large_max(&self) -> Option<usize> {
+        Some(self.gate.large.as_ref()?.bytes_max)
+    }
+
+    /// Memory for a large message of so many bytes; it holds whatever an earlier one left in it.
+    ///
+    /// # Errors
+    /// [`SendLargeError::NotAllowed`], [`SendLargeError::TooLarge`], [`SendLargeError::Memory`].
+    pub fn buffer(&self, bytes: usize) -> Result<Buffer, SendLargeError> {
+        let gate = self.gate.large.as_ref().ok_or(SendLargeError::NotAllowed)?;
+        if bytes > gate.bytes_max {
+            return Err(SendLargeError::TooLarge { bytes, limit: gate.bytes_max });
+        }
+        Ok(gate.buffer(bytes)?)
+    }
+
+    /// Sends the first `bytes` bytes of a [buffer](Sender::buffer) as one message, in the order of all others. Its bytes go by
+    /// block multicast while smaller messages pass in their slots; it, and what this node sends after it, is delivered once all of it
+    /// is everywhere. Waits for room at most `timeout`: until fewer large messages of this node than the subgroup's `large_window` are under way.
+    ///
+    /// The buffer is kept until every member has delivered the message, and is used again by [`Sender::buffer`].
+    ///
+    /// ```no_run
+    /// # fn send(mut sender: tramontane_runtime::group::Sender) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut buffer = sender.buffer(16 << 20)?;
+    /// buffer[..16 << 20].fill(7);
+    /// let receipt = sender.send_large(buffer, 16 << 20, std::time::Duration::from_secs(10))?;
+    /// println!("{:?}", sender.fate(receipt));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`LargeUnsent`]; nothing was sent then.
+    pub fn send_large(
+        &mut self,
+        buffer: Buffer,
+        bytes: usize,
+        timeout: Duration,
+    ) -> Result<Receipt, LargeUnsent> {
+        let refused = |why, buffer| Err(LargeUnsent { why, buffer: Some(buffer) });
+        let Some(limit) = self.large_max() else {
+            return refused(SendLargeError::NotAllowed, buffer);
+        };
+        let limit = limit.min(buffer.len());
+        if bytes > limit {
+            return refused(SendLargeError::TooLarge { bytes, limit }, buffer);
+        }
+        let mut held = Some(buffer);
+        if let Some(receipt) = self.try_large(&mut held, bytes) {
+            return Ok(receipt);
+        }
+        let (driver, gate) = (Arc::clone(&self.driver), Arc::clone(&self.gate));
+        let sent = wait_driving(Some(&*driver), &gate.ending, timeout, || self.try_large(&mut held, bytes));
+        sent.map_err(|error| LargeUnsent { why: error.into(), buffer: held })
+    }
+
+    /// Sends what is held, if there is room now.
+    fn try_large(&mut self, held: &mut Option<Buffer>, bytes: usize) -> Option<Receipt> {
+        let gate = Arc::clone(&self.gate);
+        let entered = gate.large.as_ref()?.enter()?;
+        let mut slot = self.try_reserve(DESCRIPTION_BYTES).ok()?;
+        slot.payload().copy_from_slice(&describe(bytes));
+        // Before the slot is handed over: whoever ends without the message finds its bytes.
+        let handed = Handed { ordinal: slot.receipt().ordinal(), buffer: held.take()?, bytes };
+        match entered.hand_over(handed) {
+            Ok(()) => Some(slot.commit_large()),
+            Err(Handed { buffer, .. }) => {
+                *held = Some(buffer);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Counts what a test program asks the system's allocator for: an allocator is the whole program's, so each of these tests
+//! is a program of its own.
+
+// Each test program uses its own part of it.
+#![allow(dead_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+static ALL: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static OF_THREAD: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+// SAFETY: everything is the system's; counting touches no memory of the allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALL.fetch_add(1, Ordering::Relaxed);
+        OF_THREAD.set(OF_THREAD.get() + 1);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of all threads so far.
+pub fn of_all_threads() -> u64 {
+    ALL.load(Ordering::Relaxed)
+}
+
+/// Allocations of this thread so far: the test harness has threads of its own.
+pub fn of_this_thread() -> u64 {
+    OF_THREAD.get()
+}

@@ -1,0 +1,213 @@
+//! Large messages of a group: by block multicast, in one order with all others, through views (RDM-7).
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+#[path = "group_support/mod.rs"]
+mod support;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use support::{Carrier, Crowd, PATIENCE, message, send_large};
+use tramontane_runtime::group::{SendLargeError, Sender};
+use tramontane_runtime::member::{SendError, Stopped};
+
+const MAX: usize = 4 << 20;
+
+fn crowd(carrier: Carrier, nodes: u32) -> Crowd {
+    Crowd::with_large(carrier, nodes, u64::try_from(MAX).expect("it is small"))
+}
+
+/// Lengths about the borders of blocks, and the shortest.
+const LENGTHS: [usize; 7] = [16, 100, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3_000_000, MAX];
+
+/// Numbers that are not the same twice: the splitmix64 of Steele, Lea and Flood.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+#[test]
+fn large_and_small_messages_of_all_have_one_order() {
+    for carrier in Carrier::ALL {
+        let mut crowd = crowd(carrier, 3);
+        crowd.start_all(&[0, 1, 2]);
+        let mut last = None;
+        for (turn, bytes) in (0..).zip(LENGTHS) {
+            for node in 0..3 {
+                crowd.send(node, 2 * turn);
+                last = Some(crowd.send_large(node, 2 * turn + 1, bytes));
+            }
+        }
+        crowd.await_all_of(&[0, 1, 2], &[0, 1, 2], 14);
+        crowd.assert_same(&[0, 1, 2]);
+        crowd.await_fate(2, last.expect("some were sent"));
+    }
+}
+
+/// Where none is longer than a block, a pipeline sends two all the same.
+#[test]
+fn the_longest_message_may_be_one_short_block() {
+    for carrier in Carrier::ALL {
+        let mut crowd = Crowd::with_large(carrier, 3, 10_240);
+        crowd.start_all(&[0, 1, 2]);
+        for (number, bytes) in (0..).zip([10_240, 16, 5_000]) {
+            for node in 0..3 {
+                crowd.send_large(node, number, bytes);
+            }
+        }
+        crowd.await_all_of(&[0, 1, 2], &[0, 1, 2], 3);
+        crowd.assert_same(&[0, 1, 2]);
+    }
+}
+
+/// Sends small and large messages in turn, until told to end or until its member does; how many.
+fn send_on(mut sender: Sender, node: u32, from: u64, seed: u64, is_over: &AtomicBool) -> u64 {
+    let mut dice = Dice(seed ^ u64::from(node));
+    let mut number = from;
+    while !is_over.load(Ordering::Relaxed) {
+        let is_sent = if dice.below(2) == 0 {
+            sender.send(&message(node, number), PATIENCE).is_ok()
+        } else {
+            let bytes = 16 + usize::try_from(dice.below(3 << 20)).expect("it is small");
+            send_large(&mut sender, node, number, bytes, PATIENCE).is_ok()
+        };
+        if !is_sent {
+            break;
+        }
+        number += 1;
+    }
+    number
+}
+
+/// Kills a member at a random moment while all send, again and again; whoever lives delivers the same, all that the living sent
+/// and of the dead what came first.
+#[test]
+fn who_dies_in_the_middle_of_large_messages_takes_none_of_the_others_along() {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    for carrier in Carrier::ALL {
+        for turn in 0..4 {
+            let seed = now.as_secs() * 10 + turn;
+            println!("{carrier:?}, seed {seed}");
+            let mut dice = Dice(seed);
+            let mut crowd = crowd(carrier, 4);
+            crowd.start_all(&[0, 1, 2, 3]);
+            let victim = u32::try_from(dice.below(4)).expect("it is small");
+            let is_over = AtomicBool::new(false);
+            let sent: Vec<u64> = std::thread::scope(|scope| {
+                let sending: Vec<_> = (0..4)
+                    .map(|node| {
+                        let (sender, is_over) = (crowd.sender(node), &is_over);
+                        scope.spawn(move || send_on(sender, node, 0, seed, is_over))
+                    })
+                    .collect();
+                std::thread::sleep(Duration::from_millis(20 + dice.below(80)));
+                crowd.kill(victim);
+                std::thread::sleep(Duration::from_millis(100));
+                is_over.store(true, Ordering::Relaxed);
+                sending.into_iter().map(|sending| sending.join().expect("it sends")).collect()
+            });
+            let living: Vec<u32> = (0..4).filter(|node| *node != victim).collect();
+            for node in &living {
+                let count = sent[usize::try_from(*node).expect("it is small")];
+                crowd.await_all_of(&living, &[*node], count);
+            }
+            crowd.assert_same(&living);
+            let of_victim = crowd.messages_at(living[0]).into_iter().filter(|(node, _)| *node == victim);
+            assert!((0..).zip(of_victim).all(|(place, (_, number))| place == number), "its first, each once");
+        }
+    }
+}
+
+#[test]
+fn who_joins_is_given_large_messages_and_takes_part_in_the_next() {
+    for carrier in Carrier::ALL {
+        let mut crowd = crowd(carrier, 3);
+        crowd.start_all(&[0, 1, 2]);
+        crowd.send_large(0, 0, MAX);
+        crowd.leave(2);
+        crowd.send_large(1, 0, MAX);
+        let is_over = AtomicBool::new(false);
+        let sent = std::thread::scope(|scope| {
+            let (sender, over) = (crowd.sender(0), &is_over);
+            let sending = scope.spawn(move || send_on(sender, 0, 1, 7, over));
+            // It takes over the state while messages come, and those that came since are replayed.
+            crowd.start(2);
+            is_over.store(true, Ordering::Relaxed);
+            sending.join().expect("it sends")
+        });
+        crowd.send_large(2, 0, 100_000);
+        crowd.await_all_of(&[0, 1, 2], &[0], sent);
+        crowd.await_all_of(&[0, 1, 2], &[1, 2], 1);
+        crowd.assert_same_with_state(&[0, 1, 2]);
+        // The last one has nobody to send blocks to.
+        crowd.leave(2);
+        crowd.leave(1);
+        let receipt = crowd.send_large(0, sent, MAX);
+        crowd.await_all_of(&[0], &[0], sent + 1);
+        crowd.await_fate(0, receipt);
+    }
+}
+
+#[test]
+fn as_many_are_under_way_as_the_window_says_and_a_closed_member_gives_back_what_it_has_not_delivered() {
+    let mut crowd = crowd(Carrier::SharedMemory, 2);
+    crowd.start_all(&[0, 1]);
+    let told = std::sync::Arc::clone(&crowd.told[&1]);
+    // An application that takes its time: its member receives the next message, and then nothing.
+    let busy = told.lock().expect("nobody panics");
+    crowd.send_large(0, 0, 1_000_000);
+    crowd.send_large(0, 1, 1_000_000);
+    let mut sender = crowd.sender(0);
+    let unsent = send_large(&mut sender, 0, 2, 1_000_000, Duration::from_millis(100));
+    let unsent = unsent.expect_err("two are under way");
+    assert!(matches!(unsent.why, SendLargeError::Send(SendError::TimedOut(_))), "{unsent}");
+    assert_eq!(unsent.buffer.expect("it comes back").len(), 1_000_000);
+    // Small ones pass, as far as there are slots.
+    crowd.send(0, 2);
+    crowd.await_all_of(&[0], &[0], 1);
+    let (stopped, unsent) = crowd.close(0);
+    drop(busy);
+    assert_eq!(stopped, Stopped::Closed);
+    let lengths: Vec<usize> = unsent.iter().map(|one| one.payload.len()).collect();
+    assert_eq!(lengths, [1_000_000, 16], "the second large one, and what came after it");
+    assert_eq!(unsent[0].payload[8], 1);
+}
+
+#[test]
+fn what_cannot_be_sent_is_refused_with_its_buffer() {
+    let mut crowd = crowd(Carrier::SharedMemory, 1);
+    crowd.start(0);
+    let mut sender = crowd.sender(0);
+    assert_eq!(sender.large_max(), Some(MAX));
+    assert!(matches!(sender.buffer(MAX + 1), Err(SendLargeError::TooLarge { limit: MAX, .. })));
+    let buffer = sender.buffer(10).expect("there is memory");
+    let unsent = sender.send_large(buffer, 11, PATIENCE).expect_err("it is longer than its buffer");
+    assert!(matches!(unsent.why, SendLargeError::TooLarge { bytes: 11, limit: 10 }), "{unsent}");
+    let mut small = Crowd::of(Carrier::SharedMemory, 1);
+    small.start(0);
+    let mut sender = small.sender(0);
+    let unsent = sender.send_large(unsent.buffer.expect("it comes back"), 10, PATIENCE);
+    assert!(matches!(unsent.expect_err("it takes none").why, SendLargeError::NotAllowed));
+    assert!(matches!(sender.buffer(10), Err(SendLargeError::NotAllowed)));
+}
+
+#[test]
+fn without_an_order_large_messages_come_whole_and_each_senders_in_its_own() {
+    for carrier in Carrier::ALL {
+        let mut crowd = crowd(carrier, 3).unordered();
+        crowd.start_all(&[0, 1, 2]);
+        for number in 0..6 {
+            for node in 0..3 {
+                crowd.send_large(node, number, 300_000);
+            }
+        }
+        crowd.await_all_of(&[0, 1, 2], &[0, 1, 2], 6);
+    }
+}
