@@ -34,6 +34,8 @@ mod fabric;
 mod ffi;
 #[cfg(feature = "device")]
 mod join;
+#[cfg(feature = "device")]
+mod locked;
 // Tested without a device, and of use only with one.
 #[cfg(any(test, feature = "device"))]
 #[cfg_attr(not(feature = "device"), allow(dead_code, unused_imports))]

@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use group::{Shape, VIEW};
-use tramontane_core::fabric::{ErrorKind, Event, Fabric, Kind, Token, Write};
+use tramontane_core::fabric::{Blocks, Channel, ErrorKind, Event, Fabric, Kind, Token, Way, Write};
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{Limits, Verbs};
 
@@ -106,6 +106,46 @@ fn nothing_is_allocated_per_message() {
         });
         assert!(completed > 100, "{completed} lists were reported");
         assert_eq!(count, 0, "allocations in 1000 lists");
+    }
+}
+
+/// Blocks both ways, once their channels were used.
+#[test]
+fn nothing_is_allocated_per_block() {
+    const BYTES: usize = 5000;
+    for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
+        let mut joined = group::join_all(&Shape { members: 2, limits, blocks: true, ..Shape::default() });
+        let [a, b] = &mut joined[..] else { panic!("two members") };
+        let mut fabrics = [&mut a.fabric, &mut b.fabric];
+        let memories = fabrics.each_mut().map(|fabric| {
+            group::open(fabric).expect("it opens");
+            let memory = fabric.block_store().memory(2 * BYTES).expect("memory");
+            fabric.lend_blocks(&memory).expect("its own");
+            memory
+        });
+        let mut received = 0;
+        let mut exchange = |rounds: u16| {
+            for round in 0..rounds {
+                let way = |peer| Way { view: VIEW, channel: Channel(round % 3), peer: Rank(peer) };
+                for (own, peer) in [(0, 1), (1, 0)] {
+                    let (fabric, memory) = (&mut fabrics[own], &memories[own]);
+                    fabric.post_receive(way(peer), memory.area(0), BYTES, Token(0)).expect("room");
+                    fabric.send(way(peer), memory.area(BYTES), BYTES, 1, Token(0)).expect("room");
+                }
+                let until = Instant::now() + Duration::from_secs(20);
+                let mut missing = 4;
+                while missing > 0 && Instant::now() < until {
+                    for fabric in &mut fabrics {
+                        missing -= std::iter::from_fn(|| fabric.poll_block()).count();
+                    }
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+                received += usize::from(missing == 0);
+            }
+        };
+        exchange(3);
+        assert_eq!(allocations(|| exchange(100)), 0, "allocations in 200 blocks");
+        assert_eq!(received, 103);
     }
 }
 

@@ -101,7 +101,8 @@ pub trait Blocks: Fabric {
     ) -> Result<(), Self::Error>;
 
     /// Ends a channel at this node, with all peers: nothing more is reported of it, and the memory of its blocks may
-    /// change. What it sent and a peer has not got yet comes there as it was, or not at all; what still comes here is
+    /// change. Where a device writes by itself, a block that is just coming may still land in its receive: that memory is
+    /// better given back to whoever made it than used again at once. What it sent and a peer has not got yet comes there as it was, or not at all; what still comes here is
     /// dropped, and costs nobody anything. In this view the channel is not used again. Idempotent.
     fn close(&mut self, view: ViewId, channel: Channel);
 

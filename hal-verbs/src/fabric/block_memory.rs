@@ -8,10 +8,10 @@
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rustix::process::{Resource, getrlimit};
 use tramontane_core::fabric::{Area, Region};
 
 use crate::ffi::{Access, MemoryRegion, Pages, ProtectionDomain};
+use crate::locked::{self, Limit};
 
 /// Block memories that a fabric may have at a time.
 const REGIONS_MAX: u16 = 1024;
@@ -23,34 +23,43 @@ pub enum NoBlockMemory {
     /// There are as many regions as there can be.
     #[error("this fabric has {REGIONS_MAX} block memories already; drop one before another is made")]
     TooMany,
-    /// The system has not so much, or the process may not hold so much in place.
+    /// Memory may not be held in place.
     #[error(
-        "cannot register {needed} B for blocks: {source}; take smaller buffers or fewer, or raise `ulimit -l` (now {})",
+        "cannot register {needed} B for blocks: this process may lock {}; raise it with `ulimit -l unlimited`, or take \
+         smaller buffers or fewer",
         Limit(*limit)
     )]
-    NotRegistered {
+    LockedMemory {
         /// Bytes of the memory.
         needed: usize,
         /// Bytes that the process may lock; none if there is no limit.
         limit: Option<u64>,
-        /// What the system said.
+    },
+    /// The system or the device refused.
+    #[error("cannot register {needed} B for blocks: {source}; take smaller buffers, or fewer")]
+    Refused {
+        /// Bytes of the memory.
+        needed: usize,
+        /// What was said.
         source: io::Error,
     },
 }
 
-struct Limit(Option<u64>);
-
-impl std::fmt::Display for Limit {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(bytes) => write!(out, "{bytes} B"),
-            None => out.write_str("unlimited"),
+impl NoBlockMemory {
+    fn from_registration(needed: usize, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::OutOfMemory {
+            return Self::LockedMemory { needed, limit: locked::limit() };
         }
+        Self::Refused { needed, source }
     }
 }
 
 /// Memory that blocks go from and into, at first all zero: the owner's handle. It goes when this is dropped and no block of
-/// it is under way. A fabric takes blocks from it, and puts them into it, once it was lent
+/// it is under way.
+///
+/// A device that was told of a receive cannot be told otherwise: once its channel is closed, a block that is just coming may
+/// still land there, for as long as the message takes that ends the channel. Drop such memory, rather than use it again at
+/// once. A fabric takes blocks from it, and puts them into it, once it was lent
 /// ([`Verbs::lend_blocks`](crate::Verbs::lend_blocks)).
 #[derive(Debug)]
 pub struct BlockMemory {
@@ -138,10 +147,7 @@ impl BlockStore {
             let bytes = pages.bytes();
             MemoryRegion::new(&self.domain, &pages, bytes, access).map(Arc::new)
         });
-        let memory = memory.map_err(|source| {
-            let limit = getrlimit(Resource::Memlock).current;
-            NoBlockMemory::NotRegistered { needed: bytes, limit, source }
-        })?;
+        let memory = memory.map_err(|source| NoBlockMemory::from_registration(bytes, source))?;
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let free = regions.iter().position(|memory| memory.strong_count() == 0);
         let place = free.unwrap_or(regions.len());

@@ -18,7 +18,7 @@ use super::block_memory::{BlockMemory, BlockRange, BlockStore, LentMemory};
 use super::link::Link;
 use super::{Life, Loss, Purpose, Stage, Verbs};
 use crate::ffi::{MemoryRegion, SendBuffers};
-use crate::protocol::blocks::{Block, CHANNELS, Envelope, Exchange, Order, RECEIVES_MAX, Receive, Told};
+use crate::protocol::blocks::{Block, CHANNELS, Envelope, Exchange, RECEIVES_MAX, Receive, Told};
 use crate::protocol::{Counters, Name};
 
 /// The way to one peer.
@@ -35,9 +35,25 @@ pub(crate) struct BlockTraffic {
     peers: Vec<Option<BlockPeer>>,
     store: BlockStore,
     lent: LentMemory,
-    /// Channels that were closed here.
-    is_closed: Vec<bool>,
+    closed: ClosedChannels,
     told: Told,
+}
+
+/// Channels that were closed here, by number.
+#[derive(Debug)]
+struct ClosedChannels(Vec<bool>);
+
+impl ClosedChannels {
+    /// What is no channel counts as closed.
+    fn contains(&self, channel: Channel) -> bool {
+        self.0.get(usize::from(channel.0)).copied().unwrap_or(true)
+    }
+
+    /// False if it was closed before.
+    fn insert(&mut self, channel: Channel) -> bool {
+        let place = self.0.get_mut(usize::from(channel.0));
+        place.is_some_and(|is_closed| !std::mem::replace(is_closed, true))
+    }
 }
 
 /// Why nothing more goes to a peer.
@@ -57,16 +73,12 @@ impl BlockTraffic {
                 peers[link.peer.index()] = Some(BlockPeer { link: index, exchange });
             }
         }
-        let is_closed = vec![false; usize::from(CHANNELS)];
-        Self { peers, lent: LentMemory::new(&store), store, is_closed, told: Told::new(view) }
+        let closed = ClosedChannels(vec![false; usize::from(CHANNELS)]);
+        Self { peers, lent: LentMemory::new(&store), store, closed, told: Told::new(view) }
     }
 
     pub(super) fn has_news(&self) -> bool {
         !self.told.is_empty()
-    }
-
-    fn is_closed(&self, channel: Channel) -> bool {
-        self.is_closed.get(usize::from(channel.0)).copied().unwrap_or(true)
     }
 
     fn peer(&mut self, rank: Rank) -> Option<(&mut BlockPeer, &mut Told)> {
@@ -100,8 +112,7 @@ impl BlockPeer {
             link.post_message(buffers, &envelope.encode(), counters).map_err(|_| Broken::Post)?;
         }
         while link.queue.has_room(1) {
-            let order: Option<Order<_>> =
-                self.exchange.next_write(link.queue.posted()).map_err(Broken::Peer)?;
+            let order = self.exchange.next_write(link.queue.posted()).map_err(Broken::Peer)?;
             let Some(order) = order else { break };
             link.post_block(buffers, &order, counters).map_err(|_| Broken::Post)?;
         }
@@ -127,7 +138,7 @@ impl Verbs {
     /// The memory of a block that may go, or come.
     fn block_range(&self, way: Way, area: Area, length: usize) -> Result<BlockRange, ErrorKind> {
         self.target(way.view, way.peer)?;
-        if self.blocks.is_closed(way.channel) || length > self.capabilities.write_bytes_max {
+        if self.blocks.closed.contains(way.channel) || length > self.capabilities.write_bytes_max {
             return Err(ErrorKind::OutOfRange);
         }
         self.blocks.lent.range(area, length).ok_or(ErrorKind::OutOfRange)
@@ -168,10 +179,9 @@ impl Verbs {
         if link.repost(name).is_err() {
             return self.lose(rank, Loss::of(LossCause::Unreachable));
         }
-        let BlockTraffic { peers, told, is_closed, .. } = &mut self.blocks;
+        let BlockTraffic { peers, told, closed, .. } = &mut self.blocks;
         let Some(Some(peer)) = peers.get_mut(rank.index()) else { return };
-        let is_closed = |on: Channel| is_closed.get(usize::from(on.0)).copied().unwrap_or(true);
-        match peer.exchange.hear(&envelope, is_closed, told) {
+        match peer.exchange.hear(&envelope, |on| closed.contains(on), told) {
             Ok(()) => self.post_blocks(rank),
             Err(cause) => self.lose(rank, Loss::of(cause)),
         }
@@ -229,11 +239,10 @@ impl Blocks for Verbs {
     }
 
     fn close(&mut self, view: ViewId, channel: Channel) {
-        if view != self.view || self.blocks.is_closed(channel) {
+        let BlockTraffic { peers, told, closed, .. } = &mut self.blocks;
+        if view != self.view || !closed.insert(channel) {
             return;
         }
-        let BlockTraffic { peers, told, is_closed, .. } = &mut self.blocks;
-        is_closed[usize::from(channel.0)] = true;
         for peer in peers.iter_mut().flatten() {
             peer.exchange.close(channel, told);
         }

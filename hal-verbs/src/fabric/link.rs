@@ -112,7 +112,7 @@ impl Link {
         }
     }
 
-    /// Makes room for guards that do not go inline. Without it such a guard is refused.
+    /// Makes room for guards that do not go inline, and for messages. Without it they are refused.
     pub(crate) fn stage_guards(&mut self, domain: &Arc<ProtectionDomain>, depth: u32) -> io::Result<()> {
         let bytes = usize::try_from(depth).unwrap_or(0) * GUARD_BYTES_MAX;
         let pages = Arc::new(Pages::new(bytes)?);

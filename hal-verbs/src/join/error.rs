@@ -3,10 +3,10 @@
 use std::io;
 use std::net::Ipv6Addr;
 
-use rustix::process::{Resource, getrlimit};
 use tramontane_core::ids::NodeId;
 
 use crate::devices::ChoiceError;
+use crate::locked::{self, Limit};
 use crate::status::WorkStatus;
 use tramontane_mesh::MeshError;
 
@@ -111,7 +111,7 @@ impl JoinError {
     /// For a registration that failed.
     pub(super) fn from_registration(device: &str, needed: usize, source: io::Error) -> Self {
         if source.kind() == io::ErrorKind::OutOfMemory {
-            return Self::LockedMemory { needed, limit: getrlimit(Resource::Memlock).current };
+            return Self::LockedMemory { needed, limit: locked::limit() };
         }
         Self::from_device(device, "register memory", source)
     }
@@ -122,17 +122,6 @@ impl JoinError {
             return Self::NotPermitted { source };
         }
         Self::Device { device: device.to_owned(), action, source }
-    }
-}
-
-struct Limit(Option<u64>);
-
-impl std::fmt::Display for Limit {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.0 {
-            Some(bytes) => write!(out, "{bytes} B"),
-            None => out.write_str("any amount, so the machine itself is short of memory"),
-        }
     }
 }
 

@@ -9,7 +9,8 @@
 //! # Who may write where
 //! Each peer is told the address and the key of *its* copy and of no other: a registration a row. All of them
 //! share a protection domain, so a key is no secret between members: a member that makes up another's key
-//! could write to that row. It keeps faults apart, and not enemies. Regions have a domain each.
+//! could write to that row. It keeps faults apart, and not enemies. Regions have a domain each; all block
+//! memory of a member lies in one.
 
 mod build;
 mod error;

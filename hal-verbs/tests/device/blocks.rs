@@ -1,10 +1,10 @@
 //! Blocks: in order, whole, with their number; many channels; memory that comes and goes; and what a block without a
 //! receive costs.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, Blocks, Channel, ErrorKind, Event, LossCause, Region, Token, Way,
+    Area, BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric as _, LossCause, Region, Token, Way,
 };
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{BlockMemory, Limits};
@@ -108,6 +108,36 @@ fn blocks_come_whole_and_in_order_with_their_number() {
         counters.blocks, counters.block_messages, counters.block_messages_taken
     );
     assert_eq!(counters.blocks, 20);
+}
+
+#[test]
+fn a_block_costs_a_write_and_a_word_at_each_end() {
+    const BLOCKS: u64 = 16;
+    let (mut a, mut b) = pair(&shape());
+    let (from, into) = (lent(&mut a, 8), lent(&mut b, 8));
+    for _ in 0..BLOCKS {
+        b.fabric.post_receive(way(A), into.area(0), 8, Token(0)).expect("room");
+    }
+    settle(&mut b);
+    settle(&mut a);
+    let before = [&a, &b].map(|member| *member.fabric.counters());
+    for _ in 0..BLOCKS {
+        a.fabric.send(way(B), from.area(0), 8, 0, Token(0)).expect("room");
+    }
+    for _ in 0..BLOCKS {
+        next(&mut b, &mut a);
+        next(&mut a, &mut b);
+    }
+    let [sender, receiver] = [&a, &b].map(|member| *member.fabric.counters());
+    println!("sender: {sender:?}\nreceiver: {receiver:?}");
+    assert_eq!(sender.blocks, BLOCKS);
+    // A word a block that it is there; and a credit for the offers before, which none of these answered.
+    assert_eq!(sender.block_messages - before[0].block_messages, BLOCKS);
+    assert_eq!(before[0].block_messages, 1);
+    assert_eq!(sender.doorbells - before[0].doorbells, 2 * BLOCKS);
+    // An offer each; and a credit for the words.
+    assert_eq!((before[1].block_messages, receiver.block_messages), (BLOCKS, BLOCKS + 1));
+    assert_eq!(receiver.doorbells - before[1].doorbells, 1);
 }
 
 #[test]
@@ -231,4 +261,35 @@ fn a_block_without_a_receive_loses_the_peer() {
     let from = lent(&mut a, 8);
     a.fabric.send(way(B), from.area(0), 8, 1, Token(2)).expect("room");
     assert_eq!(loss(&mut a, &mut b), LossCause::Denied);
+}
+
+/// B waits for a block, and A for the word that it is there: neither looks while it sleeps.
+#[test]
+fn a_sleeper_is_woken_by_a_block() {
+    let (mut a, mut b) = pair(&shape());
+    let (from, into) = (lent(&mut a, 8), lent(&mut b, 8));
+    b.fabric.post_receive(way(A), into.area(0), 8, Token(1)).expect("room");
+    settle(&mut b);
+    let sleeper = std::thread::spawn(move || {
+        let started = Instant::now();
+        while b.fabric.poll_block().is_none() {
+            assert!(started.elapsed() < SOON, "it never came");
+            if b.fabric.arm() {
+                b.fabric.sleep(SOON);
+            }
+            b.fabric.disarm();
+        }
+        (b, into, started.elapsed())
+    });
+    std::thread::sleep(Duration::from_millis(200));
+    a.fabric.send(way(B), from.area(0), 8, 0, Token(2)).expect("room");
+    while a.fabric.poll_block().is_none() {
+        if a.fabric.arm() {
+            assert!(a.fabric.sleep(SOON), "nothing came");
+        }
+        a.fabric.disarm();
+    }
+    let (_, _, slept) = sleeper.join().expect("it wakes");
+    println!("woken after {slept:?}");
+    assert!(slept < SOON);
 }

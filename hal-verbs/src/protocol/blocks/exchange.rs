@@ -14,7 +14,7 @@ use super::message::{Envelope, Message, Place};
 use super::{CHANNELS, Told};
 
 /// Writes under way to one peer: two keep the port busy (RDMC 4.3), and more where blocks are small.
-const WRITES_MAX: usize = 4;
+pub(super) const WRITES_MAX: usize = 4;
 
 /// A block that is to be written.
 #[derive(Debug)]
@@ -247,6 +247,12 @@ impl<M: Clone> Exchange<M> {
     /// Whether nothing waits for room or for an acknowledgement.
     pub(crate) fn is_idle(&self) -> bool {
         self.writers.is_empty() && self.talkers.is_empty() && self.writing.is_empty()
+    }
+
+    /// The channel of the write that was begun last.
+    #[cfg(test)]
+    pub(super) fn last_begun(&self) -> Channel {
+        self.writing.back().map_or(Channel(u16::MAX), |writing| writing.channel)
     }
 
     /// Receives of a channel whose memory is held.

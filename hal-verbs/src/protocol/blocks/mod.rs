@@ -33,7 +33,7 @@
 //! # Invariants
 //! - A peer's bytes are compared with what can be before anything is made of them: what no correct member sends loses it.
 //! - On a channel, blocks are written, told of, and reported in the order in which they were sent.
-//! - Messages under way are never more than the receives that wait for them ([`Credits`]).
+//! - Messages under way are never more than the receives that wait for them (`credits`).
 
 mod credits;
 mod exchange;
@@ -41,6 +41,8 @@ mod lane;
 mod message;
 #[cfg(test)]
 mod model;
+#[cfg(test)]
+mod one_end;
 mod told;
 
 pub(crate) use credits::MESSAGES_MAX;

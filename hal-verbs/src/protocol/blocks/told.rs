@@ -61,6 +61,12 @@ impl Told {
         self.events.push_back(BlockEvent::Received { way, token, immediate, length });
     }
 
+    /// How many more events may come.
+    #[cfg(test)]
+    pub(super) const fn under_way(&self) -> usize {
+        self.under_way
+    }
+
     /// Forgets the events of some ways.
     pub(crate) fn forget(&mut self, is_over: impl Fn(&Way) -> bool) {
         self.events.retain(|event| {
