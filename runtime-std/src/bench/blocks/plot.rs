@@ -11,8 +11,8 @@ use crate::bench::plot::COLOURS;
 use crate::bench::processes::Spread;
 
 /// Of the whole drawing, and of what stands beside the lines, in pixels.
-const WIDTH: u32 = 1080;
-const LEGEND_WIDTH: u32 = 300;
+const WIDTH: u32 = 1120;
+const LEGEND_WIDTH: u32 = 340;
 const HEIGHT: u32 = 560;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
@@ -177,7 +177,7 @@ fn short(number: f64) -> String {
 }
 
 /// A count as short as it is whole: `12`, `256 Ki`, `64 Mi`.
-fn counted(count: f64) -> String {
+pub(super) fn counted(count: f64) -> String {
     let count = count.round() as u64;
     match (count % (1 << 20), count % (1 << 10)) {
         (0, _) if count > 0 => format!("{} Mi", count >> 20),

@@ -1,8 +1,7 @@
 //! The rows of a real fabric as a drawing: over members, or over the bytes of a message or of a block, whichever varies.
 
 use super::report::{Disturbed, Row};
-use crate::bench::blocks::plot::Drawing;
-use crate::table::scaled;
+use crate::bench::blocks::plot::{Drawing, counted};
 
 /// What the horizontal axis counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,12 +67,13 @@ pub(super) fn drawing(rows: &[Row]) -> Drawing {
 fn label(row: &Row, rows: &[Row], axis: Axis) -> String {
     let varies = |differs: fn(&Row, &Row) -> bool| rows.iter().any(|other| differs(other, row));
     let experiment = row.experiment.filter(|_| varies(|one, other| one.experiment != other.experiment));
-    let has_blocks = axis != Axis::BlockBytes && varies(|one, other| one.block_bytes != other.block_bytes);
+    let has_blocks = axis != Axis::BlockBytes
+        && varies(|one, other| one.bytes == other.bytes && one.block_bytes != other.block_bytes);
     let has_groups = varies(|one, other| one.groups != other.groups);
     let words = experiment.map(|experiment| format!("{}: {}", experiment.name(), row.algorithm));
     let words = words.or_else(|| Some(row.algorithm.to_owned())).into_iter();
     let words = words.chain(size(row, rows, axis));
-    let words = words.chain(has_blocks.then(|| format!("blocks of {}B", scaled(row.block_bytes as f64))));
+    let words = words.chain(has_blocks.then(|| format!("blocks of {}", bytes(row.block_bytes))));
     let words = words.chain(has_groups.then(|| senders(row).to_owned()));
     let words = words.chain(row.disturbance.as_ref().map(Disturbed::short));
     words.collect::<Vec<_>>().join(", ")
@@ -82,7 +82,13 @@ fn label(row: &Row, rows: &[Row], axis: Axis) -> String {
 /// The bytes of its message, where they are neither the axis nor all the same.
 fn size(row: &Row, rows: &[Row], axis: Axis) -> Option<String> {
     let varies = axis != Axis::Bytes && rows.iter().any(|other| other.bytes != row.bytes);
-    varies.then(|| format!("messages of {}B", scaled(row.bytes as f64)))
+    varies.then(|| bytes(row.bytes))
+}
+
+/// `256 KiB`, or as many as they are.
+fn bytes(count: usize) -> String {
+    let counted = counted(count as f64);
+    if counted.ends_with('i') { counted + "B" } else { counted + " B" }
 }
 
 /// Which of the members send, each in a group of its own.
