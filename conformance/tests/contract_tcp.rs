@@ -6,14 +6,14 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_conformance::contract::{
     Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
     Wake, run, run_blocks,
 };
-use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
+use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Kind, Region, ViewMemory, Write};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_mesh::{Mesh, MeshOptions, SharedKey};
@@ -25,6 +25,9 @@ const SLEEP_MAX: Duration = Duration::from_secs(5);
 
 /// Longer than any race takes.
 const RACE_MAX: Duration = Duration::from_secs(120);
+
+/// How long a racer leaves its processor to others. It sleeps: on a busy machine to give way costs whole time slices.
+const RACE_PAUSE: Duration = Duration::from_micros(20);
 
 /// Groups that are connected in one way.
 struct Connected {
@@ -178,16 +181,16 @@ impl Bench for Group3 {
     }
 
     fn race(&mut self, actors: [(Rank, &mut dyn Actor<Tcp>); 2]) -> Result<(), Breach> {
-        let stop = AtomicBool::new(false);
+        let race = Race::default();
         let mut members: Vec<Option<&mut Member>> = self.members.iter_mut().map(Option::as_mut).collect();
         std::thread::scope(|scope| {
             let racing = actors.map(|(rank, actor)| {
                 let member = members[rank.index()].take().expect("two different members");
-                let stop = &stop;
+                let race = &race;
                 scope.spawn(move || {
-                    let ended = act(member, actor, stop);
+                    let ended = act(member, actor, race);
                     if ended.is_err() {
-                        stop.store(true, Ordering::Relaxed);
+                        race.stop.store(true, Ordering::Relaxed);
                     }
                     ended
                 })
@@ -219,20 +222,39 @@ fn sleep(fabric: &mut Tcp) -> Wake {
     if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
 
-/// Gives an actor its turns until it is done, or the other found a breach.
-fn act(member: &mut Member, actor: &mut dyn Actor<Tcp>, stop: &AtomicBool) -> Result<(), Breach> {
+/// What the threads of a race know of each other.
+#[derive(Default)]
+struct Race {
+    /// One of them found a breach.
+    stop: AtomicBool,
+    /// Actors that are done.
+    done: AtomicUsize,
+}
+
+/// Gives an actor its turns until both are done, or the other found a breach. Who is done goes on carrying: what it
+/// posted last may wait for room in its socket, and the other for it.
+fn act(member: &mut Member, actor: &mut dyn Actor<Tcp>, race: &Race) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
     let Member { fabric, rows, .. } = member;
     let (row, rows) = (rows.row(), rows.rows());
     let mut slept = None;
     let mut turns = 0_u32;
-    while !stop.load(Ordering::Relaxed) {
+    let mut is_done = false;
+    while !race.stop.load(Ordering::Relaxed) && race.done.load(Ordering::Relaxed) < 2 {
         // What a member's step begins with: the actors that only look do not poll.
         fabric.carry();
-        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
-            Next::Done => return Ok(()),
-            Next::Sleep => slept = Some(sleep(fabric)),
-            Next::Turn => {}
+        if is_done {
+            // The other needs the processor.
+            std::thread::sleep(RACE_PAUSE);
+        } else {
+            match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
+                Next::Done => {
+                    is_done = true;
+                    race.done.fetch_add(1, Ordering::Relaxed);
+                }
+                Next::Sleep => slept = Some(sleep(fabric)),
+                Next::Turn => {}
+            }
         }
         turns = turns.wrapping_add(1);
         if turns.is_multiple_of(64) {
@@ -240,7 +262,7 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Tcp>, stop: &AtomicBool) -> Re
                 return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
             }
             // Both may have to share a processor.
-            std::thread::yield_now();
+            std::thread::sleep(RACE_PAUSE);
         }
     }
     Ok(())
@@ -320,4 +342,58 @@ fn blocks_over_tcp_keep_the_contract() {
         report.assert_kept();
         assert_eq!(report.not_applicable().count(), 0, "{what}: clauses that say nothing");
     }
+}
+
+/// Posts until there is no room, tells how many lists were taken, and is done while the last still waits.
+struct Pouring<'p> {
+    lists: u64,
+    taken: &'p AtomicU64,
+}
+
+impl Actor<Tcp> for Pouring<'_> {
+    fn turn(&mut self, seat: &mut Seat<'_, Tcp>, _: Option<Wake>) -> Result<Next, Breach> {
+        seat.row.cell(0).expect("in the row").publish(self.lists + 1);
+        let list = [Write::of_row(64, 4096, Kind::Content), Write::of_row(0, 8, Kind::Guard)];
+        match seat.fabric.post(VIEW, Rank(1), &list, None) {
+            Ok(()) => {
+                self.lists += 1;
+                Ok(Next::Turn)
+            }
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::QueueFull);
+                self.taken.store(self.lists, Ordering::Relaxed);
+                Ok(Next::Done)
+            }
+        }
+    }
+}
+
+/// Takes nothing before the other is done, and then all of it.
+struct Draining<'p> {
+    taken: &'p AtomicU64,
+}
+
+impl Actor<Tcp> for Draining<'_> {
+    fn turn(&mut self, seat: &mut Seat<'_, Tcp>, _: Option<Wake>) -> Result<Next, Breach> {
+        while self.taken.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        let seen = seat.rows[0].cell(0).expect("in the row").load();
+        Ok(if seen == self.taken.load(Ordering::Relaxed) { Next::Done } else { Next::Turn })
+    }
+}
+
+/// Two clauses did not end under load, once in ten runs: who was done carried nothing any more.
+#[test]
+fn what_was_posted_last_arrives_although_who_posted_it_is_done() {
+    Connected { key: None, settings: small(), rounds: 1 }.with(|group| {
+        for member in (0..MEMBERS).map(Rank) {
+            group.open(member).expect("a fresh view");
+        }
+        group.settle();
+        let taken = &AtomicU64::new(0);
+        let (mut pouring, mut draining) = (Pouring { lists: 0, taken }, Draining { taken });
+        let raced = group.race([(Rank(0), &mut pouring), (Rank(1), &mut draining)]);
+        assert!(raced.is_ok(), "after {} lists: {:?}", pouring.lists, raced.err());
+    });
 }
