@@ -65,7 +65,8 @@ pub trait Bench {
     /// How many rounds a search for rare interleavings takes: as many as are done in about a second.
     fn rounds(&self) -> u64;
 
-    /// Runs two members at the same time, or interleaved as finely as [`Bench::pass`], until both are done.
+    /// Runs two members at the same time, or interleaved as finely as [`Bench::pass`], until both are done. Where a fabric
+    /// needs its member to carry what it took, the member of an actor that is done goes on doing so.
     ///
     /// # Errors
     /// The first breach that one of them finds; or that they did not end.

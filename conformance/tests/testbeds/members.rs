@@ -1,6 +1,6 @@
 //! Three members on a real fabric, all in this process: one that was lost is gone, and two race in threads of their own.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_conformance::contract::{Actor, Breach, Next, Seat, Wake};
@@ -30,6 +30,11 @@ pub trait Racer: Send {
 
     /// Sleeps for at most [`SLEEP_MAX`].
     fn sleep(fabric: &mut Self::Fabric) -> Wake;
+
+    /// Leaves the processor to the other: both may have to share one.
+    fn give_way() {
+        std::thread::yield_now();
+    }
 }
 
 /// The members by rank.
@@ -69,16 +74,16 @@ impl<M> Members<M> {
 impl<M: Racer> Members<M> {
     /// Runs two members in two threads until both are done, or one found a breach.
     pub fn race(&mut self, actors: [(Rank, &mut dyn Actor<M::Fabric>); 2]) -> Result<(), Breach> {
-        let stop = AtomicBool::new(false);
+        let race = Race::default();
         let mut members: Vec<Option<&mut M>> = self.0.iter_mut().map(Option::as_mut).collect();
         std::thread::scope(|scope| {
             let racing = actors.map(|(rank, actor)| {
                 let member = members[rank.index()].take().expect("two different members");
-                let stop = &stop;
+                let race = &race;
                 scope.spawn(move || {
-                    let ended = act(member, actor, stop);
+                    let ended = act(member, actor, race);
                     if ended.is_err() {
-                        stop.store(true, Ordering::Relaxed);
+                        race.stop.store(true, Ordering::Relaxed);
                     }
                     ended
                 })
@@ -89,26 +94,43 @@ impl<M: Racer> Members<M> {
     }
 }
 
-/// Gives an actor its turns until it is done, or the other found a breach.
-fn act<M: Racer>(member: &mut M, actor: &mut dyn Actor<M::Fabric>, stop: &AtomicBool) -> Result<(), Breach> {
+/// What the threads of a race know of each other.
+#[derive(Default)]
+struct Race {
+    /// One of them found a breach.
+    stop: AtomicBool,
+    /// Actors that are done.
+    done: AtomicUsize,
+}
+
+/// Gives an actor its turns until both are done, or the other found a breach. Who is done goes on with its steps: what it
+/// posted last may wait for room, and the other for it.
+fn act<M: Racer>(member: &mut M, actor: &mut dyn Actor<M::Fabric>, race: &Race) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
     let (fabric, row, rows) = member.seat();
     let mut slept = None;
     let mut turns = 0_u32;
-    while !stop.load(Ordering::Relaxed) {
+    let mut is_done = false;
+    while !race.stop.load(Ordering::Relaxed) && race.done.load(Ordering::Relaxed) < 2 {
         M::begin(fabric);
-        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
-            Next::Done => return Ok(()),
-            Next::Sleep => slept = Some(M::sleep(fabric)),
-            Next::Turn => {}
+        if is_done {
+            M::give_way();
+        } else {
+            match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
+                Next::Done => {
+                    is_done = true;
+                    race.done.fetch_add(1, Ordering::Relaxed);
+                }
+                Next::Sleep => slept = Some(M::sleep(fabric)),
+                Next::Turn => {}
+            }
         }
         turns = turns.wrapping_add(1);
         if turns.is_multiple_of(M::TURNS_PER_LOOK) {
             if Instant::now() > until {
                 return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
             }
-            // Both may have to share a processor.
-            std::thread::yield_now();
+            M::give_way();
         }
     }
     Ok(())
