@@ -46,7 +46,7 @@ pub(super) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
         FabricKind::Shm => Carrier::SharedMemory,
         FabricKind::Tcp => Carrier::Tcp,
         FabricKind::Verbs | FabricKind::Sim => {
-            let what = "blocks are carried over shared memory and TCP: give --fabric shm or tcp, or sim";
+            let what = "blocks are measured over shared memory and TCP: give --fabric shm or tcp, or sim";
             return Err(BenchError::Arguments(what.into()));
         }
     };
