@@ -34,8 +34,8 @@ pub enum Stopped {
         /// The node that suspects it.
         by: Option<NodeId>,
     },
-    /// A view's memory cannot be had.
-    #[error("no memory for a view: {0}")]
+    /// Memory for a view, or for a large message, cannot be had.
+    #[error("no memory: {0}")]
     NoMemory(String),
     /// The application's upcall panicked; the order of what it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]

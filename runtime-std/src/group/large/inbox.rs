@@ -123,3 +123,44 @@ impl MessageMemory for Receiving<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::joined::BlockStore;
+
+    fn inbox(pool: &mut Pool) -> Inbox {
+        Inbox::new(pool.take(64).expect("memory"), 2, 256)
+    }
+
+    fn receive(inbox: &mut Inbox, pool: &mut Pool, bytes: usize) -> bool {
+        let mut receiving = Receiving { inbox, pool };
+        let has_place = receiving.incoming(0, bytes).is_some();
+        receiving.completed(0, bytes);
+        has_place
+    }
+
+    #[test]
+    fn a_sender_has_a_window_of_messages_that_are_not_delivered() {
+        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 1 << 20);
+        let mut inbox = inbox(&mut pool);
+        assert!(receive(&mut inbox, &mut pool, 256) && receive(&mut inbox, &mut pool, 100));
+        assert_eq!((inbox.arrived(), inbox.get(1).map(<[u8]>::len)), (2, Some(100)));
+        assert!(!receive(&mut inbox, &mut pool, 1));
+        assert!(matches!(inbox.refusal, Some(Refusal::Misbehaved)));
+        // What is delivered is numbered no more, and makes room.
+        inbox.delivered(1, &mut pool);
+        assert_eq!((inbox.get(0), inbox.arrived()), (None, 2));
+        assert!(receive(&mut inbox, &mut pool, 256));
+        assert_eq!(inbox.arrived(), 3);
+    }
+
+    #[test]
+    fn a_message_is_no_longer_than_the_group_file_says() {
+        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 1 << 20);
+        let mut inbox = inbox(&mut pool);
+        assert!(!receive(&mut inbox, &mut pool, 257));
+        assert!(matches!(inbox.refusal, Some(Refusal::Misbehaved)));
+        assert_eq!(inbox.arrived(), 0);
+    }
+}

@@ -39,6 +39,8 @@ pub(super) struct Lane {
     transfer: Transfer,
     /// How many messages the node was told of.
     told: u64,
+    /// It was said how the lane ended.
+    is_explained: bool,
 }
 
 /// What became of a lane in a step.
@@ -66,7 +68,7 @@ impl Lane {
     ) -> Result<Self, OpenError> {
         let rank = place.members.first().copied().unwrap_or_default();
         let transfer = Transfer::open(table, place, options, fabric)?;
-        Ok(Self { subgroup, sender, rank, end, transfer, told: 0 })
+        Ok(Self { subgroup, sender, rank, end, transfer, told: 0, is_explained: false })
     }
 
     pub(super) const fn channel(&self) -> Channel {
@@ -117,33 +119,65 @@ impl Lane {
         };
         stepped.is_busy |= !progress.is_idle();
         stepped.is_moving = self.transfer.is_moving();
-        if let Some(Outcome::Failed(Failure { member, cause })) = self.transfer.outcome() {
-            self.explain(own, member, cause, &mut stepped);
+        if let Some(Outcome::Failed(failure)) = self.transfer.outcome()
+            && !self.is_explained
+        {
+            self.is_explained = true;
+            let refusal = match &self.end {
+                End::Of(inbox) => inbox.refusal.as_ref(),
+                End::Own(_) => None,
+            };
+            let Self { subgroup, rank, .. } = self;
+            tracing::info!(%subgroup, sender = %rank, ?failure, ?refusal, "large messages go no further");
+            match consequence(failure, refusal, own, *rank) {
+                Consequence::Lost(member) => stepped.lost = Some(member),
+                Consequence::Stop(why) => stepped.failure = Some(why),
+            }
         }
         stepped
     }
+}
 
-    /// Whose failure it was: a change of the view puts it right, and the others are told of it by that.
-    fn explain(&mut self, own: Rank, member: Rank, cause: Cause, stepped: &mut Stepped) {
-        let refusal = match &mut self.end {
-            End::Of(inbox) => inbox.refusal.take(),
-            End::Own(_) => None,
-        };
-        match (refusal, cause) {
-            (Some(Refusal::Misbehaved), _) => {
-                tracing::error!(subgroup = %self.subgroup, rank = %self.rank, "a member sends more than it may");
-                stepped.lost = Some(self.rank);
-            }
-            (Some(Refusal::NoMemory(why)), _) => {
-                stepped.failure = Some(format!("a large message has no place: {why}"));
-            }
-            (None, Cause::Fabric | Cause::NoMemory) if member == own => {
-                stepped.failure = Some("its blocks cannot be posted".to_owned());
-            }
-            (None, cause) => {
-                tracing::info!(subgroup = %self.subgroup, sender = %self.rank, %member, ?cause, "large messages go no further");
-                stepped.lost = Some(member);
-            }
+/// What the end of a lane means for this member.
+#[derive(Debug, PartialEq, Eq)]
+enum Consequence {
+    /// Nothing more can be had from a member, or given to it: a change of the view puts that right, and tells the others.
+    Lost(Rank),
+    /// This member cannot go on.
+    Stop(String),
+}
+
+fn consequence(failure: Failure, refusal: Option<&Refusal>, own: Rank, sender: Rank) -> Consequence {
+    match (refusal, failure.cause) {
+        (Some(Refusal::Misbehaved), _) => Consequence::Lost(sender),
+        (Some(Refusal::NoMemory(why)), _) => {
+            Consequence::Stop(format!("a large message has no place: {why}"))
         }
+        (None, Cause::Fabric | Cause::NoMemory) if failure.member == own => {
+            Consequence::Stop("the blocks of a large message cannot be posted".to_owned())
+        }
+        (None, _) => Consequence::Lost(failure.member),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::fabric::LossCause;
+
+    use super::*;
+
+    #[test]
+    fn who_is_to_blame_goes_and_nobody_else() {
+        let (own, sender, other) = (Rank(0), Rank(1), Rank(2));
+        let ends = |member, cause, refusal: Option<Refusal>| {
+            consequence(Failure { member, cause }, refusal.as_ref(), own, sender)
+        };
+        // What this member refused is its own failure to the block group.
+        assert_eq!(ends(own, Cause::NoMemory, Some(Refusal::Misbehaved)), Consequence::Lost(sender));
+        let no_memory = ends(own, Cause::NoMemory, Some(Refusal::NoMemory("full".into())));
+        assert_eq!(no_memory, Consequence::Stop("a large message has no place: full".into()));
+        assert!(matches!(ends(own, Cause::Fabric, None), Consequence::Stop(_)));
+        assert_eq!(ends(other, Cause::NoMemory, None), Consequence::Lost(other));
+        assert_eq!(ends(other, Cause::Lost(LossCause::Unreachable), None), Consequence::Lost(other));
     }
 }
