@@ -31,6 +31,7 @@ const FEATURES: &[&str] = &[
     "suspension",
     "empty-messages",
     "large-messages",
+    "huge-messages",
 ];
 
 /// The member's side of its connection, counted.
