@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::SubgroupId;
+use tramontane_core::view::Halt;
 
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
@@ -75,6 +76,9 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(30);
 
 /// How long a peer may have left before this member is told to stop too.
 const FAREWELL: Duration = Duration::from_secs(10);
+
+/// The same where peers that stop cannot be told from peers that die: short, for a minority has to say that it gave up.
+const LAST_FAREWELL: Duration = Duration::from_millis(500);
 
 /// What is left to do is small when the driver says stop: acknowledgements that others wait for.
 const SETTLE: Duration = Duration::from_millis(500);
@@ -170,8 +174,8 @@ struct Judged {
     groups: HashMap<String, Option<Sending>>,
     pause_ms: Arc<AtomicU64>,
     message_bytes_max: u32,
-    /// When a peer was first seen to have left.
-    deserted: Option<Instant>,
+    /// When this member was first seen to have stopped.
+    stopped_since: Option<Instant>,
 }
 
 impl Judged {
@@ -205,7 +209,7 @@ impl Judged {
             Part::Fixed(_) => message_bytes_max,
             Part::InViews(_) => message_bytes_max.max(huge_bytes_max),
         };
-        Ok(Self { part, features, groups, pause_ms, message_bytes_max, deserted: None })
+        Ok(Self { part, features, groups, pause_ms, message_bytes_max, stopped_since: None })
     }
 
     /// Carries out commands until the last.
@@ -261,11 +265,14 @@ impl Judged {
     /// Why this member goes on no more, if so. A peer that left on purpose was told to stop, as this one will be.
     fn given_up(&mut self) -> Option<Stopped> {
         let stopped = self.part.stopped()?;
-        if matches!(stopped, Stopped::PeerLost { cause: LossCause::Left, .. }) {
-            let since = *self.deserted.get_or_insert_with(Instant::now);
-            return (since.elapsed() > FAREWELL).then_some(stopped);
-        }
-        Some(stopped)
+        let patience = match stopped {
+            Stopped::PeerLost { cause: LossCause::Left, .. } => FAREWELL,
+            // Where membership may change, who was told to stop is gone without a word, and its group with it.
+            Stopped::Halted { why: Halt::NoMajority, .. } => LAST_FAREWELL,
+            _ => Duration::ZERO,
+        };
+        let since = *self.stopped_since.get_or_insert_with(Instant::now);
+        (since.elapsed() >= patience).then_some(stopped)
     }
 
     /// Leaves the groups for good.
