@@ -19,7 +19,7 @@ use crate::shared_memory::Root;
 use tramontane_core::multicast::Switches;
 
 /// A heartbeat so rare that a run sees none.
-pub(super) const NO_HEARTBEAT_MS: u64 = 600_000;
+const NO_HEARTBEAT_MS: u64 = 600_000;
 
 /// Messages of each sender in a round.
 const MESSAGES: u64 = 400_000;
@@ -150,27 +150,35 @@ fn describe(
     Ok((description, listener))
 }
 
-/// Throughput with heartbeats by that without, in turn.
-pub(super) fn steady(arguments: &Views) -> Result<SteadyReport, BenchError> {
-    let task = Task {
+/// Continuous sending in views without heartbeats, each byte written and read.
+pub(super) fn task(group: GroupConfiguration, bytes: usize, messages: u64) -> Task {
+    Task {
         place: LocalPlace::default(),
         node: 0,
-        group: GroupConfiguration::single(arguments.nodes, arguments.nodes, 100, BYTES),
-        bytes: BYTES as usize,
-        messages: MESSAGES,
+        group,
+        bytes,
+        messages,
         processor: None,
         switches: Switches::all().bits(),
         untouched: false,
         delay_ns: 0,
         delayed: 0,
         kind: Kind::InViews(NO_HEARTBEAT_MS),
-    };
+    }
+}
+
+/// Messages a second at the median member.
+pub(super) fn rate(carrier: Carrier, task: &Task) -> Result<f64, BenchError> {
     let device = DeviceOptions::default();
-    let start = Start { carrier: arguments.fabric, device: &device, placement: Placement::Spread };
-    let rate = |kind| -> Result<f64, BenchError> {
-        let outcomes = processes::run(&Task { kind, ..task.clone() }, &start)?;
-        Ok(processes::median(&outcomes.iter().map(|outcome| outcome.rate).collect::<Vec<_>>()))
-    };
+    let outcomes = processes::run(task, &Start { carrier, device: &device, placement: Placement::Spread })?;
+    Ok(processes::median(&outcomes.iter().map(|outcome| outcome.rate).collect::<Vec<_>>()))
+}
+
+/// Throughput with heartbeats by that without, in turn.
+pub(super) fn steady(arguments: &Views) -> Result<SteadyReport, BenchError> {
+    let group = GroupConfiguration::single(arguments.nodes, arguments.nodes, 100, BYTES);
+    let task = task(group, BYTES as usize, MESSAGES);
+    let rate = |kind| rate(arguments.fabric, &Task { kind, ..task.clone() });
     let (mut with, mut without, mut fixed, mut ratios) = (vec![], vec![], vec![], vec![]);
     for round in 0..arguments.rounds {
         // Whichever comes first in a round finds the machine a little warmer or colder.

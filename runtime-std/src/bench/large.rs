@@ -4,16 +4,13 @@
 //! Beside it, in turn: as many bytes in small messages of the same group, which is what they would cost without blocks.
 
 use serde::Serialize;
-use tramontane_core::multicast::Switches;
 
 use super::command::Views;
-use super::in_views::NO_HEARTBEAT_MS;
-use super::processes::{self, Placement, Spread, Start, median};
-use super::worker::{Kind, Task};
+use super::in_views::{rate, task};
+use super::processes::Spread;
 use super::{BenchError, report};
 use crate::configuration::GroupConfiguration;
-use crate::local::{Carrier, LocalPlace};
-use crate::rdma::DeviceOptions;
+use crate::local::Carrier;
 
 /// Bytes that each sender sends in a run.
 const SENDER_BYTES: usize = 512 << 20;
@@ -60,26 +57,10 @@ pub(super) fn run(arguments: &Views, bytes: usize) -> Result<LargeReport, BenchE
 }
 
 fn measure(arguments: &Views, senders: u16, bytes: usize) -> Result<Row, BenchError> {
-    let device = DeviceOptions::default();
-    let start = Start { carrier: arguments.fabric, device: &device, placement: Placement::Spread };
     let gigabytes = |bytes: usize| -> Result<f64, BenchError> {
-        let task = Task {
-            place: LocalPlace::default(),
-            node: 0,
-            group: GroupConfiguration::single(arguments.nodes, senders, 100, SMALL_BYTES),
-            bytes,
-            messages: u64::try_from((SENDER_BYTES / bytes).max(4)).unwrap_or(u64::MAX),
-            processor: None,
-            switches: Switches::all().bits(),
-            // Over shared memory small messages are not copied at all: what nobody touches would not go anywhere.
-            untouched: false,
-            delay_ns: 0,
-            delayed: 0,
-            kind: Kind::InViews(NO_HEARTBEAT_MS),
-        };
-        let outcomes = processes::run(&task, &start)?;
-        let rates: Vec<f64> = outcomes.iter().map(|outcome| outcome.rate).collect();
-        Ok(median(&rates) * bytes as f64 / 1e9)
+        let group = GroupConfiguration::single(arguments.nodes, senders, 100, SMALL_BYTES);
+        let messages = u64::try_from((SENDER_BYTES / bytes).max(4)).unwrap_or(u64::MAX);
+        Ok(rate(arguments.fabric, &task(group, bytes, messages))? * bytes as f64 / 1e9)
     };
     let (mut large, mut small, mut ratio) = (vec![], vec![], vec![]);
     for _ in 0..arguments.rounds {
