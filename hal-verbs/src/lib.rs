@@ -47,7 +47,9 @@ pub mod timing;
 #[cfg(feature = "device")]
 pub use fabric::{BlockMemory, BlockStore, Loss, NoBlockMemory, Verbs};
 #[cfg(feature = "device")]
-pub use join::{JoinError, JoinOptions, Joined, REGIONS_MAX, RegionMemory, Report, Rows, join};
+pub use join::{
+    JoinError, JoinOptions, Joined, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewOptions, join,
+};
 #[cfg(feature = "device")]
 pub use protocol::{Bell, Counters};
 pub use settings::{Limits, RevokeBy};

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{Description, Messages, Replica, Running, StartOptions, ViewChanged, start};
 use tramontane_runtime::member::Settings;
+use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::{GroupName, Root};
 
 const TIMEOUT: Duration = Duration::from_secs(20);
@@ -55,6 +56,7 @@ fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), Fai
         node,
         root: Root::from_env(),
         listener: None,
+        device: DeviceOptions::default(),
         time_limit: TIMEOUT,
         cancel: &AtomicBool::new(false),
         settings: Settings::default(),

@@ -57,6 +57,8 @@ pub mod member;
 mod poll;
 pub mod process;
 pub mod rdma;
+#[cfg(feature = "verbs")]
+pub mod rdma_views;
 pub mod shared_memory;
 mod table;
 pub mod tcp;

@@ -21,10 +21,13 @@ pub enum Carrier {
     /// Shared memory, on this machine
     #[default]
     #[value(name = "shm", alias = "shared-memory")]
+    #[serde(rename = "shm")]
     SharedMemory,
     /// TCP, on this machine or between hosts
+    #[serde(rename = "tcp")]
     Tcp,
     /// RDMA, if this program is built with it
+    #[serde(rename = "verbs")]
     Verbs,
 }
 

@@ -140,6 +140,25 @@ pub fn choose(
     Ok(discover()?.choose(&device.wanted())?)
 }
 
+/// What was chosen and rounded, for whoever asks (HAL-3, HAL-4).
+#[cfg(feature = "verbs")]
+pub(crate) fn tell(report: &tramontane_verbs::Report) {
+    let tramontane_verbs::Report { choice, order, loss_times, .. } = report;
+    tracing::info!(
+        device = choice.name,
+        port = choice.port,
+        gid = choice.gid.index,
+        address = %choice.gid.address,
+        mtu_bytes = choice.mtu_bytes,
+        ?order,
+        loss_time = ?loss_times.total(),
+        depth = report.depth,
+        signal_every = report.signal_every,
+        inline_bytes_max = report.inline_bytes_max,
+        "writes go over RDMA"
+    );
+}
+
 /// Members that meet on a network, to go on over a device.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Groups whose membership changes, members as threads of this process: over shared memory and over TCP.
+//! Groups whose membership changes, members as threads of this process: over shared memory, over TCP, and over RDMA where there is a device.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -7,13 +7,13 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Carrier, Crowd, PATIENCE};
+use support::{Crowd, PATIENCE, carriers};
 use tramontane_runtime::group::Fate;
 use tramontane_runtime::member::Stopped;
 
 #[test]
 fn all_members_deliver_one_order() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
         for turn in 0..100 {
@@ -28,7 +28,7 @@ fn all_members_deliver_one_order() {
 
 #[test]
 fn a_member_that_dies_is_removed_and_nothing_of_the_others_is_lost() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
         for turn in 0..50 {
@@ -50,7 +50,7 @@ fn a_member_that_dies_is_removed_and_nothing_of_the_others_is_lost() {
 
 #[test]
 fn a_member_leaves_and_comes_back_with_the_state() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
         for node in 0..3 {
@@ -69,7 +69,7 @@ fn a_member_leaves_and_comes_back_with_the_state() {
 
 #[test]
 fn the_last_of_two_halts_when_the_other_dies_and_goes_on_when_it_leaves() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 2);
         crowd.start_all(&[0, 1]);
         crowd.kill(1);
@@ -87,7 +87,7 @@ fn the_last_of_two_halts_when_the_other_dies_and_goes_on_when_it_leaves() {
 
 #[test]
 fn a_slot_that_is_held_through_a_change_is_sent_in_the_next_view_before_what_came_after() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
         let mut first = crowd.sender(0);
@@ -108,7 +108,7 @@ fn a_slot_that_is_held_through_a_change_is_sent_in_the_next_view_before_what_cam
 
 #[test]
 fn after_two_died_at_once_both_may_come_back() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 5);
         crowd.start_all(&[0, 1, 2, 3, 4]);
         crowd.send(0, 0);
@@ -125,7 +125,7 @@ fn after_two_died_at_once_both_may_come_back() {
 
 #[test]
 fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::of(carrier, 2);
         crowd.start_all(&[0, 1]);
         let first = crowd.send(0, 0);

@@ -8,8 +8,9 @@ mod support;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use support::{Carrier, Crowd, PATIENCE, message, send_large};
+use support::{Crowd, PATIENCE, carriers, message, send_large};
 use tramontane_runtime::group::{SendLargeError, Sender};
+use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::{SendError, Stopped};
 
 const MAX: usize = 4 << 20;
@@ -35,7 +36,7 @@ impl Dice {
 
 #[test]
 fn large_and_small_messages_of_all_have_one_order() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = crowd(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
         let mut last = None;
@@ -54,7 +55,7 @@ fn large_and_small_messages_of_all_have_one_order() {
 /// Where none is longer than a block, a pipeline sends two all the same.
 #[test]
 fn the_longest_message_may_be_one_short_block() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = Crowd::with_large(carrier, 3, 10_240);
         crowd.start_all(&[0, 1, 2]);
         for (number, bytes) in (0..).zip([10_240, 16, 5_000]) {
@@ -91,7 +92,7 @@ fn send_on(mut sender: Sender, node: u32, from: u64, seed: u64, is_over: &Atomic
 #[test]
 fn who_dies_in_the_middle_of_large_messages_takes_none_of_the_others_along() {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         for turn in 0..4 {
             let seed = now.as_secs() * 10 + turn;
             println!("{carrier:?}, seed {seed}");
@@ -127,7 +128,7 @@ fn who_dies_in_the_middle_of_large_messages_takes_none_of_the_others_along() {
 
 #[test]
 fn who_joins_is_given_large_messages_and_takes_part_in_the_next() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = crowd(carrier, 3);
         crowd.start_all(&[0, 1, 2]);
         crowd.send_large(0, 0, MAX);
@@ -200,7 +201,7 @@ fn what_cannot_be_sent_is_refused_with_its_buffer() {
 
 #[test]
 fn without_an_order_large_messages_come_whole_and_each_senders_in_its_own() {
-    for carrier in Carrier::ALL {
+    for carrier in carriers() {
         let mut crowd = crowd(carrier, 3).unordered();
         crowd.start_all(&[0, 1, 2]);
         for number in 0..6 {

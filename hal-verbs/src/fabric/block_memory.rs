@@ -109,7 +109,7 @@ impl BlockMemory {
     }
 }
 
-/// Makes block memory for one fabric; any thread may have one. Making and dropping memory are calls to the kernel, which
+/// Makes block memory for one fabric, or for those of all views at one site; any thread may have one. Making and dropping memory are calls to the kernel, which
 /// take longer the larger it is.
 #[derive(Clone, Debug)]
 pub struct BlockStore {
@@ -121,6 +121,11 @@ pub struct BlockStore {
 impl BlockStore {
     pub(crate) fn new(domain: Arc<ProtectionDomain>) -> Self {
         Self { domain, regions: Arc::default() }
+    }
+
+    /// Where its memory is registered.
+    pub(crate) const fn domain(&self) -> &Arc<ProtectionDomain> {
+        &self.domain
     }
 
     /// Memory of so many bytes, at least one, that blocks are sent from and received into. Peers may write to it while it
@@ -170,20 +175,20 @@ pub(super) struct BlockRange {
 }
 
 /// Block memories that were lent to a fabric, by region.
-#[derive(Debug)]
-pub(super) struct LentMemory {
+#[derive(Clone, Debug)]
+pub(crate) struct LentMemory {
     domain: Arc<ProtectionDomain>,
     regions: Vec<Weak<MemoryRegion>>,
 }
 
 impl LentMemory {
-    pub(super) fn new(store: &BlockStore) -> Self {
+    pub(crate) fn new(store: &BlockStore) -> Self {
         let regions = (0..=REGIONS_MAX).map(|_| Weak::new()).collect();
         Self { domain: Arc::clone(&store.domain), regions }
     }
 
     /// False if the memory is another fabric's.
-    pub(super) fn lend(&mut self, memory: &BlockMemory) -> bool {
+    pub(crate) fn lend(&mut self, memory: &BlockMemory) -> bool {
         let is_ours = memory.memory.is_in(&self.domain);
         if let Some(place) = self.regions.get_mut(usize::from(memory.region.0)).filter(|_| is_ours) {
             *place = Arc::downgrade(&memory.memory);

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, LossCause, Token, Way,
+    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, LossCause, Token, Way,
 };
 use tramontane_core::ids::{Rank, ViewId};
 
@@ -65,7 +65,13 @@ enum Broken {
 }
 
 impl BlockTraffic {
-    pub(super) fn new(view: ViewId, links: &[Link], members: usize, store: BlockStore) -> Self {
+    pub(super) fn new(
+        view: ViewId,
+        links: &[Link],
+        members: usize,
+        store: BlockStore,
+        lent: LentMemory,
+    ) -> Self {
         let mut peers: Vec<Option<BlockPeer>> = (0..members).map(|_| None).collect();
         for (index, link) in links.iter().enumerate() {
             if link.purpose == Purpose::Blocks {
@@ -74,7 +80,7 @@ impl BlockTraffic {
             }
         }
         let closed = ClosedChannels(vec![false; usize::from(CHANNELS)]);
-        Self { peers, lent: LentMemory::new(&store), store, closed, told: Told::new(view) }
+        Self { peers, lent, store, closed, told: Told::new(view) }
     }
 
     pub(super) fn has_news(&self) -> bool {
@@ -195,13 +201,14 @@ impl Verbs {
     }
 }
 
+/// How blocks go over a fabric of these capabilities.
+pub(crate) const fn block_limits(capabilities: &Capabilities) -> BlockLimits {
+    BlockLimits { channels: CHANNELS, receives_max: RECEIVES_MAX, bytes_max: capabilities.write_bytes_max }
+}
+
 impl Blocks for Verbs {
     fn block_limits(&self) -> BlockLimits {
-        BlockLimits {
-            channels: CHANNELS,
-            receives_max: RECEIVES_MAX,
-            bytes_max: self.capabilities.write_bytes_max,
-        }
+        block_limits(&self.capabilities)
     }
 
     fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {

@@ -78,7 +78,7 @@ impl Verbs {
     fn take_receive(&mut self, name: Name, completion: &Completion) {
         let Some(link) = self.links.get_mut(name.link()) else { return };
         let (rank, purpose) = (link.peer, link.purpose);
-        if !matches!(self.peers[rank.index()].stage, Stage::Live | Stage::Departed) {
+        if !self.peers[rank.index()].stage.is_heard() {
             return;
         }
         let status = WorkStatus::from_raw(completion.status);

@@ -68,8 +68,8 @@ impl Verbs {
     /// Counts a peer as lost, once, and ends its connections: nothing more lands here, and nothing is read.
     pub(super) fn lose(&mut self, rank: Rank, loss: Loss) {
         let peer = &mut self.peers[rank.index()];
-        let is_news = peer.stage == Stage::Live && matches!(self.life, Life::Fresh | Life::Open(_));
-        if !matches!(peer.stage, Stage::Live | Stage::Departed) {
+        let is_news = peer.stage.is_wanted() && matches!(self.life, Life::Fresh | Life::Open(_));
+        if !peer.stage.is_heard() {
             return;
         }
         tracing::debug!(%rank, %loss, "a peer is lost");
@@ -95,7 +95,7 @@ impl Verbs {
     /// The peer ended the view at its side. Nothing more goes there; what is under way may fail unnoticed.
     pub(super) fn departed(&mut self, rank: Rank) {
         let peer = &mut self.peers[rank.index()];
-        if peer.stage == Stage::Live {
+        if peer.stage.is_wanted() {
             peer.stage = Stage::Departed;
         }
     }
@@ -213,7 +213,7 @@ impl Verbs {
         }
         for rank in (0..).map(Rank).take(self.peers.len()) {
             // Who departed may go for good: that is no news, but its end of the line is not watched for ever.
-            if !matches!(self.peers[rank.index()].stage, Stage::Live | Stage::Departed) {
+            if !self.peers[rank.index()].stage.is_heard() {
                 continue;
             }
             let cause = match self.descriptors.look(rank) {

@@ -9,6 +9,7 @@
 //! | `link` | one connection: queue pair, credits, memory at both ends |
 //! | `collect` | what completions and notices make of this member |
 //! | `rest` | sleep |
+//! | `arrive` | peers that come one by one |
 //! | `end` | lost, cut and retired |
 //! | `permissions`, `reconnect` | regions, and their connections made anew |
 //! | `blocks`, `block_memory` | blocks, and the memory that they go from and into |
@@ -24,6 +25,7 @@
 //! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep` and `leave`, so room
 //!   in a queue does not come and go between two posts.
 
+mod arrive;
 mod block_memory;
 mod blocks;
 mod collect;
@@ -38,11 +40,13 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, LossCause, Promises, Token, ViewMemory, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, LossCause, Token, ViewMemory, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
 
+pub(crate) use block_memory::LentMemory;
 pub use block_memory::{BlockMemory, BlockStore, NoBlockMemory};
+pub(crate) use blocks::block_limits;
 pub use end::Loss;
 use link::Behind;
 pub(crate) use link::{FarEnd, GUARD_BYTES_MAX, Link, LinkParts, Purpose, message_memory_bytes};
@@ -51,7 +55,7 @@ pub(crate) use permissions::RegionLink;
 pub(crate) use rest::Descriptors;
 
 use crate::ffi::{Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier};
-use crate::join::Rows;
+use crate::join::{Handshake, Rows};
 use crate::protocol::{Bell, Counters, Notice};
 
 /// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token is refused
@@ -73,6 +77,7 @@ pub struct Verbs {
     /// Copies of the peers' rows, registered for each alone, and the memory of regions.
     registered: Vec<MemoryRegion>,
     rows: Arc<Rows>,
+    handshake: Handshake,
     view: ViewId,
     peers: Vec<Peer>,
     capabilities: Capabilities,
@@ -101,16 +106,20 @@ const fn assert_send<T: Send>() {}
 // A polling thread takes it along.
 const _: () = assert_send::<Verbs>();
 
-/// What a fabric is made from, all of it connected.
+/// What a fabric is made from.
 pub(crate) struct Parts {
     pub(crate) view: ViewId,
+    /// All connections lead to their far ends, which are up too. Otherwise each peer comes by itself.
+    pub(crate) is_connected: bool,
     pub(crate) links: Vec<Link>,
     pub(crate) regions: Vec<RegionLink>,
     pub(crate) registered: Vec<MemoryRegion>,
     pub(crate) rows: Arc<Rows>,
+    pub(crate) handshake: Handshake,
     pub(crate) block_store: BlockStore,
-    pub(crate) promises: Promises,
-    pub(crate) write_bytes_max: usize,
+    /// Block memory that is known from the start.
+    pub(crate) lent: LentMemory,
+    pub(crate) capabilities: Capabilities,
     pub(crate) completions: Arc<CompletionQueue>,
     pub(crate) bell: Bell,
     pub(crate) descriptors: Descriptors,
@@ -126,7 +135,9 @@ impl Verbs {
                 rows_to[link.peer.index()] = Some(index);
             }
         }
-        let blocks = blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store);
+        let blocks =
+            blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store, parts.lent);
+        let stage = if parts.is_connected { Stage::Live } else { Stage::Awaited };
         Self {
             permissions: permissions::Told::new(parts.links.len()),
             blocks,
@@ -135,14 +146,10 @@ impl Verbs {
             regions: parts.regions,
             registered: parts.registered,
             rows: parts.rows,
+            handshake: parts.handshake,
             view: parts.view,
-            peers: (0..members).map(|_| Peer::new()).collect(),
-            capabilities: Capabilities {
-                promises: parts.promises,
-                writes_max: WRITES_MAX,
-                write_bytes_max: parts.write_bytes_max,
-                guard_bytes_max: GUARD_BYTES_MAX,
-            },
+            peers: (0..members).map(|_| Peer::new(stage)).collect(),
+            capabilities: parts.capabilities,
             life: Life::Fresh,
             completions: parts.completions,
             batch: Box::new([Completion::default(); crate::ffi::BATCH]),
@@ -198,7 +205,11 @@ impl Verbs {
             return Err(ErrorKind::Other);
         }
         let link = self.rows_to.get(to.index()).copied().flatten().ok_or(ErrorKind::OutOfRange)?;
-        if self.peers[to.index()].stage == Stage::Live { Ok(link) } else { Err(ErrorKind::PeerLost) }
+        match self.peers[to.index()].stage {
+            Stage::Live => Ok(link),
+            Stage::Awaited => Err(ErrorKind::QueueFull),
+            Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
+        }
     }
 
     fn post_row(

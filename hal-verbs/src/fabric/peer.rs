@@ -8,6 +8,8 @@ use crate::protocol::Doorbell;
 /// A peer's place in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
+    /// Its end of the connections is not up yet, as far as is known here. What it sends is taken.
+    Awaited,
     /// Traffic flows.
     Live,
     /// It ended the view at its side; what is under way to it may fail.
@@ -31,15 +33,27 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) const fn new() -> Self {
+    pub(super) const fn new(stage: Stage) -> Self {
         Self {
-            stage: Stage::Live,
+            stage,
             doorbell: Doorbell::new(),
             loss: None,
             ready_untold: false,
             loss_untold: false,
             refused: false,
         }
+    }
+}
+
+impl Stage {
+    /// Whether what comes from the peer is taken.
+    pub(super) const fn is_heard(self) -> bool {
+        matches!(self, Self::Awaited | Self::Live | Self::Departed)
+    }
+
+    /// Whether the peer is there, as far as is known, or is to come.
+    pub(super) const fn is_wanted(self) -> bool {
+        matches!(self, Self::Awaited | Self::Live)
     }
 }
 

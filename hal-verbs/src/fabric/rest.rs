@@ -1,6 +1,6 @@
 //! Sleep, and the descriptors that end it: the completion channel, the own bell, and the peers' life lines.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
@@ -204,5 +204,15 @@ impl Verbs {
         // An interrupted wait is a short one.
         let _ = poll(&mut descriptors, Some(&timespec(timeout)));
         while self.completions.take_event() {}
+    }
+}
+
+/// Becomes readable when there is something that [`Verbs::sleep`] would wake for, after [`Fabric::arm`] said yes: for who
+/// waits for other things too.
+///
+/// [`Fabric::arm`]: tramontane_core::fabric::Fabric::arm
+impl AsFd for Verbs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptors.epoll.as_fd()
     }
 }

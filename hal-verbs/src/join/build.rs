@@ -1,125 +1,121 @@
-//! Memory and connections of one member, as they come into being.
+//! Memory and connections of one member in one view, as they come into being.
 
 use std::sync::Arc;
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use tramontane_core::fabric::{Promises, Region};
-use tramontane_core::ids::{NodeId, Rank};
-use tramontane_core::layout::ROW_MAX;
+use tramontane_core::fabric::Region;
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_mesh::Lifeline;
 
-use super::{JoinError, JoinOptions, Rows};
-use crate::devices::{Choice, Device, LinkLayer, Order, discover};
-use crate::fabric::{
-    BlockStore, FarEnd, Link, LinkParts, NOTICES_MAX, Purpose, RegionLink, message_memory_bytes,
-};
+use super::handshake::{Handshake, notices};
+use super::site::{Site, ViewOptions};
+use super::{JoinError, Rows};
+use crate::fabric::{Descriptors, Link, LinkParts, Parts, Purpose, RegionLink, Verbs, message_memory_bytes};
 use crate::ffi::{
-    Access, CompletionQueue, Context, MemoryRegion, Pages, ProtectionDomain, QueuePair, QueuePairLimits,
-    Route, SendTimes, Target,
+    Access, CompletionQueue, MemoryRegion, Pages, ProtectionDomain, QueuePair, QueuePairLimits, SendTimes,
 };
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
-use crate::protocol::{Card, CardLink, Depths, SendQueue};
+use crate::protocol::{Bell, CardLink, Depths, SendQueue};
 use crate::settings::{Limits, RESERVE};
-use crate::timing::LossTimes;
 
 /// Reads of one peer at once that are asked for.
 const READS_MAX: u32 = 4;
 
-/// Everything but the way to the others.
-pub(super) struct Builder<'j> {
-    pub(super) device: &'j str,
-    pub(super) choice: &'j Choice,
-    pub(super) context: Arc<Context>,
+/// One view's memory and connections at one member: everything but the way to the others.
+pub(super) struct Builder<'s> {
+    pub(super) site: &'s Site,
+    pub(super) view: ViewId,
     pub(super) completions: Arc<CompletionQueue>,
     pub(super) rows: Arc<Rows>,
     pub(super) links: Vec<Link>,
     pub(super) regions: Vec<RegionLink>,
     pub(super) registered: Vec<MemoryRegion>,
-    pub(super) block_store: BlockStore,
     pub(super) limits: Limits,
-    /// By connection, what its card says.
-    cards: Vec<CardLink>,
-    reads_max: u8,
-    loss_times: LossTimes,
-    region_count: usize,
+    pub(super) handshake: Handshake,
 }
 
-/// What the fabric promises of an order.
-pub(super) fn promises(order: Order) -> Promises {
-    let mut promises = Promises::empty();
-    promises.set(Promises::WRITE_ORDER, order.writes);
-    promises.set(Promises::ADDRESS_ORDER, order.addresses);
-    promises.set(Promises::COMPLETION_VISIBLE, order.visible_upon_completion);
-    promises
-}
-
-impl<'j> Builder<'j> {
-    /// Opens the device, registers the memory, and makes the queue pairs.
-    pub(super) fn new(
-        device: &'j Device,
-        choice: &'j Choice,
-        options: &JoinOptions<'_>,
-        loss_times: LossTimes,
-    ) -> Result<Self, JoinError> {
-        let failed = |action| move |source| JoinError::from_device(&device.name, action, source);
-        let context = discover::open(&device.name).map_err(failed("open it"))?;
-        let own = options.mesh.own;
-        let rows = Rows::new(own, options.mesh.members, options.row_bytes, options.regions)
+impl<'s> Builder<'s> {
+    /// Registers the memory, and makes the queue pairs.
+    pub(super) fn new(site: &'s Site, options: &ViewOptions<'_>) -> Result<Self, JoinError> {
+        options.check()?;
+        let failed = |action| move |source| site.failed(action, source);
+        let ViewOptions { view, own, members, .. } = *options;
+        let rows = Rows::new(own, members, options.row_bytes, options.regions)
             .map(Arc::new)
             .map_err(failed("take memory"))?;
-        let (limits, entries) = size(device, options)?;
-        let completions = CompletionQueue::new(&context, entries)
+        let (limits, entries) = size(site, options)?;
+        let completions = CompletionQueue::new(site.context(), entries)
             .map(Arc::new)
             .map_err(failed("make a completion queue"))?;
-        let block_domain =
-            ProtectionDomain::new(&context).map(Arc::new).map_err(failed("make a protection domain"))?;
-        let reads_max = u8::try_from(device.limits.reads_max.min(READS_MAX)).unwrap_or(1);
+        let reads_max = u8::try_from(site.device().limits.reads_max.min(READS_MAX)).unwrap_or(1);
+        let own_bytes = rows.row().bytes();
         let mut builder = Self {
-            device: &device.name,
-            choice,
-            context,
+            site,
+            view,
             completions,
             rows,
             links: Vec::new(),
             regions: Vec::new(),
             registered: Vec::new(),
-            block_store: BlockStore::new(Arc::clone(&block_domain)),
             limits,
-            cards: Vec::new(),
-            reads_max,
-            loss_times,
-            region_count: options.regions.len(),
+            handshake: Handshake::new(site.choice().clone(), reads_max, options.regions.len(), own_bytes),
         };
-        let inline_bytes_max = device.limits.inline_bytes_max;
+        let inline_bytes_max = site.device().limits.inline_bytes_max;
         builder.add_rows(own, inline_bytes_max)?;
         for (number, memory) in (0..).zip(options.regions) {
             builder.add_region(own, memory.region, number, inline_bytes_max)?;
         }
         if options.blocks {
-            builder.add_blocks(own, &block_domain, inline_bytes_max)?;
+            builder.add_blocks(own, inline_bytes_max)?;
         }
         Ok(builder)
     }
 
-    /// A call that failed.
-    pub(super) fn failed(&self, action: &'static str, source: std::io::Error) -> JoinError {
-        JoinError::from_device(self.device, action, source)
+    /// What a peer is told.
+    pub(super) fn card_for(&self, peer: Rank) -> Vec<u8> {
+        self.handshake.card_for(&self.links, peer).encode()
     }
 
-    /// The longest write.
-    pub(super) fn write_bytes_max(&self, device: &Device) -> usize {
-        let port = device.ports.iter().find(|port| port.number == self.choice.port);
-        let most = port.map_or(0, |port| port.message_bytes_max);
-        usize::try_from(most).unwrap_or(usize::MAX).min(ROW_MAX)
+    /// Connects to everybody, by what they told: their cards by rank.
+    pub(super) fn connect(&mut self, cards: &[Vec<u8>]) -> Result<(), JoinError> {
+        for peer in self.peers(self.rows.own()) {
+            let card = cards.get(peer.index()).map_or(&[][..], Vec::as_slice);
+            let connected = self.handshake.connect(&mut self.links, peer, card);
+            connected.map_err(|failure| self.site.refused(self.rows.members()[peer.index()], failure))?;
+        }
+        Ok(())
+    }
+
+    /// The fabric over what was made, which watches `lifelines`. `is_connected`: all ends are up, and all peers' too.
+    pub(super) fn into_fabric(
+        self,
+        lifelines: Vec<Option<Lifeline>>,
+        is_connected: bool,
+    ) -> Result<Verbs, JoinError> {
+        let Self { site, view, completions, rows, links, regions, registered, handshake, .. } = self;
+        let failed = |source| site.failed("watch descriptors", source);
+        let bell = Bell::new().map_err(|errno| failed(errno.into()))?;
+        let descriptors = Descriptors::new(&completions, &bell, lifelines).map_err(failed)?;
+        Ok(Verbs::new(Parts {
+            view,
+            is_connected,
+            links,
+            regions,
+            registered,
+            rows,
+            handshake,
+            block_store: site.block_store().clone(),
+            lent: site.lent().clone(),
+            capabilities: site.capabilities(),
+            completions,
+            bell,
+            descriptors,
+            context: Arc::clone(site.context()),
+        }))
     }
 
     fn peers(&self, own: Rank) -> impl Iterator<Item = Rank> + use<> {
         (0..).map(Rank).take(self.rows.members().len()).filter(move |rank| *rank != own)
-    }
-
-    fn domain(&self) -> Result<Arc<ProtectionDomain>, JoinError> {
-        ProtectionDomain::new(&self.context)
-            .map(Arc::new)
-            .map_err(|source| JoinError::from_device(self.device, "make a protection domain", source))
     }
 
     fn register(
@@ -129,12 +125,12 @@ impl<'j> Builder<'j> {
         access: Access,
     ) -> Result<MemoryRegion, JoinError> {
         MemoryRegion::new(domain, pages, pages.bytes(), access)
-            .map_err(|source| JoinError::from_registration(self.device, pages.bytes(), source))
+            .map_err(|source| JoinError::from_registration(&self.site.device().name, pages.bytes(), source))
     }
 
     /// One connection for the own row to each peer, and each peer's copy registered for it alone.
     fn add_rows(&mut self, own: Rank, inline_bytes_max: u32) -> Result<(), JoinError> {
-        let domain = self.domain()?;
+        let domain = self.site.domain()?;
         let source = Arc::new(self.register(&domain, self.rows.pages(own), Access::empty())?);
         for peer in self.peers(own) {
             let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE;
@@ -145,7 +141,7 @@ impl<'j> Builder<'j> {
                 peer,
                 purpose: Purpose::Row,
                 region: Region::ROW,
-                receives: notices(self.region_count),
+                receives: notices(self.handshake.regions()),
                 inline_bytes_max,
             };
             self.add_link(&domain, &shape, &source, card)?;
@@ -161,7 +157,7 @@ impl<'j> Builder<'j> {
         number: u8,
         inline_bytes_max: u32,
     ) -> Result<(), JoinError> {
-        let domain = self.domain()?;
+        let domain = self.site.domain()?;
         let pages = Arc::clone(self.rows.region_pages(region).ok_or(MISSING)?);
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
         let memory = Arc::new(self.register(&domain, &pages, access)?);
@@ -175,16 +171,12 @@ impl<'j> Builder<'j> {
     }
 
     /// One connection to each peer, in the domain of all block memory, with places for the messages that come.
-    fn add_blocks(
-        &mut self,
-        own: Rank,
-        domain: &Arc<ProtectionDomain>,
-        inline_bytes_max: u32,
-    ) -> Result<(), JoinError> {
+    fn add_blocks(&mut self, own: Rank, inline_bytes_max: u32) -> Result<(), JoinError> {
+        let domain = self.site.block_store().domain();
         let message_bytes = u32::try_from(MESSAGE_BYTES).unwrap_or(u32::MAX);
         for peer in self.peers(own) {
             let pages = Pages::new(message_memory_bytes()).map(Arc::new);
-            let pages = pages.map_err(|source| self.failed("take memory", source))?;
+            let pages = pages.map_err(|source| self.site.failed("take memory", source))?;
             let messages = Arc::new(self.register(domain, &pages, Access::LOCAL_WRITE)?);
             let shape = Shape {
                 peer,
@@ -205,7 +197,7 @@ impl<'j> Builder<'j> {
         source: &Arc<MemoryRegion>,
         card: CardLink,
     ) -> Result<usize, JoinError> {
-        let failed = |source| JoinError::from_device(self.device, "make a queue pair", source);
+        let failed = |source| self.site.failed("make a queue pair", source);
         let limits = QueuePairLimits {
             sends_max: self.limits.depth,
             receives_max: shape.receives,
@@ -219,7 +211,7 @@ impl<'j> Builder<'j> {
             reserve: RESERVE,
             signal_every: self.limits.signal_every,
         });
-        self.cards.push(CardLink { number: queue_pair.number(), first_packet, ..card });
+        self.handshake.add(CardLink { number: queue_pair.number(), first_packet, ..card });
         let mut link = Link::new(LinkParts {
             queue_pair,
             queue,
@@ -228,113 +220,32 @@ impl<'j> Builder<'j> {
             purpose: shape.purpose,
             region: shape.region,
             times: SendTimes {
-                timeout_exponent: self.loss_times.timeout_exponent,
-                retries: self.loss_times.retries,
+                timeout_exponent: self.site.loss_times().timeout_exponent,
+                retries: self.site.loss_times().retries,
                 first_packet,
-                reads_max: self.reads_max,
+                reads_max: self.handshake.reads_max(),
             },
             source: Arc::clone(source),
             inline_bytes_max: self.limits.inline_bytes_max,
         });
         let staged = link.stage_guards(domain, self.limits.depth);
-        staged.map_err(|source| JoinError::from_registration(self.device, 64, source))?;
+        staged.map_err(|source| JoinError::from_registration(&self.site.device().name, 64, source))?;
         self.links.push(link);
         Ok(index)
     }
 
     fn too_many(&self, what: &'static str, most: u32) -> JoinError {
-        JoinError::TooMany { device: self.device.to_owned(), what, most, needed: most.saturating_add(1) }
-    }
-
-    /// What a peer is told.
-    pub(super) fn card_for(&self, peer: Rank) -> Card {
-        let of_peer = self.links.iter().zip(&self.cards).filter(|(link, _)| link.peer == peer);
-        Card {
-            gid: self.choice.gid.address,
-            lid: self.choice.lid,
-            mtu_bytes: self.choice.mtu_bytes,
-            reads_max: self.reads_max,
-            links: of_peer.map(|(_, card)| *card).collect(),
+        JoinError::TooMany {
+            device: self.site.device().name.clone(),
+            what,
+            most,
+            needed: most.saturating_add(1),
         }
-    }
-
-    /// Connects to everybody, by what they told: their cards by rank.
-    pub(super) fn connect(
-        &mut self,
-        cards: &[Vec<u8>],
-        members: &[NodeId],
-        own: Rank,
-    ) -> Result<(), JoinError> {
-        for peer in self.peers(own) {
-            let wrong = || JoinError::WrongMemory { peer: members[peer.index()] };
-            let count = self.links.iter().filter(|link| link.peer == peer).count();
-            let card = Card::decode(&cards[peer.index()], count).ok_or_else(wrong)?;
-            let own_bytes = self.rows.row().bytes();
-            let mut told = card.links.iter();
-            for index in 0..self.links.len() {
-                if self.links[index].peer != peer {
-                    continue;
-                }
-                let theirs = told.next().ok_or_else(wrong)?;
-                self.connect_link(index, &card, theirs, own_bytes).map_err(|failure| match failure {
-                    Failure::WrongMemory => wrong(),
-                    Failure::Device(source) => JoinError::NoWay {
-                        device: self.device.to_owned(),
-                        peer: members[peer.index()],
-                        own: self.choice.gid.address,
-                        theirs: card.gid,
-                        source,
-                    },
-                })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn connect_link(
-        &mut self,
-        index: usize,
-        card: &Card,
-        theirs: &CardLink,
-        own_bytes: usize,
-    ) -> Result<(), Failure> {
-        let link = &mut self.links[index];
-        let bytes = usize::try_from(theirs.bytes).map_err(|_| Failure::WrongMemory)?;
-        let (expected, access, receives) = match link.purpose {
-            Purpose::Row => (own_bytes, Access::REMOTE_WRITE, u64::from(notices(self.region_count))),
-            Purpose::Region(_) => (link.own_bytes(), Access::REMOTE_READ, 0),
-            Purpose::Blocks => (0, Access::REMOTE_WRITE, u64::from(MESSAGES_MAX)),
-        };
-        if bytes != expected {
-            return Err(Failure::WrongMemory);
-        }
-        // As many as both take: neither end asks for more than the other serves.
-        let reads_max = card.reads_max.clamp(1, self.reads_max.max(1));
-        let route = Route {
-            port: self.choice.port,
-            gid_index: self.choice.gid.index,
-            mtu: mtu_raw(self.choice.mtu_bytes.min(card.mtu_bytes)),
-            remote_gid: card.gid,
-            remote_lid: card.lid,
-            remote_number: theirs.number,
-            remote_packet: theirs.first_packet,
-            is_global: self.choice.link_layer == LinkLayer::Ethernet,
-            reads_max,
-        };
-        let target = Target { address: theirs.address, key: theirs.key };
-        let far = FarEnd { route, target, bytes };
-        link.limit_reads(reads_max);
-        link.connect(far, access, receives, 0).map_err(Failure::Device)
     }
 }
 
 /// What cannot be: regions are registered after their memory was taken.
 const MISSING: JoinError = JoinError::BadOptions("a region without memory");
-
-enum Failure {
-    WrongMemory,
-    Device(std::io::Error),
-}
 
 struct Shape {
     peer: Rank,
@@ -342,11 +253,6 @@ struct Shape {
     region: Region,
     receives: u32,
     inline_bytes_max: u32,
-}
-
-/// Receives for notices on a row's connection: of each kind one may be under way, and of each region one.
-fn notices(regions: usize) -> u32 {
-    NOTICES_MAX + 2 * u32::try_from(regions).unwrap_or(0)
 }
 
 /// The memory that a peer is told of.
@@ -360,9 +266,10 @@ fn lend(memory: &MemoryRegion) -> CardLink {
 }
 
 /// How deep queues can be, and how many completions can be there at once.
-fn size(device: &Device, options: &JoinOptions<'_>) -> Result<(Limits, u32), JoinError> {
+fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinError> {
+    let device = site.device();
     let count = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
-    let peers = count(options.mesh.members.len()).saturating_sub(1);
+    let peers = count(options.members.len()).saturating_sub(1);
     let regions = count(options.regions.len());
     let blocks = u32::from(options.blocks);
     let links = peers.saturating_mul(1 + regions + blocks);
@@ -370,7 +277,7 @@ fn size(device: &Device, options: &JoinOptions<'_>) -> Result<(Limits, u32), Joi
     let receives = peers.saturating_mul(receives);
     let most = device.limits.completion_entries_max;
     let share = most.saturating_sub(receives) / links.max(1);
-    let limits = options.limits.within(device.limits.work_requests_max.min(share));
+    let limits = site.limits().within(device.limits.work_requests_max.min(share));
     let entries = links.saturating_mul(limits.depth).saturating_add(receives).max(1);
     if entries > most {
         let (device, what) = (device.name.clone(), "completions");
@@ -381,16 +288,6 @@ fn size(device: &Device, options: &JoinOptions<'_>) -> Result<(Limits, u32), Joi
         return Err(JoinError::TooMany { device, what, most, needed: links });
     }
     Ok((limits, entries))
-}
-
-fn mtu_raw(bytes: u32) -> u32 {
-    match bytes {
-        512 => 2,
-        1024 => 3,
-        2048 => 4,
-        4096 => 5,
-        _ => 1,
-    }
 }
 
 fn random() -> std::io::Result<u32> {

@@ -14,20 +14,24 @@
 
 mod build;
 mod error;
+mod handshake;
 mod probe;
 mod rows;
+mod site;
 
 use tramontane_core::fabric::Region;
+use tramontane_mesh::{Address, Mesh, MeshOptions};
 
 pub use error::JoinError;
+pub(crate) use handshake::Handshake;
 pub use rows::Rows;
+pub use site::{Site, ViewOptions};
 
-use crate::devices::{Choice, Devices, GidChoice, Order, Wanted};
-use crate::fabric::{Descriptors, Parts, Verbs};
+use crate::devices::{Choice, Order, Wanted};
+use crate::fabric::Verbs;
 use crate::settings::Limits;
 use crate::timing::LossTimes;
-use build::{Builder, promises};
-use tramontane_mesh::{Address, Mesh, MeshOptions};
+use build::Builder;
 
 /// Memory beside the rows, of the same size at every member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,83 +96,31 @@ pub struct Joined {
 /// # Errors
 /// [`JoinError`]; nothing stays registered then.
 pub fn join(options: JoinOptions<'_>) -> Result<Joined, JoinError> {
-    check(&options)?;
-    let devices = Devices::discover()
-        .map_err(|source| JoinError::from_device("libibverbs", "list the devices", source))?;
-    let choice = choose(&devices, &options)?;
-    let device = &devices.devices[choice.device];
-    let JoinOptions { mesh, limits, .. } = &options;
-    let (view, own) = (mesh.view, mesh.own);
-    let loss_times = LossTimes::at_least(limits.loss_time);
-    let order = Order {
-        addresses: limits.address_order.unwrap_or(device.order.addresses),
-        visible_upon_completion: limits.completion_visible.unwrap_or(device.order.visible_upon_completion),
-        ..device.order
+    let JoinOptions { mesh, device, limits, row_bytes, regions, blocks } = options;
+    let meeting = match mesh.addresses.get(mesh.own.index()) {
+        Some(Address::Tcp(address)) => Some(address.ip()),
+        _ => None,
     };
-    let mut builder = Builder::new(device, &choice, &options, loss_times)?;
-    let write_bytes_max = builder.write_bytes_max(device);
-    let (members, cancel) = (options.mesh.members, options.mesh.cancel);
-    let mut mesh = Mesh::join(options.mesh)?;
-    let cards = mesh.exchange(|rank| builder.card_for(rank).encode())?;
-    builder.connect(&cards, members, own)?;
+    let view =
+        ViewOptions { view: mesh.view, own: mesh.own, members: mesh.members, row_bytes, regions, blocks };
+    // Before anything is opened: wrong options are wrong on every machine.
+    view.check()?;
+    let site = Site::open(&device, &limits, meeting)?;
+    let loss_time = site.loss_times().total();
+    let mut builder = Builder::new(&site, &view)?;
+    let cancel = mesh.cancel;
+    let mut mesh = Mesh::join(mesh)?;
+    let cards = mesh.exchange(|rank| builder.card_for(rank))?;
+    builder.connect(&cards)?;
     mesh.barrier()?;
-    probe::probe(&mut builder, members, loss_times.total(), cancel)?;
+    probe::probe(&mut builder, loss_time, cancel)?;
     mesh.barrier()?;
-    let lifelines = mesh.into_lifelines(loss_times.total());
-    let system = |source| JoinError::from_device(&choice.name, "watch descriptors", source);
-    let bell = crate::protocol::Bell::new().map_err(|errno| system(errno.into()))?;
-    let descriptors = Descriptors::new(&builder.completions, &bell, lifelines).map_err(system)?;
     let report = Report {
-        order,
-        loss_times,
         depth: builder.limits.depth,
         signal_every: builder.limits.signal_every,
         inline_bytes_max: builder.links.first().map_or(0, crate::fabric::Link::inline_bytes_max),
-        choice: choice.clone(),
+        ..site.report()
     };
-    let fabric = Verbs::new(Parts {
-        view,
-        links: builder.links,
-        regions: builder.regions,
-        registered: builder.registered,
-        rows: builder.rows,
-        block_store: builder.block_store,
-        promises: promises(order),
-        write_bytes_max,
-        completions: builder.completions,
-        bell,
-        descriptors,
-        context: builder.context,
-    });
+    let fabric = builder.into_fabric(mesh.into_lifelines(loss_time), true)?;
     Ok(Joined { fabric, report })
-}
-
-/// Where nobody insists on anything, the address at which the members meet shows the way to the others, if a
-/// device has it.
-fn choose(devices: &Devices, options: &JoinOptions<'_>) -> Result<Choice, JoinError> {
-    let meeting = options.mesh.addresses.get(options.mesh.own.index());
-    if let (GidChoice::Auto, Some(Address::Tcp(address))) = (options.device.gid, meeting) {
-        let there = Wanted { gid: GidChoice::Address(address.ip()), ..options.device.clone() };
-        if let Ok(choice) = devices.choose(&there) {
-            return Ok(choice);
-        }
-    }
-    Ok(devices.choose(&options.device)?)
-}
-
-fn check(options: &JoinOptions<'_>) -> Result<(), JoinError> {
-    let JoinOptions { mesh, row_bytes, regions, .. } = options;
-    if row_bytes.len() != mesh.members.len() {
-        return Err(JoinError::BadOptions("give one row size a member"));
-    }
-    if regions.len() > REGIONS_MAX {
-        return Err(JoinError::BadOptions("give at most 32 regions"));
-    }
-    let is_twice = regions.iter().enumerate().any(|(index, one)| {
-        one.region == Region::ROW || regions.iter().take(index).any(|other| other.region == one.region)
-    });
-    if is_twice {
-        return Err(JoinError::BadOptions("give each region a name of its own, and none that of the rows"));
-    }
-    Ok(())
 }

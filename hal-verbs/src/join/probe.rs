@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tramontane_core::ids::NodeId;
 use tramontane_mesh::MeshError;
 
 use super::JoinError;
@@ -28,7 +27,6 @@ const SLOWNESS: u32 = 5;
 /// Writes nothing to everybody, and waits until everybody's device has answered. All must be connected.
 pub(super) fn probe(
     builder: &mut Builder<'_>,
-    members: &[NodeId],
     loss_time: Duration,
     cancel: &AtomicBool,
 ) -> Result<(), JoinError> {
@@ -42,7 +40,7 @@ pub(super) fn probe(
         let mut counters = Counters::default();
         let link = &mut builder.links[index];
         let posted = link.post_one(&mut buffers, Operation::Write, None, None, true, &mut counters);
-        posted.map_err(|source| builder.failed("write", source))?;
+        posted.map_err(|source| builder.site.failed("write", source))?;
         open += 1;
     }
     let until = Instant::now() + loss_time * SLOWNESS;
@@ -52,17 +50,17 @@ pub(super) fn probe(
             return Err(MeshError::Cancelled.into());
         }
         if Instant::now() > until {
-            return Err(no_answer(builder, members, None, WorkStatus::RetriesExceeded));
+            return Err(no_answer(builder, None, WorkStatus::RetriesExceeded));
         }
         // Asked for first and then looked: what comes between the two is seen.
-        builder.completions.notify().map_err(|source| builder.failed("ask for completions", source))?;
+        builder.completions.notify().map_err(|source| builder.site.failed("ask for completions", source))?;
         let taken = builder.completions.take(&mut batch);
-        let taken = taken.map_err(|source| builder.failed("take completions", source))?;
+        let taken = taken.map_err(|source| builder.site.failed("take completions", source))?;
         for completion in &batch[..taken] {
             let name = Name::from_raw(completion.name);
             let status = WorkStatus::from_raw(completion.status);
             if status != WorkStatus::Success {
-                return Err(no_answer(builder, members, Some(name.link()), status));
+                return Err(no_answer(builder, Some(name.link()), status));
             }
             if let Some(link) = builder.links.get_mut(name.link()) {
                 open -= usize::from(!name.is_receive() && link.queue.complete(name.number_from(0)));
@@ -79,21 +77,16 @@ pub(super) fn probe(
 }
 
 /// About the peer at the other end of a connection, or else of the first that has not answered.
-fn no_answer(
-    builder: &Builder<'_>,
-    members: &[NodeId],
-    link: Option<usize>,
-    status: WorkStatus,
-) -> JoinError {
+fn no_answer(builder: &Builder<'_>, link: Option<usize>, status: WorkStatus) -> JoinError {
     let links = &builder.links;
     let silent = || links.iter().find(|link| link.queue.in_flight() > 0);
     let Some(link) = link.and_then(|index| links.get(index)).or_else(silent) else {
-        return builder.failed("write", ErrorKind::Other.into());
+        return builder.site.failed("write", ErrorKind::Other.into());
     };
     JoinError::NoAnswer {
-        device: builder.device.to_owned(),
-        peer: members[link.peer.index()],
-        own: builder.choice.gid.address,
+        device: builder.site.device().name.clone(),
+        peer: builder.rows.members()[link.peer.index()],
+        own: builder.site.choice().gid.address,
         theirs: link.remote_gid(),
         status,
     }

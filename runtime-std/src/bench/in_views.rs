@@ -11,7 +11,7 @@ use super::processes::{self, Placement, Spread, Start};
 use super::worker::{JOIN_LIMIT, Kind, Outcome, Task, totals};
 use super::{BenchError, touch};
 use crate::configuration::GroupConfiguration;
-use crate::group::{Description, GroupCarrier, Messages, NodeDescription, Sender, StartOptions, start};
+use crate::group::{Description, Messages, NodeDescription, Sender, StartOptions, start};
 use crate::local::{Carrier, LocalPlace};
 use crate::member::{SendError, Settings};
 use crate::rdma::DeviceOptions;
@@ -52,6 +52,7 @@ pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError>
         node: task.node,
         root: Root::from_env(),
         listener,
+        device: DeviceOptions::default(),
         time_limit: JOIN_LIMIT,
         cancel: &never,
         settings: Settings::default(),
@@ -132,7 +133,7 @@ fn describe(
     match &task.place {
         LocalPlace::SharedMemory(name) => description.name.clone_from(name),
         LocalPlace::Network { addresses, .. } => {
-            description.fabric = GroupCarrier::Tcp;
+            description.fabric = Carrier::Tcp;
             let node = |(id, address): (u32, _)| NodeDescription { id, address: Some(address) };
             description.nodes = (0..).zip(addresses.iter().copied()).map(node).collect();
             if let crate::join::Meeting::Tcp(meeting) = task.place.meeting()? {

@@ -241,6 +241,9 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Doors(error) => error.into(),
+            StartError::NotBuilt(error) => error.into(),
+            #[cfg(feature = "verbs")]
+            StartError::Rdma(error) => error.into(),
             StartError::SharedMemory(error) => error.into(),
             StartError::Meet(error) => error.into(),
             StartError::Stopped(stopped) => stopped.into(),

@@ -14,6 +14,7 @@ use super::large::{BUFFERS_MAX, LARGE_MAX};
 use super::layout::ViewLayout;
 use super::view::View;
 use crate::configuration::{GroupConfiguration, SubgroupConfiguration};
+use crate::local::Carrier;
 
 /// A group file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,7 +24,7 @@ pub struct Description {
     pub name: String,
     /// What carries its writes.
     #[serde(default)]
-    pub fabric: GroupCarrier,
+    pub fabric: Carrier,
     /// The file of the key that all members share, beside the group file if it is relative.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
@@ -51,25 +52,13 @@ pub struct Description {
     pub subgroups: Vec<SubgroupDescription>,
 }
 
-/// What carries the writes of a group whose membership may change.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum GroupCarrier {
-    /// Shared memory: all nodes on this machine.
-    #[default]
-    #[serde(rename = "shm")]
-    SharedMemory,
-    /// TCP: each node has an address.
-    #[serde(rename = "tcp")]
-    Tcp,
-}
-
 /// A node of the group file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDescription {
     /// Its id, by which it is known for ever.
     pub id: u32,
-    /// Where it listens, over TCP.
+    /// Where it listens, over TCP; where it is met, over RDMA.
     #[serde(default)]
     pub address: Option<std::net::SocketAddr>,
 }
@@ -160,9 +149,9 @@ pub enum DescriptionError {
         /// The node.
         node: u32,
     },
-    /// A node has no address, over TCP.
+    /// A node has no address, over TCP or RDMA.
     #[error(
-        "node {0} has no address, and the group is on TCP; say where it listens: address = \"10.9.0.1:7000\""
+        "node {0} has no address, and the group is not on shared memory; say where it listens: address = \"10.9.0.1:7000\""
     )]
     NoAddress(u32),
     /// A heartbeat that is not well below the failure timeout.
@@ -218,7 +207,7 @@ impl Description {
             SubgroupDescription { members, senders, window, message_max, ..SubgroupDescription::named(name) };
         Self {
             name: name.to_owned(),
-            fabric: GroupCarrier::SharedMemory,
+            fabric: Carrier::SharedMemory,
             key_file: None,
             allow_clear: false,
             heartbeat_ms: heartbeat_default(),
@@ -240,7 +229,7 @@ impl Description {
         if let Some(twice) = all.iter().find(|id| !known.insert(**id)) {
             return Err(DescriptionError::DuplicateNode(*twice));
         }
-        if self.fabric == GroupCarrier::Tcp
+        if self.fabric != Carrier::SharedMemory
             && let Some(node) = self.nodes.iter().find(|node| node.address.is_none())
         {
             return Err(DescriptionError::NoAddress(node.id));

@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use tramontane_core::ids::NodeId;
 use tramontane_mesh::{Address, KeyError, SharedKey};
 
-use super::description::{Description, GroupCarrier};
+use super::description::Description;
+use crate::local::Carrier;
 use crate::shared_memory::{self, GroupName, Root};
 
 /// Why nobody's door can be gone to.
@@ -36,12 +37,12 @@ impl Doors {
     pub(crate) fn of(description: &Description, root: &Root) -> Result<Self, DoorsError> {
         let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
         let addresses = match description.fabric {
-            GroupCarrier::SharedMemory => {
+            Carrier::SharedMemory => {
                 let name = GroupName::new(&description.name)?;
                 let door = |id| Address::Unix(root.socket_path(&name, id));
                 description.nodes.iter().map(|node| NodeId(node.id)).map(|id| (id, door(id))).collect()
             }
-            GroupCarrier::Tcp => {
+            Carrier::Tcp | Carrier::Verbs => {
                 let listed =
                     description.nodes.iter().filter_map(|node| Some((NodeId(node.id), node.address?)));
                 let exposed = listed.clone().find(|(_, address)| !address.ip().is_loopback());

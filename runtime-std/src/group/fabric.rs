@@ -19,6 +19,10 @@ pub enum MemoryError {
     /// There is none to be had.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
+    /// The device has none to give.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Rdma(#[from] crate::rdma_views::NoView),
     /// The fabric does not take it.
     #[error("the fabric cannot open the view: {0}")]
     Fabric(#[from] ErrorKind),
@@ -59,6 +63,8 @@ impl GroupFabric {
                 fabric.open(view, &ViewMemory { own, members, row: rows.row(), rows: &rows.rows() })?;
                 Ok(rows.lend())
             }
+            #[cfg(feature = "verbs")]
+            (JoinedFabric::RdmaViews(fabric), _) => Ok(fabric.open_view(layout, own, view)?),
             _ => Err(ErrorKind::Other.into()),
         }
     }
@@ -67,15 +73,22 @@ impl GroupFabric {
     pub(super) fn is_connected(&self, node: NodeId) -> bool {
         match &self.fabric {
             JoinedFabric::Tcp(fabric) => fabric.has_peer(node),
+            #[cfg(feature = "verbs")]
+            JoinedFabric::RdmaViews(fabric) => fabric.has_peer(node),
             _ => true,
         }
     }
 
     /// Takes over the connection to a node.
     pub(super) fn connect(&mut self, node: NodeId, talk: Talk) {
-        if let (JoinedFabric::Tcp(fabric), Some(connection)) = (&mut self.fabric, talk.into_connection())
-            && let Err(error) = fabric.add_peer(node, connection)
-        {
+        let Some(connection) = talk.into_connection() else { return };
+        let added = match &mut self.fabric {
+            JoinedFabric::Tcp(fabric) => fabric.add_peer(node, connection),
+            #[cfg(feature = "verbs")]
+            JoinedFabric::RdmaViews(fabric) => fabric.add_peer(node, connection),
+            _ => return,
+        };
+        if let Err(error) = added {
             tracing::debug!(%node, %error, "a connection is not used");
         }
     }

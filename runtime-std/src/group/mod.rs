@@ -46,7 +46,7 @@ mod talking;
 mod view;
 mod visits;
 
-pub use description::{Description, DescriptionError, GroupCarrier, NodeDescription, SubgroupDescription};
+pub use description::{Description, DescriptionError, NodeDescription, SubgroupDescription};
 pub(crate) use doors::Doors;
 pub use doors::DoorsError;
 pub use large::{LARGE_MAX, LargeUnsent, SendLargeError};

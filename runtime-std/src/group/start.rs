@@ -16,7 +16,7 @@ use tramontane_mesh::{
 };
 
 use super::account::Account;
-use super::description::{Description, GroupCarrier};
+use super::description::Description;
 use super::door::Hall;
 use super::doors::{Doors, DoorsError};
 use super::engine::{Engine, Parts};
@@ -33,8 +33,10 @@ use super::running::Running;
 use super::view::{FIRST_VIEW, View};
 use crate::host::HostFabric as _;
 use crate::joined::{BlockStore, JoinedFabric};
+use crate::local::Carrier;
 use crate::member::{Settings, Stopped};
 use crate::poll::Poller;
+use crate::rdma::{DeviceOptions, NotBuilt};
 use crate::shared_memory::{self, GroupName, Residence, Root, SharedMemory};
 use crate::tcp::{self, Tcp};
 
@@ -48,8 +50,10 @@ pub struct StartOptions<'s> {
     pub node: u32,
     /// Where groups of this user live, over shared memory.
     pub root: Root,
-    /// A socket that listens at the own address already, if there is one; over TCP.
+    /// A socket that listens at the own address already, if there is one; over TCP and RDMA.
     pub listener: Option<Listener>,
+    /// Which device, over RDMA.
+    pub device: DeviceOptions,
     /// How long it may take to become a member.
     pub time_limit: Duration,
     /// Ends the wait when it becomes true.
@@ -78,6 +82,13 @@ pub enum StartError {
     /// No place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
+    /// RDMA, and this program has none.
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
+    /// No device to go over.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Rdma(#[from] tramontane_verbs::JoinError),
     /// The own address is taken, or none.
     #[error("cannot listen at {address}: {source}; is node {node} running already?")]
     Listen {
@@ -142,8 +153,8 @@ pub fn start<R: Replica + 'static>(
     let until = Instant::now() + options.time_limit;
     let cancel = options.cancel;
     let settings = options.settings;
-    let place = Place::take(&description, options)?;
-    place.become_member(description, replica, settings, until, cancel)
+    let (place, fabric) = Place::take(&description, options)?;
+    place.become_member(description, fabric, replica, settings, until, cancel)
 }
 
 /// What a process has before it is a member.
@@ -152,12 +163,12 @@ struct Place {
     identity: Identity,
     addresses: BTreeMap<NodeId, Address>,
     key: Option<SharedKey>,
-    residence: Option<Arc<Residence>>,
     listener: Listener,
 }
 
 impl Place {
-    fn take(description: &Description, options: StartOptions<'_>) -> Result<Self, StartError> {
+    /// Takes it, and what will carry the writes: what this machine lacks is told before others wait for it.
+    fn take(description: &Description, options: StartOptions<'_>) -> Result<(Self, GroupFabric), StartError> {
         let own = NodeId(options.node);
         if !description.has_node(own) {
             let known = description.nodes.iter().map(|node| node.id).collect();
@@ -167,7 +178,7 @@ impl Place {
         let digest = description.digest();
         let identity = Identity { node: own, incarnation: incarnation()?, digest };
         let mut residence = None;
-        if description.fabric == GroupCarrier::SharedMemory {
+        if description.fabric == Carrier::SharedMemory {
             let name = GroupName::new(&description.name)?;
             let StartOptions { root, time_limit, cancel, .. } = &options;
             let claimed =
@@ -175,6 +186,7 @@ impl Place {
             residence = Some(Arc::new(claimed));
         }
         let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
+        let fabric = fabric(description, own, &address, &options.device, residence.clone())?;
         let listener = match options.listener {
             Some(listener) => listener,
             None => Listener::bind(&address).map_err(|source| StartError::Listen {
@@ -183,12 +195,13 @@ impl Place {
                 source,
             })?,
         };
-        Ok(Self { own, identity, addresses, key, residence, listener })
+        Ok((Self { own, identity, addresses, key, listener }, fabric))
     }
 
     fn become_member<R: Replica + 'static>(
         self,
         description: Description,
+        mut fabric: GroupFabric,
         mut replica: R,
         settings: Settings,
         until: Instant,
@@ -197,7 +210,6 @@ impl Place {
         let met = self.meet_unless_running(&description, until, cancel)?;
         let hall = Hall::default();
         let door = hall.open(self.listener.try_clone()?, self.identity, self.key.clone())?;
-        let mut fabric = self.fabric()?;
         let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
         let outside = Arc::new(Outside {
             identity: self.identity,
@@ -252,14 +264,6 @@ impl Place {
         let poller = Poller::start(engine, &membership.ending)?;
         let_in.into_iter().for_each(LetIn::tell_up);
         Ok(Running { poller, membership, gates, requests, board: hall.board, unsent, _door: door })
-    }
-
-    fn fabric(&self) -> Result<GroupFabric, StartError> {
-        let fabric = match &self.residence {
-            Some(residence) => JoinedFabric::SharedMemory(SharedMemory::for_residence(residence)),
-            None => JoinedFabric::Tcp(Tcp::new(self.own, tcp::Settings::default())?),
-        };
-        Ok(GroupFabric::new(fabric, self.residence.clone()))
     }
 
     /// Meets all other initial nodes; nothing once somebody is found running, which this node can then join.
@@ -356,6 +360,56 @@ impl Place {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What carries the writes of a member that has met nobody yet.
+fn fabric(
+    description: &Description,
+    own: NodeId,
+    address: &Address,
+    device: &DeviceOptions,
+    residence: Option<Arc<Residence>>,
+) -> Result<GroupFabric, StartError> {
+    let fabric = match (description.fabric, &residence) {
+        (Carrier::SharedMemory, Some(residence)) => {
+            JoinedFabric::SharedMemory(SharedMemory::for_residence(residence))
+        }
+        (Carrier::SharedMemory | Carrier::Tcp, _) => {
+            JoinedFabric::Tcp(Tcp::new(own, tcp::Settings::default())?)
+        }
+        (Carrier::Verbs, _) => {
+            let failure_timeout = Duration::from_millis(description.failure_timeout_ms);
+            return over_rdma(own, address, device, failure_timeout);
+        }
+    };
+    Ok(GroupFabric::new(fabric, residence))
+}
+
+/// Over a device, which gives a peer up no later than the group would, unless somebody says otherwise.
+#[cfg(feature = "verbs")]
+fn over_rdma(
+    own: NodeId,
+    address: &Address,
+    device: &DeviceOptions,
+    failure_timeout: Duration,
+) -> Result<GroupFabric, StartError> {
+    use crate::rdma_views::RdmaViews;
+
+    let meeting = match address {
+        Address::Tcp(address) => Some(address.ip()),
+        Address::Unix(_) => None,
+    };
+    let mut limits = device.limits();
+    limits.loss_time = device.loss_timeout.unwrap_or(failure_timeout);
+    let site = tramontane_verbs::Site::open(&device.wanted(), &limits, meeting)?;
+    crate::rdma::tell(&site.report());
+    Ok(GroupFabric::new(JoinedFabric::RdmaViews(RdmaViews::new(own, site)?), None))
+}
+
+/// This program has no RDMA.
+#[cfg(not(feature = "verbs"))]
+fn over_rdma(_: NodeId, _: &Address, _: &DeviceOptions, _: Duration) -> Result<GroupFabric, StartError> {
+    Err(NotBuilt.into())
 }
 
 fn not_let_in(own: NodeId, error: AttemptError) -> StartError {

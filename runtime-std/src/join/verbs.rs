@@ -8,7 +8,7 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 use tramontane_mesh::{Address, Listener, MeshOptions};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::{Bell, Joined, Limits, Report, Verbs};
+use tramontane_verbs::{Bell, Joined, Limits, Verbs};
 
 use super::{JoinError, JoinOptions, NetworkMeeting};
 use crate::host::{HostFabric, LocalBell};
@@ -45,7 +45,7 @@ pub(super) fn join(
         regions: &[],
         blocks: layout.channels() > 0,
     })?;
-    tell(&report);
+    crate::rdma::tell(&report);
     let rows = Arc::clone(fabric.rows());
     let (all, row) = (rows.rows(), rows.row());
     fabric.open(FIXED_VIEW, &ViewMemory { own, members, row, rows: &all })?;
@@ -80,24 +80,6 @@ fn mesh<'m>(
         time_limit: options.time_limit,
         cancel: options.cancel,
     })
-}
-
-/// What was chosen and rounded, for whoever asks (HAL-3, HAL-4).
-fn tell(report: &Report) {
-    let Report { choice, order, loss_times, .. } = report;
-    tracing::info!(
-        device = choice.name,
-        port = choice.port,
-        gid = choice.gid.index,
-        address = %choice.gid.address,
-        mtu_bytes = choice.mtu_bytes,
-        ?order,
-        loss_time = ?loss_times.total(),
-        depth = report.depth,
-        signal_every = report.signal_every,
-        inline_bytes_max = report.inline_bytes_max,
-        "joined over RDMA"
-    );
 }
 
 impl LocalBell for Bell {

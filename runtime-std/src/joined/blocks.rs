@@ -93,6 +93,17 @@ impl BlockStore {
     }
 }
 
+impl BlockStore {
+    /// Whether a block may land in its memory after the channel that it was to come by is closed.
+    pub(crate) const fn fills_late(&self) -> bool {
+        match self {
+            Self::SharedMemory(_) | Self::Tcp(_) => false,
+            #[cfg(feature = "verbs")]
+            Self::Verbs(_) => true,
+        }
+    }
+}
+
 impl BlockMemory {
     /// The region by which the fabric knows it.
     #[must_use]
@@ -152,6 +163,8 @@ impl JoinedFabric {
             Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store().clone()),
             #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => BlockStore::Verbs(fabric.block_store().clone()),
+            #[cfg(feature = "verbs")]
+            Self::RdmaViews(fabric) => BlockStore::Verbs(fabric.block_store().clone()),
         }
     }
 }
@@ -170,6 +183,8 @@ impl BlockHost for JoinedFabric {
             (Self::Tcp(_), BlockMemory::Tcp(_)) => Ok(()),
             #[cfg(feature = "verbs")]
             (Self::Verbs(fabric), BlockMemory::Verbs(memory)) => fabric.lend_blocks(memory),
+            #[cfg(feature = "verbs")]
+            (Self::RdmaViews(fabric), BlockMemory::Verbs(memory)) => fabric.lend_blocks(memory),
             _ => Err(ErrorKind::Other),
         };
         if let Err(error) = lent {
@@ -187,6 +202,8 @@ macro_rules! each_fabric {
             JoinedFabric::Tcp($fabric) => $call,
             #[cfg(feature = "verbs")]
             JoinedFabric::Verbs($fabric) => $call,
+            #[cfg(feature = "verbs")]
+            JoinedFabric::RdmaViews($fabric) => $call,
         }
     };
 }

@@ -14,6 +14,8 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use crate::host::{HostFabric, LocalBell};
 use crate::rdma::PostCounts;
+#[cfg(feature = "verbs")]
+use crate::rdma_views::RdmaViews;
 use crate::shared_memory::{Bell, SharedMemory};
 use crate::tcp::{self, Tcp};
 
@@ -29,6 +31,9 @@ pub enum JoinedFabric {
     /// Rows that peers hold copies of, written over RDMA.
     #[cfg(feature = "verbs")]
     Verbs(tramontane_verbs::Verbs),
+    /// The same, in views that change.
+    #[cfg(feature = "verbs")]
+    RdmaViews(RdmaViews),
 }
 
 /// The bell that goes with it.
@@ -64,18 +69,22 @@ macro_rules! each {
             JoinedFabric::Tcp($fabric) => $call,
             #[cfg(feature = "verbs")]
             JoinedFabric::Verbs($fabric) => $call,
+            #[cfg(feature = "verbs")]
+            JoinedFabric::RdmaViews($fabric) => $call,
         }
     };
 }
 
 impl JoinedFabric {
-    /// What the fabric did so far, where it counts that.
+    /// What the fabric did so far, where it counts that: over RDMA, with members that stay.
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {
         match self {
             Self::SharedMemory(_) | Self::Tcp(_) => None,
             #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => Some(PostCounts::from(fabric.counters())),
+            #[cfg(feature = "verbs")]
+            Self::RdmaViews(_) => None,
         }
     }
 }
@@ -147,6 +156,8 @@ impl HostFabric for JoinedFabric {
             Self::Tcp(fabric) => JoinedBell::Tcp(fabric.local_bell()),
             #[cfg(feature = "verbs")]
             Self::Verbs(fabric) => JoinedBell::Verbs(fabric.local_bell()),
+            #[cfg(feature = "verbs")]
+            Self::RdmaViews(fabric) => JoinedBell::Tcp(fabric.local_bell()),
         }
     }
 

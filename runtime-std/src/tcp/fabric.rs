@@ -6,6 +6,7 @@
 //! nothing is allocated on the way of a message.
 
 use std::cell::RefCell;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -349,6 +350,13 @@ impl Fabric for Tcp {
 
     /// Who stores what came is who looks at it.
     fn observe_barrier(&self) {}
+}
+
+/// Becomes readable when a socket has something, or the own bell was rung: for who waits for other things too.
+impl AsFd for Tcp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.watch.as_fd()
+    }
 }
 
 impl HostFabric for Tcp {

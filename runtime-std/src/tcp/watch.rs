@@ -10,7 +10,7 @@
 
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
@@ -88,6 +88,12 @@ impl Bell {
 
     pub(super) fn lower(&self) {
         self.shared.is_asleep.store(false, Ordering::Relaxed);
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 }
 

@@ -12,10 +12,14 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Fate, GroupCarrier, LargeUnsent, Messages, Receipt, Replica, Running, Sender, StartOptions,
-    Unsent, ViewChanged, start,
+    Description, Fate, LargeUnsent, Messages, Receipt, Replica, Running, Sender, StartOptions, Unsent,
+    ViewChanged, start,
 };
+use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::{Settings, Stopped};
+#[cfg(feature = "verbs")]
+use tramontane_runtime::rdma;
+use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 
 /// How long anything may take on a machine that is busy.
@@ -23,15 +27,15 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 const GROUP: SubgroupId = SubgroupId(0);
 
-/// What a crowd talks over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
-    SharedMemory,
-    Tcp,
-}
-
-impl Carrier {
-    pub const ALL: [Self; 2] = [Self::SharedMemory, Self::Tcp];
+/// What crowds talk over: RDMA too, where there is a device.
+pub fn carriers() -> Vec<Carrier> {
+    let mut carriers = vec![Carrier::SharedMemory, Carrier::Tcp];
+    #[cfg(feature = "verbs")]
+    if rdma::choose(&DeviceOptions::default()).is_ok() {
+        println!("over RDMA too");
+        carriers.push(Carrier::Verbs);
+    }
+    carriers
 }
 
 /// The bytes of a node's message of that number.
@@ -134,8 +138,8 @@ impl Crowd {
         description.heartbeat_ms = 10;
         description.failure_timeout_ms = 2_000;
         let mut listeners = BTreeMap::new();
-        if carrier == Carrier::Tcp {
-            description.fabric = GroupCarrier::Tcp;
+        if carrier != Carrier::SharedMemory {
+            description.fabric = carrier;
             for node in &mut description.nodes {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
                 let address: SocketAddr = listener.local_addr().expect("an address");
@@ -183,6 +187,7 @@ impl Crowd {
                         let options = StartOptions {
                             node: *node,
                             root,
+                            device: DeviceOptions::default(),
                             listener: listener.map(|listener| listener.try_into().expect("it listens")),
                             time_limit: PATIENCE,
                             cancel: &cancel,

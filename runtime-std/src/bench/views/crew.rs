@@ -16,7 +16,7 @@ use super::logs::{self, Who};
 use super::member::{LEAVE, MESSAGE_BYTES, Part, Said, now_ns};
 use crate::bench::BenchError;
 use crate::bench::command::Views;
-use crate::group::{Description, GroupCarrier, NodeDescription, Visits};
+use crate::group::{Description, NodeDescription, Visits};
 use crate::local::Carrier;
 use crate::process::Worker;
 use crate::shared_memory::Root;
@@ -305,7 +305,7 @@ fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>
     description.failure_timeout_ms = arguments.failure_timeout_ms;
     description.heartbeat_ms = arguments.heartbeat_ms;
     if arguments.fabric == Carrier::Tcp {
-        description.fabric = GroupCarrier::Tcp;
+        description.fabric = Carrier::Tcp;
         // Free at this moment, all of them at once; whoever is started again needs the same one.
         let sockets = description.nodes.iter().map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let sockets = sockets.collect::<std::io::Result<Vec<_>>>()?;

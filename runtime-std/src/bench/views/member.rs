@@ -16,6 +16,7 @@ use crate::bench::BenchError;
 use crate::group::{Description, Messages, Replica, Running, StartOptions, ViewChanged, start};
 use crate::member::{SendError, Settings, Stopped};
 use crate::process::Leash;
+use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
@@ -206,6 +207,7 @@ pub(in crate::bench) fn run(part: &Part, leash: &Leash) -> Result<(), BenchError
         node: part.node,
         root: Root::under(&part.folder),
         listener: None,
+        device: DeviceOptions::default(),
         time_limit: SEND_LIMIT,
         cancel: leash.flag(),
         settings: Settings::default(),

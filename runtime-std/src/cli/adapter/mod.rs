@@ -20,23 +20,20 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::view::Halt;
 
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
-use crate::configuration::{GroupConfiguration, SubgroupConfiguration, WINDOW_DEFAULT};
-use crate::group::{self, Running, SendLargeError, StartOptions};
-use crate::join::{JoinOptions, join};
-use crate::local::Carrier;
-use crate::member::{Polled, SendError, Settings, Stopped};
+use crate::group::{self, Running, SendLargeError, Sender, StartOptions};
+use crate::local::{Carrier, LocalError};
+use crate::member::{SendError, Settings, Stopped};
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
 use delivery::{Delivery, Names, say};
-use meeting::{describe, meeting};
-use part::{Part, Sending, Told};
-use protocol::{Answer, Command, Group, Init, Limits, VERSION};
+use meeting::describe;
+use part::{Told, send_with};
+use protocol::{Answer, Command, Init, VERSION};
 
 pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
 
@@ -53,12 +50,20 @@ pub(super) struct Arguments {
     device: DeviceOptions,
 }
 
-/// What is claimed, whatever carries the group.
-const FEATURES: [&str; 6] =
-    ["pause", "stats", "several-groups", "suspension", "empty-messages", "large-messages"];
-
-/// What is claimed beside it where membership may change. Nothing survives in storage, so no restart.
-const FEATURES_IN_VIEWS: [&str; 5] = ["views", "crash", "leave", "join", "huge-messages"];
+/// What is claimed, whatever carries the group. Nothing survives in storage, so no restart.
+const FEATURES: [&str; 11] = [
+    "pause",
+    "stats",
+    "several-groups",
+    "suspension",
+    "empty-messages",
+    "large-messages",
+    "huge-messages",
+    "views",
+    "crash",
+    "leave",
+    "join",
+];
 
 /// From one heartbeat to the next, and until a member counts as dead without one: longer than any pause that the suite asks
 /// for, and short against its deadlines. Who ends is noticed at once.
@@ -74,10 +79,8 @@ const SEND_LIMIT: Duration = Duration::from_secs(60);
 /// How long a leave may take.
 const LEAVE_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a peer may have left before this member is told to stop too.
-const FAREWELL: Duration = Duration::from_secs(10);
-
-/// The same where peers that stop cannot be told from peers that die: short, for a minority has to say that it gave up.
+/// How long the others may be gone before this member is told to stop too, who has lost the majority with them: short, for
+/// a minority has to say that it gave up.
 const LAST_FAREWELL: Duration = Duration::from_millis(500);
 
 /// What is left to do is small when the driver says stop: acknowledgements that others wait for.
@@ -168,10 +171,10 @@ fn next(commands: &Commands, interrupts: &Interrupts) -> Result<Option<Result<Co
 
 /// A member that has joined.
 struct Judged {
-    part: Part,
+    running: Running,
     features: Vec<&'static str>,
     /// By group name: the subgroups in which this member sends, or not.
-    groups: HashMap<String, Option<Sending>>,
+    groups: HashMap<String, Option<Sender>>,
     pause_ms: Arc<AtomicU64>,
     message_bytes_max: u32,
     /// When this member was first seen to have stopped.
@@ -192,24 +195,15 @@ impl Judged {
         });
         let delivery = Delivery::new(Arc::clone(&names), Arc::clone(&pause_ms));
         let mut features = FEATURES.to_vec();
-        let part = if arguments.fabric == Carrier::Verbs {
-            Part::Fixed(join_fixed(init, own, arguments, interrupts, delivery)?)
-        } else {
-            features.extend(FEATURES_IN_VIEWS);
-            if arguments.fabric == Carrier::Tcp {
-                features.push("network");
-            }
-            Part::InViews(start(init, own, arguments, interrupts, delivery, names)?)
-        };
+        if arguments.fabric == Carrier::Tcp {
+            features.push("network");
+        }
+        let running = start(init, own, arguments, interrupts, delivery, names)?;
         let groups = init.groups.iter().zip(0_u16..);
         let groups =
-            groups.map(|(group, index)| (group.group.clone(), part.sender(SubgroupId(index)))).collect();
-        let Limits { message_bytes_max, huge_bytes_max, .. } = init.limits;
-        let message_bytes_max = match part {
-            Part::Fixed(_) => message_bytes_max,
-            Part::InViews(_) => message_bytes_max.max(huge_bytes_max),
-        };
-        Ok(Self { part, features, groups, pause_ms, message_bytes_max, stopped_since: None })
+            groups.map(|(group, index)| (group.group.clone(), running.sender(SubgroupId(index)))).collect();
+        let message_bytes_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
+        Ok(Self { running, features, groups, pause_ms, message_bytes_max, stopped_since: None })
     }
 
     /// Carries out commands until the last.
@@ -225,7 +219,7 @@ impl Judged {
                     self.pause_ms.store(ms, Ordering::Relaxed);
                     tell(&Answer::Ok { message: None })?;
                 }
-                Some(Ok(Command::Stats)) => tell(&Answer::Stats { posts: self.part.writes() })?,
+                Some(Ok(Command::Stats)) => tell(&Answer::Stats { posts: self.running.writes() })?,
                 Some(Ok(Command::Leave)) => return self.leave(),
                 Some(Ok(Command::Stop)) => return self.stop(),
                 Some(Ok(Command::Init(_) | Command::Unknown)) => {
@@ -255,19 +249,18 @@ impl Judged {
             let text = format!("{bytes} bytes, and the limit is {}", self.message_bytes_max);
             return refuse("too-large", true, text);
         }
-        match sender.send_with(bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
+        match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
             Ok(()) => tell(&Answer::Ok { message: Some(message) }),
             // Without a slot nothing was sent.
             Err(error) => refuse(code_of(&error), true, error.to_string()),
         }
     }
 
-    /// Why this member goes on no more, if so. A peer that left on purpose was told to stop, as this one will be.
+    /// Why this member goes on no more, if so.
     fn given_up(&mut self) -> Option<Stopped> {
-        let stopped = self.part.stopped()?;
+        let stopped = self.running.stopped()?;
         let patience = match stopped {
-            Stopped::PeerLost { cause: LossCause::Left, .. } => FAREWELL,
-            // Where membership may change, who was told to stop is gone without a word, and its group with it.
+            // Who was told to stop is gone without a word, and its group with it.
             Stopped::Halted { why: Halt::NoMajority, .. } => LAST_FAREWELL,
             _ => Duration::ZERO,
         };
@@ -277,10 +270,7 @@ impl Judged {
 
     /// Leaves the groups for good.
     fn leave(&mut self) -> Result<(), Failure> {
-        let Part::InViews(running) = &self.part else {
-            let text = "membership is fixed".to_owned();
-            return tell(&Answer::Error { code: "unsupported", definite: true, message: None, text });
-        };
+        let running = &self.running;
         // What was taken is delivered before this member goes, unless others send without end.
         let _ = running.settle(LEAVE_LIMIT / 4);
         running.ask_to_leave();
@@ -302,7 +292,7 @@ impl Judged {
     }
 
     fn stop(&mut self) -> Result<(), Failure> {
-        if !self.part.settle(SETTLE) {
+        if !self.running.settle(SETTLE) {
             tracing::info!("stopped with something under way");
         }
         tell(&Answer::Halt { reason: "done", text: None })
@@ -320,28 +310,6 @@ fn code_of(error: &SendLargeError) -> &'static str {
     }
 }
 
-/// Joins over RDMA, where membership is fixed.
-fn join_fixed(
-    init: &Init,
-    own: u16,
-    arguments: &Arguments,
-    interrupts: &Interrupts,
-    delivery: Delivery,
-) -> Result<Polled, Refusal> {
-    if init.join {
-        return Err(Refusal::Unsupported("membership is fixed: nobody joins a running group".to_owned()));
-    }
-    let options = JoinOptions {
-        meeting: meeting(init, own, arguments.fabric, &arguments.device, interrupts)?,
-        time_limit: Duration::from_millis(init.limits.deadline_ms),
-        cancel: interrupts.flag(),
-        settings: Settings::default(),
-    };
-    let joined = join(&configuration(init)?, u32::from(own), &options);
-    interrupts.check()?;
-    Ok(joined?.spawn(delivery).map_err(|error| Failure::system("cannot start a thread", &error))?)
-}
-
 /// Becomes a member of groups whose membership changes, from the start or later.
 fn start(
     init: &Init,
@@ -351,12 +319,16 @@ fn start(
     delivery: Delivery,
     names: Arc<Names>,
 ) -> Result<Running, Refusal> {
+    if let (true, Some(option)) = (arguments.fabric != Carrier::Verbs, arguments.device.given()) {
+        return Err(Failure::from(LocalError::NoDevice(option)).into());
+    }
     let description = describe(init, arguments.fabric)?;
     let members = description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
     let options = StartOptions {
         node: u32::from(own),
         root: Root::from_env(),
         listener: None,
+        device: arguments.device.clone(),
         time_limit: Duration::from_millis(init.limits.deadline_ms),
         cancel: interrupts.flag(),
         settings: Settings::default(),
@@ -364,28 +336,6 @@ fn start(
     let started = group::start(description, options, Told::new(delivery, names, members));
     interrupts.check()?;
     Ok(started.map_err(Failure::from)?)
-}
-
-/// The group that the driver describes, as the runtime has it: all nodes in one view, each group a subgroup.
-fn configuration(init: &Init) -> Result<GroupConfiguration, Refusal> {
-    let members = (0_u32..).zip(&init.nodes).map(|(id, _)| id).collect();
-    let subgroups = init.groups.iter().map(|group| subgroup(init, group)).collect::<Result<_, _>>()?;
-    Ok(GroupConfiguration { members, subgroups })
-}
-
-fn subgroup(init: &Init, group: &Group) -> Result<SubgroupConfiguration, Refusal> {
-    if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender)) {
-        let what = format!("{outsider} sends to {} and is no member of it", group.group);
-        return Err(Refusal::Unsupported(what));
-    }
-    let ranks = |names: &[String]| names.iter().map(|name| rank(init, name)).collect::<Result<Vec<u16>, _>>();
-    Ok(SubgroupConfiguration {
-        members: ranks(&group.members)?,
-        senders: ranks(&group.senders)?,
-        window: WINDOW_DEFAULT,
-        message_max: init.limits.message_bytes_max,
-        unordered: false,
-    })
 }
 
 fn rank(init: &Init, name: &str) -> Result<u16, Refusal> {

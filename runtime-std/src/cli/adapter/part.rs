@@ -1,87 +1,29 @@
-//! The member that is judged: one of a group whose membership changes, or, over RDMA, one of a fixed membership.
+//! The member that is judged: what it sends, and what it is told.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_core::ids::SubgroupId;
-
 use super::delivery::{Delivery, Names};
 use super::protocol::Answer;
-use crate::group::{self, Messages, Replica, Running, SendLargeError, ViewChanged};
-use crate::member::{self, Polled, Stopped};
+use crate::group::{Messages, Replica, SendLargeError, Sender, ViewChanged};
 
-/// A member.
-pub(super) enum Part {
-    /// Membership never changes.
-    Fixed(Polled),
-    /// Members come and go.
-    InViews(Running),
+/// Sends a message that is built in place; as a large one if it fits no slot.
+pub(super) fn send_with(
+    sender: &mut Sender,
+    bytes: usize,
+    timeout: Duration,
+    build: impl FnOnce(&mut [u8]),
+) -> Result<(), SendLargeError> {
+    if bytes <= sender.message_max() || sender.large_max().is_none() {
+        return Ok(sender.send_with(bytes, timeout, build).map(|_| ())?);
+    }
+    let mut buffer = sender.buffer(bytes)?;
+    build(&mut buffer[..bytes]);
+    sender.send_large(buffer, bytes, timeout).map(|_| ()).map_err(|unsent| unsent.why)
 }
 
-impl Part {
-    /// A sending end, if this member sends there.
-    pub(super) fn sender(&self, subgroup: SubgroupId) -> Option<Sending> {
-        match self {
-            Self::Fixed(polled) => polled.sender(subgroup).map(Sending::Fixed),
-            Self::InViews(running) => running.sender(subgroup).map(Sending::InViews),
-        }
-    }
-
-    pub(super) fn stopped(&self) -> Option<Stopped> {
-        match self {
-            Self::Fixed(polled) => polled.stopped(),
-            Self::InViews(running) => running.stopped(),
-        }
-    }
-
-    pub(super) fn writes(&self) -> u64 {
-        match self {
-            Self::Fixed(polled) => polled.writes(),
-            Self::InViews(running) => running.writes(),
-        }
-    }
-
-    pub(super) fn settle(&self, timeout: Duration) -> bool {
-        match self {
-            Self::Fixed(polled) => polled.settle(timeout),
-            Self::InViews(running) => running.settle(timeout),
-        }
-    }
-}
-
-/// A sending end.
-pub(super) enum Sending {
-    Fixed(member::Sender),
-    InViews(group::Sender),
-}
-
-impl Sending {
-    /// Sends a message that is built in place; as a large one if it fits no slot.
-    pub(super) fn send_with(
-        &mut self,
-        bytes: usize,
-        timeout: Duration,
-        build: impl FnOnce(&mut [u8]),
-    ) -> Result<(), SendLargeError> {
-        match self {
-            Self::Fixed(sender) => {
-                let mut slot = sender.reserve(bytes, timeout)?;
-                build(slot.payload());
-                slot.commit();
-                Ok(())
-            }
-            Self::InViews(sender) if bytes > sender.message_max() && sender.large_max().is_some() => {
-                let mut buffer = sender.buffer(bytes)?;
-                build(&mut buffer[..bytes]);
-                sender.send_large(buffer, bytes, timeout).map(|_| ()).map_err(|unsent| unsent.why)
-            }
-            Self::InViews(sender) => Ok(sender.send_with(bytes, timeout, build).map(|_| ())?),
-        }
-    }
-}
-
-/// The application of a member that goes through views.
+/// The application of the member.
 pub(super) struct Told {
     delivery: Delivery,
     names: Arc<Names>,

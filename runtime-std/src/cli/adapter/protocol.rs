@@ -36,8 +36,6 @@ pub(super) enum Command {
 pub(super) struct Init {
     pub(super) protocol: u32,
     pub(super) node: String,
-    #[serde(default)]
-    pub(super) join: bool,
     pub(super) nodes: Vec<Node>,
     pub(super) groups: Vec<Group>,
     pub(super) limits: Limits,

@@ -40,7 +40,7 @@ use super::group_file;
 use super::interrupt::Interrupts;
 use super::options::{AlgorithmName, JoinOption};
 use crate::blocks::GroupOptions;
-use crate::group::{Description, Doors, GroupCarrier};
+use crate::group::{Description, Doors};
 use crate::join::{Meeting, NetworkMeeting};
 use crate::local::{Carrier, LocalError};
 use crate::rdma::{self, DeviceOptions};
@@ -175,11 +175,7 @@ fn hosts(
 }
 
 /// What carries a copy between the nodes of a group file: what the file says, or RDMA where they meet over TCP.
-fn carrier(wanted: Option<Carrier>, meets: GroupCarrier) -> Result<Carrier, Failure> {
-    let usual = match meets {
-        GroupCarrier::SharedMemory => Carrier::SharedMemory,
-        GroupCarrier::Tcp => Carrier::Tcp,
-    };
+fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> {
     match wanted {
         None => Ok(usual),
         Some(Carrier::Verbs) if usual == Carrier::Tcp => Ok(Carrier::Verbs),

@@ -31,7 +31,9 @@ use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
 use crate::group::{Description, Running, StartOptions, SubgroupDescription, start};
+use crate::local::{Carrier, LocalError};
 use crate::member::Settings;
+use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
 use application::{Application, Printing};
 use life::Life;
@@ -89,6 +91,8 @@ pub(super) struct Arguments {
     /// Let --metrics have an address that other hosts can reach: whoever can, reads the figures
     #[arg(long, requires = "metrics")]
     metrics_exposed: bool,
+    #[command(flatten)]
+    device: DeviceOptions,
 }
 
 /// A group file that explains every field.
@@ -115,6 +119,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let description = group_file::read(config)?;
     group_file::check_node(&description, node)?;
+    if let (true, Some(option)) = (description.fabric != Carrier::Verbs, arguments.device.given()) {
+        return Err(LocalError::NoDevice(option).into());
+    }
     let input = arguments.input_subgroup(&description, node)?;
     let interrupts = Interrupts::watch()?;
     let board = Arc::new(OnceLock::new());
@@ -136,7 +143,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
     );
     let line_max = input.map_or(usize::MAX, |id| line_max(&description, id));
-    let running = become_member(description, node, arguments.time_limit, &interrupts, application);
+    let running = become_member(description, node, arguments, &interrupts, application);
     let mut life = match running {
         Ok(running) => Life::new(running, output, events, arguments.leave_at_end),
         Err(failure) => return Err(life::reason(&events).unwrap_or(failure)),
@@ -152,7 +159,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn become_member(
     description: Description,
     node: u32,
-    time_limit: Duration,
+    arguments: &Arguments,
     interrupts: &Interrupts,
     application: Application,
 ) -> Result<Running, Failure> {
@@ -160,7 +167,8 @@ fn become_member(
         node,
         root: Root::from_env(),
         listener: None,
-        time_limit,
+        device: arguments.device.clone(),
+        time_limit: arguments.time_limit,
         cancel: interrupts.flag(),
         settings: Settings::default(),
     };

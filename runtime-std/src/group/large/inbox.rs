@@ -86,8 +86,8 @@ impl Inbox {
 
     /// The view has ended: what is not delivered comes again, or never.
     pub(super) fn end(self, pool: &mut Pool) {
-        let buffers = self.whole.into_iter().map(|(buffer, _)| buffer);
-        buffers.chain(self.under_way).chain([self.staging]).for_each(|buffer| pool.put(buffer));
+        self.whole.into_iter().for_each(|(buffer, _)| pool.put(buffer));
+        self.under_way.into_iter().chain([self.staging]).for_each(|buffer| pool.put_unfilled(buffer));
     }
 }
 

@@ -5,8 +5,7 @@ use tramontane_core::rdmc::Algorithm;
 
 use super::DESCRIPTION_BYTES;
 use crate::blocks::GroupOptions;
-use crate::group::description::{Description, GroupCarrier, SubgroupDescription};
-use crate::local::Carrier;
+use crate::group::description::{Description, SubgroupDescription};
 
 /// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is made, and one is handed over, in the
 /// thread that keeps up the member's heartbeats, some tenth of a second for so much. What is larger goes by `tramontane copy`.
@@ -50,11 +49,7 @@ impl Description {
     pub(in crate::group) fn large(&self, subgroup: SubgroupId) -> Option<LargeOptions> {
         let described = self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
         let bytes_max = usize::try_from(described.large_max).unwrap_or(usize::MAX);
-        let carrier = match self.fabric {
-            GroupCarrier::SharedMemory => Carrier::SharedMemory,
-            GroupCarrier::Tcp => Carrier::Tcp,
-        };
-        let mut options = GroupOptions::for_fabric(carrier, bytes_max);
+        let mut options = GroupOptions::for_fabric(self.fabric, bytes_max);
         options.block_bytes = options.block_bytes.min(bytes_max);
         if described.senders().len() > 1 {
             // Several roots at a time: a pipeline uses everybody's port.

@@ -31,6 +31,14 @@ impl Pool {
         Ok(buffer)
     }
 
+    /// Takes a buffer back into which blocks may still be posted to come. A device cannot be told otherwise: over RDMA it
+    /// goes once no peer can write to it any more.
+    pub(super) fn put_unfilled(&mut self, buffer: Buffer) {
+        if !self.store.fills_late() {
+            self.put(buffer);
+        }
+    }
+
     /// Takes a buffer back; what is above the bound goes.
     pub(super) fn put(&mut self, buffer: Buffer) {
         let has_room = self.free_bytes.saturating_add(buffer.len()) <= self.bytes_max;

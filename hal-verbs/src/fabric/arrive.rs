@@ -1,0 +1,74 @@
+//! Peers that come one by one, where views change: each end is brought up by what the other told, over whatever way they
+//! talk, and nothing is posted before both are.
+//!
+//! ```text
+//! one end                                  the other
+//! card_for ------------- card -----------> connect: it can be written to
+//! connect  <------------ card ------------ card_for
+//!          --------- "connected" --------> admit: it writes
+//! admit    <-------- "connected" ---------
+//! ```
+//!
+//! A peer may have been told before this end is, and write already: what comes from who is awaited is taken.
+
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::Rank;
+
+use super::{Life, Loss, Stage, Verbs};
+
+impl Verbs {
+    /// What a peer is to be told of this member's end of their connections.
+    #[must_use]
+    pub fn card_for(&self, peer: Rank) -> Vec<u8> {
+        self.handshake.card_for(&self.links, peer).encode()
+    }
+
+    /// Brings this end of the connections with a peer up, by its card. From then on the peer may write. False if that
+    /// cannot be: then the peer is lost.
+    pub fn connect(&mut self, peer: Rank, card: &[u8]) -> bool {
+        if !self.is_awaited(peer) {
+            return false;
+        }
+        let Err(refused) = self.handshake.connect(&mut self.links, peer, card) else { return true };
+        tracing::warn!(%peer, ?refused, "a peer's card leads nowhere");
+        self.lose(peer, Loss::of(LossCause::Unreachable));
+        false
+    }
+
+    /// A peer's end is up, and so is this one: it may be written to.
+    pub fn admit(&mut self, peer: Rank) {
+        if !self.is_awaited(peer) {
+            return;
+        }
+        let is_armed = self.armed;
+        let admitted = &mut self.peers[peer.index()];
+        admitted.stage = Stage::Live;
+        if matches!(self.life, Life::Open(_)) {
+            admitted.ready_untold = true;
+            self.untold += 1;
+        }
+        if is_armed {
+            admitted.doorbell.arm();
+        }
+        // What it asked before is answered now.
+        if let Some(row) = self.rows_to[peer.index()] {
+            self.send_notices(row);
+        }
+        self.post_blocks(peer);
+    }
+
+    /// A peer is gone, as another way than this one shows.
+    pub fn lose_peer(&mut self, peer: Rank, cause: LossCause) {
+        if self.life != Life::Retired && matches!(self.rows_to.get(peer.index()), Some(Some(_))) {
+            // What it posted before it went was acknowledged, so it is here; its notices are worth hearing.
+            self.collect();
+            self.lose(peer, Loss::of(cause));
+        }
+    }
+
+    fn is_awaited(&self, peer: Rank) -> bool {
+        self.life != Life::Retired
+            && matches!(self.rows_to.get(peer.index()), Some(Some(_)))
+            && self.peers[peer.index()].stage == Stage::Awaited
+    }
+}
