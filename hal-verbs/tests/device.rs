@@ -14,6 +14,8 @@ mod nodes;
 mod permissions;
 #[path = "device/starting.rs"]
 mod starting;
+#[path = "device/views.rs"]
+mod views;
 
 mod group;
 

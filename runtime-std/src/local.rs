@@ -31,6 +31,18 @@ pub enum Carrier {
     Verbs,
 }
 
+impl Carrier {
+    /// What it is called, in options and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SharedMemory => "shm",
+            Self::Tcp => "tcp",
+            Self::Verbs => "verbs",
+        }
+    }
+}
+
 /// Why the members have nowhere to meet.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -148,12 +160,7 @@ impl LocalPlace {
     /// # Errors
     /// If this program has no RDMA, or the name is none.
     pub fn meeting(&self) -> Result<Meeting, LocalError> {
-        let listener = match self {
-            Self::SharedMemory(_) => None,
-            // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
-            Self::Network { descriptor, .. } => Some(unsafe { OwnedFd::from_raw_fd(*descriptor) }),
-        };
-        self.meeting_at(listener.map(TcpListener::from))
+        self.meeting_at(self.listener())
     }
 
     fn meeting_at(&self, listener: Option<TcpListener>) -> Result<Meeting, LocalError> {
@@ -172,6 +179,17 @@ impl LocalPlace {
                     Some(device) => Ok(crate::rdma::meeting(network, device)?),
                 }
             }
+        }
+    }
+
+    /// For the member: the socket at which it is met, if that is a network. Takes over the descriptor, so that a second call is
+    /// wrong.
+    #[must_use]
+    pub fn listener(&self) -> Option<TcpListener> {
+        match self {
+            Self::SharedMemory(_) => None,
+            // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
+            Self::Network { descriptor, .. } => Some(unsafe { OwnedFd::from_raw_fd(*descriptor) }.into()),
         }
     }
 

@@ -246,7 +246,7 @@ command ends with status 7.";
 /// `bench views`.
 #[derive(Args, Clone, Debug)]
 pub struct Views {
-    /// What carries the writes: shm or tcp
+    /// What carries the writes
     #[arg(long, value_enum, default_value_t = Carrier::SharedMemory)]
     pub fabric: Carrier,
     /// Members; all send

@@ -47,12 +47,12 @@ pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError>
         }
     };
     let never = AtomicBool::new(false);
-    let (description, listener) = describe(task, heartbeat_ms)?;
+    let Described { description, listener, device } = describe(task, heartbeat_ms)?;
     let options = StartOptions {
         node: task.node,
         root: Root::from_env(),
         listener,
-        device: DeviceOptions::default(),
+        device,
         time_limit: JOIN_LIMIT,
         cancel: &never,
         settings: Settings::default(),
@@ -119,36 +119,37 @@ fn send_large(mut sender: Sender, task: &Task) -> Result<(), BenchError> {
     Ok(())
 }
 
-fn describe(
-    task: &Task,
-    heartbeat_ms: u64,
-) -> Result<(Description, Option<tramontane_mesh::Listener>), BenchError> {
+/// A group of this machine in views, as one of its members starts in it.
+struct Described {
+    description: Description,
+    listener: Option<tramontane_mesh::Listener>,
+    device: DeviceOptions,
+}
+
+fn describe(task: &Task, heartbeat_ms: u64) -> Result<Described, BenchError> {
     let setup = |error: &dyn std::fmt::Display| BenchError::Setup(error.to_string());
     let nodes = u32::try_from(task.group.members.len()).unwrap_or(u32::MAX);
     let subgroup = &task.group.subgroups[0];
     let mut description = Description::local("bench", nodes, subgroup.window, subgroup.message_max);
     description.heartbeat_ms = heartbeat_ms;
     description.failure_timeout_ms = heartbeat_ms.max(2_000) * 3;
-    let mut listener = None;
+    let mut device = DeviceOptions::default();
     match &task.place {
         LocalPlace::SharedMemory(name) => description.name.clone_from(name),
-        LocalPlace::Network { addresses, .. } => {
-            description.fabric = Carrier::Tcp;
+        LocalPlace::Network { addresses, device: wanted, .. } => {
+            description.fabric = if wanted.is_some() { Carrier::Verbs } else { Carrier::Tcp };
+            device = wanted.clone().unwrap_or_default();
             let node = |(id, address): (u32, _)| NodeDescription { id, address: Some(address) };
             description.nodes = (0..).zip(addresses.iter().copied()).map(node).collect();
-            if let crate::join::Meeting::Tcp(meeting) = task.place.meeting()? {
-                let socket = meeting.listener.map(|socket| socket.try_clone()).transpose();
-                let socket = socket.map_err(|error| setup(&error))?;
-                listener = socket.map(TryInto::try_into).transpose().map_err(|error| setup(&error))?;
-            }
         }
     }
+    let listener = task.place.listener().map(TryInto::try_into).transpose().map_err(|error| setup(&error))?;
     description.subgroups[0].senders = Some(subgroup.senders.iter().copied().map(u32::from).collect());
     if task.bytes > subgroup.message_max as usize {
         description.subgroups[0].large_max = task.bytes as u64;
     }
     description.complete().map_err(|error| setup(&error))?;
-    Ok((description, listener))
+    Ok(Described { description, listener, device })
 }
 
 /// Continuous sending in views without heartbeats, each byte written and read.
@@ -195,7 +196,7 @@ pub(super) fn steady(arguments: &Views) -> Result<SteadyReport, BenchError> {
     }
     Ok(SteadyReport {
         machine: super::report::machine(),
-        fabric: if arguments.fabric == Carrier::Tcp { "tcp" } else { "shm" },
+        fabric: arguments.fabric.name(),
         nodes: arguments.nodes,
         heartbeat_ms: arguments.heartbeat_ms,
         with: Spread::of(&with),

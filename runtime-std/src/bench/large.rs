@@ -10,7 +10,6 @@ use super::in_views::{rate, task};
 use super::processes::Spread;
 use super::{BenchError, report};
 use crate::configuration::GroupConfiguration;
-use crate::local::Carrier;
 
 /// Bytes that each sender sends in a run.
 const SENDER_BYTES: usize = 512 << 20;
@@ -49,7 +48,7 @@ pub(super) fn run(arguments: &Views, bytes: usize) -> Result<LargeReport, BenchE
     let rows = [1, arguments.nodes].map(|senders| measure(arguments, senders, bytes));
     Ok(LargeReport {
         machine: report::machine(),
-        fabric: if arguments.fabric == Carrier::Tcp { "tcp" } else { "shm" },
+        fabric: arguments.fabric.name(),
         nodes: arguments.nodes,
         bytes,
         rows: rows.into_iter().collect::<Result<_, _>>()?,

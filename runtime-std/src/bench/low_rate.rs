@@ -95,11 +95,7 @@ pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
     };
     Ok(LatencyReport {
         machine: super::report::machine(),
-        fabric: match arguments.fabric {
-            Carrier::SharedMemory => "shm",
-            Carrier::Tcp => "tcp",
-            Carrier::Verbs => "verbs",
-        },
+        fabric: arguments.fabric.name(),
         counts,
         own_ratio: by_hand_off(&own),
         last_ratio: by_hand_off(&last),

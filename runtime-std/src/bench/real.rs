@@ -76,11 +76,7 @@ pub fn run(arguments: &Multicast, carrier: Carrier, nodes: u16, bytes: u32) -> R
     let rate = Spread::of(&rates);
     let is_counted = arguments.drive == Drive::Caller;
     Ok(Row {
-        fabric: match carrier {
-            Carrier::SharedMemory => "shm",
-            Carrier::Tcp => "tcp",
-            Carrier::Verbs => "verbs",
-        },
+        fabric: carrier.name(),
         nodes,
         senders,
         bytes,

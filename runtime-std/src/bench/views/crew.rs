@@ -304,8 +304,8 @@ fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>
     let mut description = Description::local("views", u32::from(arguments.nodes), WINDOW, MESSAGE_BYTES);
     description.failure_timeout_ms = arguments.failure_timeout_ms;
     description.heartbeat_ms = arguments.heartbeat_ms;
-    if arguments.fabric == Carrier::Tcp {
-        description.fabric = Carrier::Tcp;
+    if arguments.fabric != Carrier::SharedMemory {
+        description.fabric = arguments.fabric;
         // Free at this moment, all of them at once; whoever is started again needs the same one.
         let sockets = description.nodes.iter().map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
         let sockets = sockets.collect::<std::io::Result<Vec<_>>>()?;

@@ -29,6 +29,7 @@ use super::command::Views;
 use super::processes::Spread;
 use super::report::machine;
 use crate::local::Carrier;
+use crate::rdma::NotBuilt;
 use crew::Crew;
 use report::Rounds;
 pub use report::{ViewsReport, Way, WaySummary};
@@ -44,8 +45,8 @@ pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
     if arguments.nodes < 3 {
         return Err(BenchError::Arguments("--nodes must be at least 3: of two, one is no majority".into()));
     }
-    if arguments.fabric == Carrier::Verbs {
-        return Err(BenchError::Arguments("--fabric verbs has no views yet: give shm or tcp".into()));
+    if arguments.fabric == Carrier::Verbs && !crate::rdma::BUILT {
+        return Err(BenchError::Arguments(NotBuilt.to_string()));
     }
     let ways: Vec<Way> = if arguments.ways.is_empty() { Way::ALL.to_vec() } else { arguments.ways.clone() };
     let progress = ProgressBar::new(u64::from(arguments.rounds)).with_style(super::bar());
@@ -61,10 +62,7 @@ pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
     let checked = crew.end()?;
     Ok(ViewsReport {
         machine: machine(),
-        fabric: match arguments.fabric {
-            Carrier::Tcp => "tcp",
-            _ => "shm",
-        },
+        fabric: arguments.fabric.name(),
         nodes: arguments.nodes,
         failure_timeout_ms: arguments.failure_timeout_ms,
         heartbeat_ms: arguments.heartbeat_ms,

@@ -142,11 +142,7 @@ impl Case<'_> {
         let latency_ms = Spread::of(&measured.latencies);
         Row {
             experiment: self.experiment,
-            fabric: match self.carrier {
-                Carrier::SharedMemory => "shm",
-                Carrier::Tcp => "tcp",
-                Carrier::Verbs => "verbs",
-            },
+            fabric: self.carrier.name(),
             algorithm: self.part.algorithm.of_no_racks().map_or("hybrid", name),
             nodes: self.nodes,
             groups: self.part.senders,

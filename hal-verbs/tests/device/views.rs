@@ -1,0 +1,163 @@
+//! Views on one device: memory, keys and connections of one lead to no other (VIE-11), and peers come one by one.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause, ViewMemory};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_verbs::devices::Wanted;
+use tramontane_verbs::status::WorkStatus;
+use tramontane_verbs::{Limits, Site, Verbs, ViewOptions};
+
+use super::{A, B, Member, drain, guard, seen, settle, store, wait_for};
+
+const OLD: ViewId = ViewId(1);
+const NEW: ViewId = ViewId(2);
+const ROW_BYTES: usize = 4096;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where a card names the memory: its address and its key.
+const MEMORY_IN_CARD: std::ops::Range<usize> = 32..44;
+
+fn site() -> Site {
+    Site::open(&Wanted::default(), &Limits::default(), None).expect("the lab has a device")
+}
+
+/// A view's memory at a member, open, with nobody connected.
+fn alone(site: &Site, view: ViewId, own: Rank) -> Member {
+    let options = ViewOptions {
+        view,
+        own,
+        members: &[NodeId(10), NodeId(11)],
+        row_bytes: &[ROW_BYTES; 2],
+        regions: &[],
+        blocks: false,
+    };
+    let mut fabric = site.view(&options).expect("memory");
+    let rows = Arc::clone(fabric.rows());
+    let all = rows.rows();
+    let memory = ViewMemory { own, members: rows.members(), row: rows.row(), rows: &all };
+    fabric.open(view, &memory).expect("it opens");
+    Member { fabric, rows: Arc::clone(&rows) }
+}
+
+/// Both in a view, connected.
+fn together(sites: &[Site; 2], view: ViewId) -> (Member, Member) {
+    let (mut a, mut b) = (alone(&sites[0], view, A), alone(&sites[1], view, B));
+    let (of_a, of_b) = (a.fabric.card_for(B), b.fabric.card_for(A));
+    assert!(a.fabric.connect(B, &of_b) && b.fabric.connect(A, &of_a));
+    a.fabric.admit(B);
+    b.fabric.admit(A);
+    assert_eq!(drain(&mut a.fabric), [Event::Ready { view, peer: B }]);
+    assert_eq!(drain(&mut b.fabric), [Event::Ready { view, peer: A }]);
+    (a, b)
+}
+
+fn loss_of(fabric: &mut Verbs) -> LossCause {
+    let mut lost = None;
+    wait_for("the loss", PATIENCE, || {
+        lost = drain(fabric).into_iter().find_map(|event| match event {
+            Event::PeerLost { cause, .. } => Some(cause),
+            _ => None,
+        });
+        lost.is_some()
+    });
+    lost.expect("it came")
+}
+
+#[test]
+fn writes_of_an_old_view_never_land_in_a_new_one() {
+    let sites = [site(), site()];
+    let (mut old_a, mut old_b) = together(&sites, OLD);
+    let (mut new_a, new_b) = together(&sites, NEW);
+    store(&old_a, 0, &[7; 64]);
+    // As many as can be under way when the other ends the view.
+    while old_a.fabric.post(OLD, B, &[guard(0, 64)], None).is_ok() {}
+    wait_for("the end of the old view", PATIENCE, || {
+        old_a.fabric.collect();
+        old_b.fabric.retire(OLD)
+    });
+    wait_for("word of that", PATIENCE, || {
+        old_a.fabric.collect();
+        !old_a.fabric.ready(OLD, B)
+    });
+    assert_eq!(old_a.fabric.post(OLD, B, &[guard(0, 64)], None), Err(ErrorKind::PeerLost));
+    assert_eq!(seen(&old_b, A, 0, 64), [7; 64], "it landed where it was to");
+    assert_eq!(seen(&new_b, A, 0, ROW_BYTES), [0; ROW_BYTES]);
+    // The new view goes on.
+    store(&new_a, 64, &[9; 8]);
+    new_a.fabric.post(NEW, B, &[guard(64, 8)], None).expect("room");
+    settle(&mut new_a);
+    assert_eq!(seen(&new_b, A, 64, 8), [9; 8]);
+    assert_eq!(seen(&old_b, A, 64, 8), [0; 8]);
+}
+
+#[test]
+fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
+    let sites = [site(), site()];
+    let (mut old_a, mut old_b) = (alone(&sites[0], OLD, A), alone(&sites[1], OLD, B));
+    let new_b = alone(&sites[1], NEW, B);
+    // A card for the old connection, and with it the way to the new memory.
+    let (mut forged, of_new) = (old_b.fabric.card_for(A), new_b.fabric.card_for(A));
+    forged[MEMORY_IN_CARD].copy_from_slice(&of_new[MEMORY_IN_CARD]);
+    assert_ne!(forged, old_b.fabric.card_for(A));
+    let of_a = old_a.fabric.card_for(B);
+    assert!(old_a.fabric.connect(B, &forged) && old_b.fabric.connect(A, &of_a));
+    old_a.fabric.admit(B);
+    store(&old_a, 0, &[7; 8]);
+    old_a.fabric.post(OLD, B, &[guard(0, 8)], None).expect("room");
+    old_a.fabric.flush();
+    loss_of(&mut old_a.fabric);
+    let loss = old_a.fabric.loss_of(B).expect("it is lost");
+    assert!(
+        matches!(loss.status, Some(WorkStatus::RemoteAccess | WorkStatus::RemoteInvalidRequest)),
+        "{loss}"
+    );
+    assert_eq!(seen(&new_b, A, 0, ROW_BYTES), [0; ROW_BYTES]);
+}
+
+#[test]
+fn who_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
+    let sites = [site(), site()];
+    let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
+    assert_eq!(a.fabric.post(NEW, B, &[guard(0, 8)], None), Err(ErrorKind::QueueFull), "nobody is there");
+    let (of_a, of_b) = (a.fabric.card_for(B), b.fabric.card_for(A));
+    assert!(b.fabric.connect(A, &of_a) && a.fabric.connect(B, &of_b));
+    a.fabric.admit(B);
+    store(&a, 0, &[5; 8]);
+    a.fabric.post(NEW, B, &[guard(0, 8)], None).expect("room");
+    // It lies down, and says so to who has not been told that it may be written to.
+    drain(&mut a.fabric);
+    assert!(a.fabric.arm());
+    settle(&mut a);
+    b.fabric.collect();
+    assert_eq!(seen(&b, A, 0, 8), [5; 8]);
+    assert!(!b.fabric.ready(NEW, A));
+    b.fabric.admit(A);
+    assert_eq!(drain(&mut b.fabric), [Event::Ready { view: NEW, peer: A }]);
+    b.fabric.post(NEW, A, &[guard(0, 8)], None).expect("room");
+    assert!(a.fabric.sleep(PATIENCE), "the post rings");
+    a.fabric.disarm();
+}
+
+#[test]
+fn a_card_that_is_none_is_a_loss() {
+    let sites = [site(), site()];
+    let mut a = alone(&sites[0], NEW, A);
+    assert!(!a.fabric.connect(B, b"no card"));
+    assert_eq!(loss_of(&mut a.fabric), LossCause::Unreachable);
+    assert!(!a.fabric.connect(B, &alone(&sites[1], NEW, B).fabric.card_for(A)), "lost for good");
+    a.fabric.admit(B);
+    assert!(!a.fabric.ready(NEW, B));
+}
+
+#[test]
+fn a_view_that_nobody_came_to_is_retired_at_once() {
+    let sites = [site(), site()];
+    let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
+    assert!(a.fabric.retire(NEW));
+    let (of_a, of_b) = (a.fabric.card_for(B), b.fabric.card_for(A));
+    assert!(!a.fabric.connect(B, &of_b), "its connections are gone");
+    assert!(!b.fabric.connect(A, &of_a), "and told as none");
+    assert_eq!(loss_of(&mut b.fabric), LossCause::Unreachable);
+}
