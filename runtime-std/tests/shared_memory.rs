@@ -1,5 +1,4 @@
 //! Joining, leaving and ringing, with all members in this process. Other processes: `shared_memory_processes`.
-#![cfg(not(loom))]
 
 #[path = "shared_memory_support/mod.rs"]
 mod support;

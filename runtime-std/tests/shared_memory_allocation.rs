@@ -1,5 +1,4 @@
 //! Nothing is allocated after start: a program of its own, since an allocator is the whole program's.
-#![cfg(not(loom))]
 
 mod allocation_support;
 #[path = "shared_memory_support/blocks.rs"]

@@ -1,6 +1,5 @@
 //! Blocks over shared memory, with all members in this process: memory that comes and goes, closes in the middle of a
 //! copy, and members that lie. The contract is in `tramontane-conformance`.
-#![cfg(not(loom))]
 
 #[path = "shared_memory_support/blocks.rs"]
 mod blocks;

@@ -1,7 +1,6 @@
 //! Blocks between real processes: one that is killed in the middle of a copy, at either end.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
-#![cfg(not(loom))]
 
 #[path = "shared_memory_support/blocks.rs"]
 mod blocks;

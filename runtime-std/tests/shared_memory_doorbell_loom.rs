@@ -1,12 +1,8 @@
 //! Every interleaving of the doorbell's protocol, under loom: no wake-up is lost.
 //!
-//! Run with
-//! `RUSTFLAGS="--cfg loom" cargo test -p tramontane-runtime --release --test shared_memory_doorbell_loom`.
-//!
 //! A lost wake-up leaves the sleeper waiting for ever, which loom reports as a deadlock. Loom can explore
 //! fewer interleavings than there are without a word, so each test also asserts how many it went through,
 //! and two tests plant a bug (one fence less) and expect it to be found.
-#![cfg(loom)]
 
 use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
 use std::time::Duration;

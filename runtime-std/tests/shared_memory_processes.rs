@@ -1,7 +1,6 @@
 //! What only real processes show: crashes, kills, faults, and wake-ups across address spaces.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
-#![cfg(not(loom))]
 
 #[path = "shared_memory_support/mod.rs"]
 mod support;

@@ -1,6 +1,5 @@
 //! Views that follow each other in shared memory, with all members in this process. Other processes:
 //! `shared_memory_views_processes`.
-#![cfg(not(loom))]
 
 #[path = "shared_memory_support/mod.rs"]
 mod support;

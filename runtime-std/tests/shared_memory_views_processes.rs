@@ -1,7 +1,6 @@
 //! Views that follow each other in shared memory, with real processes: stopped, killed, and started again.
 //!
 //! A "role" is a test that does nothing unless the program was started again to play it.
-#![cfg(not(loom))]
 
 #[path = "shared_memory_support/mod.rs"]
 mod support;

@@ -36,8 +36,8 @@
 //! A faulty process can write anything into the word. The worst that follows is a sleep that ends early, or
 //! lasts until its timeout; so no sleep is without one.
 //!
-//! The protocol is generic over [`Machine`], so that the very same code runs under loom:
-//! `RUSTFLAGS="--cfg loom" cargo test -p tramontane-runtime --release --test shared_memory_doorbell_loom`.
+//! The protocol is generic over [`Machine`], so that the very same code runs under loom: `shared_memory_doorbell_loom`,
+//! one of the ordinary tests.
 
 use std::time::Duration;
 
