@@ -72,6 +72,11 @@ impl Verbs {
         if !peer.stage.is_heard() {
             return;
         }
+        if peer.stage == Stage::Departed {
+            // No news: what was under way to it may fail, and it may go for good.
+            self.end_links(rank);
+            return self.descriptors.forget(rank);
+        }
         tracing::debug!(%rank, %loss, "a peer is lost");
         peer.stage = Stage::Lost;
         peer.loss = Some(loss);

@@ -208,8 +208,21 @@ impl Verbs {
         match self.peers[to.index()].stage {
             Stage::Live => Ok(link),
             Stage::Awaited => Err(ErrorKind::QueueFull),
+            // Who cut this member off has said so: it need not be dead.
+            Stage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
             Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
         }
+    }
+
+    fn is_denied(&self, peer: Rank) -> bool {
+        self.loss_of(peer).is_some_and(|loss| loss.cause == LossCause::Denied)
+    }
+
+    /// Whether a peer has ended the view at its side. What is still posted to it is passed over: it is not dead, and who
+    /// leaves has to post to the end (VIE-9).
+    fn has_departed(&self, view: ViewId, peer: Rank) -> bool {
+        self.life == Life::Open(view)
+            && self.peers.get(peer.index()).is_some_and(|peer| peer.stage == Stage::Departed)
     }
 
     fn post_row(
@@ -309,7 +322,7 @@ impl Fabric for Verbs {
     }
 
     fn ready(&self, view: ViewId, peer: Rank) -> bool {
-        self.target(view, peer).is_ok()
+        self.target(view, peer).is_ok() || self.has_departed(view, peer)
     }
 
     fn cut(&mut self, view: ViewId, peer: Rank) {
@@ -328,7 +341,14 @@ impl Fabric for Verbs {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
-        let row = self.target(view, to)?;
+        let row = match self.target(view, to) {
+            Ok(row) => row,
+            Err(_) if self.has_departed(view, to) => {
+                self.done.extend(token);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
         let link = self.link_for(row, to, writes);
         if link != row {
             return self.post_region(link, to, writes, token);

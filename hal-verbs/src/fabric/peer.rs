@@ -12,7 +12,7 @@ pub(super) enum Stage {
     Awaited,
     /// Traffic flows.
     Live,
-    /// It ended the view at its side; what is under way to it may fail.
+    /// It ended the view at its side; what is under way to it may fail, and what is posted to it is passed over.
     Departed,
     /// Cut by the core.
     Cut,
