@@ -27,10 +27,13 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Looks at the others' heartbeats, and marks who has been silent for too long.
     ///
-    /// A member that was stopped itself has seen no one's: it gives everyone another timeout first.
+    /// A member that was stopped itself has seen no one's, so what it missed is not counted against them, but for a
+    /// quarter of a timeout: where long upcalls follow each other, whoever is silent through several of them is gone.
     pub(super) fn watch(&mut self) {
         let options = self.state.options;
-        let stopped = self.now.since(self.state.last_step) > options.failure_timeout_ns >> 1;
+        let missed = self.now.since(self.state.last_step);
+        let was_stopped = missed > options.failure_timeout_ns >> 1;
+        let forgiven = if was_stopped { missed.saturating_sub(options.failure_timeout_ns >> 2) } else { 0 };
         self.state.last_step = self.now;
         for rank in self.ranks() {
             if rank == self.state.rank || self.suspects(rank) {
@@ -43,10 +46,13 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             // Who has installed the next view is there, and its heart beats there.
             let gone_on = installed > self.state.id.0.saturating_add(1);
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
-            if heartbeat != peer.heartbeat || stopped || gone_on {
+            if heartbeat != peer.heartbeat || gone_on {
                 peer.heartbeat = heartbeat;
                 peer.seen = self.now;
-            } else if self.now.since(peer.seen) > timeout {
+                continue;
+            }
+            peer.seen = peer.seen.after(forgiven);
+            if self.now.since(peer.seen) > timeout {
                 peer.lost.get_or_insert(Loss::Silent);
             }
         }

@@ -209,6 +209,54 @@ fn a_stopped_process_that_wakes_after_its_removal_halts_and_delivers_nothing_mor
 }
 
 #[test]
+fn upcalls_of_most_of_a_timeout_hide_nobody_who_is_gone_and_accuse_nobody_who_is_there() {
+    const TIMEOUT: u64 = 1_000;
+    let options = ViewOptions {
+        heartbeat_interval_ns: 100,
+        failure_timeout_ns: TIMEOUT,
+        first_timeout_ns: TIMEOUT,
+        ..ViewOptions::default()
+    };
+    let mut arena = group_with(3, options);
+    // Everybody is in an upcall for nine tenths of the timeout, again and again, and so looks that seldom.
+    let mut run = |ranks: &[usize], turns: std::ops::Range<u64>| {
+        for turn in turns {
+            for rank in ranks.iter().copied().filter(|rank| arena.is_active(*rank)).collect::<Vec<_>>() {
+                arena.pull_all(rank);
+                step(&mut arena, rank, 1 + turn * TIMEOUT * 9 / 10, None);
+            }
+        }
+        arena.decision.clone()
+    };
+    assert_eq!(run(&[0, 1, 2], 0..100), None);
+    let decision = run(&[0, 1], 100..110);
+    assert_eq!(decision.expect("it is noticed within ten upcalls").members, nodes(&[1, 2]));
+}
+
+#[test]
+fn a_process_that_was_stopped_alone_accuses_nobody_when_it_wakes() {
+    const TIMEOUT: u64 = 1_000;
+    let options = ViewOptions {
+        heartbeat_interval_ns: 100,
+        failure_timeout_ns: TIMEOUT,
+        first_timeout_ns: TIMEOUT,
+        ..ViewOptions::default()
+    };
+    let mut arena = group_with(3, options);
+    for now in (1..3_000).step_by(100) {
+        for rank in [0, 1, 2] {
+            arena.pull_all(rank);
+            step(&mut arena, rank, now, None);
+        }
+    }
+    // What the others say comes a third of a timeout after it woke; by then it has looked often.
+    for now in (9_000..9_333).step_by(10) {
+        assert_eq!(step(&mut arena, 0, now, None), Status::Steady);
+    }
+    assert!(arena.members[0].around.cut.is_empty());
+}
+
+#[test]
 fn a_joiner_that_dies_during_its_state_transfer_is_not_let_in() {
     let mut arena = group(3);
     settle(&mut arena, &[0, 1, 2]);

@@ -57,12 +57,17 @@ impl Verbs {
         self.post_blocks(peer);
     }
 
-    /// A peer is gone, as another way than this one shows.
+    /// A peer is gone, as another way than this one shows. That it cut this member off is worth knowing afterwards too: it
+    /// need not be dead, then.
     pub fn lose_peer(&mut self, peer: Rank, cause: LossCause) {
-        if self.life != Life::Retired && matches!(self.rows_to.get(peer.index()), Some(Some(_))) {
-            // What it posted before it went was acknowledged, so it is here; its notices are worth hearing.
-            self.collect();
-            self.lose(peer, Loss::of(cause));
+        if self.life == Life::Retired || !matches!(self.rows_to.get(peer.index()), Some(Some(_))) {
+            return;
+        }
+        // What it posted before it went was acknowledged, so it is here; its notices are worth hearing.
+        self.collect();
+        self.lose(peer, Loss::of(cause));
+        if let (Some(loss), LossCause::Denied) = (&mut self.peers[peer.index()].loss, cause) {
+            loss.cause = cause;
         }
     }
 

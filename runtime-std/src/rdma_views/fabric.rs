@@ -169,7 +169,12 @@ impl RdmaViews {
     }
 
     fn poll_views(&mut self) -> Option<Event> {
-        self.views.iter_mut().find_map(|view| view.verbs.poll())
+        let event = self.views.iter_mut().find_map(|view| view.verbs.poll())?;
+        let Event::PeerLost { view, peer, cause } = event else { return Some(event) };
+        // Who was cut off finds its writes unanswered, as if the others were dead: only their last words tell.
+        self.look_beside();
+        let loss = self.view(view).and_then(|open| open.verbs.loss_of(peer));
+        Some(Event::PeerLost { view, peer, cause: loss.map_or(cause, |loss| loss.cause) })
     }
 
     /// Waits for a socket, the own bell or a device.
