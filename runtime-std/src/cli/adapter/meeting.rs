@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
 use super::protocol::Init;
-use super::{FAILURE_TIMEOUT_MS, HEARTBEAT_MS, Refusal};
+use super::{FAILURE_TIMEOUT_MIN_MS, FAILURE_TIMEOUTS_PER_DEADLINE, HEARTBEAT_MS, Refusal};
 use crate::cli::exit::Failure;
 use crate::configuration::WINDOW_DEFAULT;
 use crate::group::{Description, NodeDescription, SubgroupDescription};
@@ -23,7 +23,8 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
     };
     let mut description = Description::local(name_of_run(init)?.as_str(), 0, WINDOW_DEFAULT, 0);
     description.heartbeat_ms = HEARTBEAT_MS;
-    description.failure_timeout_ms = FAILURE_TIMEOUT_MS;
+    description.failure_timeout_ms =
+        (init.limits.deadline_ms / FAILURE_TIMEOUTS_PER_DEADLINE).max(FAILURE_TIMEOUT_MIN_MS);
     description.nodes = (0..).zip(&init.nodes).map(|(id, _)| NodeDescription { id, address: None }).collect();
     if carrier != Carrier::SharedMemory {
         description.fabric = carrier;
