@@ -50,6 +50,9 @@ fn a_wrong_group_file_is_told_with_what_to_do() {
     group
         .run("node", &[&short("0")[..], &["--metrics", "0.0.0.0:0"]].concat())
         .failed(2, &["--metrics-exposed"]);
+    group
+        .run("node", &[&short("0")[..], &["--device", "rxe0"]].concat())
+        .failed(2, &["--device", "fabric = \"verbs\""]);
     group.run("node", &[&short("0")[..], &["--log", "/nowhere/log"]].concat()).failed(2, &["/nowhere/log"]);
     group.place.assert_empty();
 }

@@ -28,7 +28,7 @@ use super::BenchError;
 use super::command::Views;
 use super::processes::Spread;
 use super::report::machine;
-use crate::local::Carrier;
+use crate::local::{Carrier, LocalError};
 use crate::rdma::NotBuilt;
 use crew::Crew;
 use report::Rounds;
@@ -46,7 +46,7 @@ pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
         return Err(BenchError::Arguments("--nodes must be at least 3: of two, one is no majority".into()));
     }
     if arguments.fabric == Carrier::Verbs && !crate::rdma::BUILT {
-        return Err(BenchError::Arguments(NotBuilt.to_string()));
+        return Err(LocalError::from(NotBuilt).into());
     }
     let ways: Vec<Way> = if arguments.ways.is_empty() { Way::ALL.to_vec() } else { arguments.ways.clone() };
     let progress = ProgressBar::new(u64::from(arguments.rounds)).with_style(super::bar());

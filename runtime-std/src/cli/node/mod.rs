@@ -31,7 +31,7 @@ use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
 use crate::group::{Description, Running, StartOptions, SubgroupDescription, start};
-use crate::local::{Carrier, LocalError};
+use crate::local::Carrier;
 use crate::member::Settings;
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
@@ -120,7 +120,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let description = group_file::read(config)?;
     group_file::check_node(&description, node)?;
     if let (true, Some(option)) = (description.fabric != Carrier::Verbs, arguments.device.given()) {
-        return Err(LocalError::NoDevice(option).into());
+        let what = format_args!("{option} is about RDMA devices");
+        let advice = "leave it out, or say fabric = \"verbs\" in the group file, of all members";
+        return Err(Failure::new(Status::Usage, what, advice));
     }
     let input = arguments.input_subgroup(&description, node)?;
     let interrupts = Interrupts::watch()?;
