@@ -5,7 +5,7 @@ mod cli_support;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use cli_support::{Ended, Place, Process, wait_for};
+use cli_support::{Ended, LONG, Place, Process, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -139,7 +139,8 @@ fn a_killed_member_is_named_by_all_others() {
         ended.failed(6, &["member 1 is lost", "its process ended"]);
         assert_eq!(ended.output, b"hello\n");
     }
-    assert!(killed.elapsed() < Duration::from_secs(5), "{:?}", killed.elapsed());
+    // It is its end that is noticed, and not its silence.
+    assert!(killed.elapsed() < LONG / 4, "{:?}", killed.elapsed());
     place.assert_empty();
 }
 

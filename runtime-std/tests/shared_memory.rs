@@ -97,7 +97,7 @@ fn members_that_do_not_come_are_named_and_nothing_is_left() {
     let started = Instant::now();
     let error = join(&place.root(), "lonely", &small(3), 1, Duration::from_millis(150))
         .expect_err("nobody else comes");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < LONG / 2);
     let Error::MissingMembers { missing, .. } = &error else { panic!("{error}") };
     assert_eq!(missing, &[NodeId(10), NodeId(12)]);
     place.assert_empty();
@@ -132,7 +132,7 @@ fn waiting_can_be_cancelled() {
         cancel.store(true, Ordering::Relaxed);
         assert!(matches!(member.join().expect("no panic"), Err(Error::Cancelled)));
     });
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < LONG / 2);
     place.assert_empty();
 }
 

@@ -267,7 +267,7 @@ fn a_group_larger_than_the_machine_is_refused_before_anything_is_allocated() {
     let started = Instant::now();
     let error = join(&place.root(), "huge", &layout, 0, LONG).expect_err("petabytes");
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < LONG / 2);
     place.assert_empty();
 }
 

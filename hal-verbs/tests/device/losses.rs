@@ -247,7 +247,9 @@ fn a_killed_peer_is_lost_at_once_and_in_mid_stream() {
 
 #[test]
 fn views_end_at_both_ends_and_quickly() {
-    let (mut a, mut b) = pair(&Shape::default());
+    const LOSS_TIME: Duration = Duration::from_secs(8);
+    let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
+    let (mut a, mut b) = pair(&Shape { limits, ..Shape::default() });
     for member in [&mut a, &mut b] {
         let to = if member.rows.own() == A { B } else { A };
         member.fabric.post(VIEW, to, &[content(0, 8192), guard(64, 8)], None).expect("room");
@@ -257,7 +259,7 @@ fn views_end_at_both_ends_and_quickly() {
         ends == [true; 2]
     });
     println!("both retired after {took:?}");
-    assert!(took < Duration::from_secs(1), "nobody waits for a time-out: {took:?}");
+    assert!(took < LOSS_TIME / 2, "nobody waits for a time-out: {took:?}");
     assert!(lost(&drain(&mut a.fabric), B).is_none());
 }
 
