@@ -271,6 +271,9 @@ impl From<Stopped> for Failure {
             Stopped::NoMemory(_) => {
                 Self::new(Status::Resources, stopped, "free some, and start this node again")
             }
+            Stopped::Fabric(_) => {
+                Self::new(Status::Other, stopped, "look at the system's log, and start this node again")
+            }
             Stopped::Left | Stopped::Closed | Stopped::Panicked(_) | Stopped::Broken(_) => {
                 Self::new(Status::Other, stopped, "please report this")
             }

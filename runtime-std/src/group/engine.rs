@@ -157,7 +157,7 @@ impl<R: Replica> Engine<R> {
     fn step_large(&mut self) -> Result<bool, Stopped> {
         let Self { present, parts, .. } = self;
         let stepped = parts.large.step(present, &mut parts.fabric.fabric);
-        stepped.map_err(|failure| self.end(Stopped::NoMemory(failure.to_string())))
+        stepped.map_err(|failure| self.end(failure.into()))
     }
 
     /// Senders are told how much was delivered.
@@ -293,7 +293,7 @@ impl<R: Replica> Engine<R> {
         let Parts { large, membership, fabric, outgoing, .. } = parts;
         let ring_first = |subgroup| outgoing.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
         let begun = large.begin(present, &membership.description, &fabric.fabric, ring_first);
-        begun.map_err(|failure| self.end(Stopped::NoMemory(failure.to_string())))
+        begun.map_err(|failure| self.end(failure.into()))
     }
 
     fn halted(&self, why: Halt) -> Stopped {

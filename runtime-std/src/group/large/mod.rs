@@ -46,6 +46,7 @@ use super::layout::ViewLayout;
 use super::open_view::OpenView;
 use crate::blocks::{Place, Table};
 use crate::joined::{BlockStore, JoinedFabric};
+use crate::member::Stopped;
 
 pub(super) use gate::{Handing, LargeGate};
 pub(super) use options::BUFFERS_MAX;
@@ -67,9 +68,24 @@ fn describe(bytes: usize) -> [u8; DESCRIPTION_BYTES] {
 }
 
 /// Why this member cannot go on with large messages.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct LargeFailure(String);
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LargeFailure {
+    /// Memory cannot be had.
+    #[error("{0}")]
+    Memory(String),
+    /// The fabric refuses what it should take.
+    #[error("{0}")]
+    Fabric(String),
+}
+
+impl From<LargeFailure> for Stopped {
+    fn from(failure: LargeFailure) -> Self {
+        match failure {
+            LargeFailure::Memory(why) => Self::NoMemory(why),
+            LargeFailure::Fabric(why) => Self::Fabric(why),
+        }
+    }
+}
 
 /// All large messages of a member.
 pub(super) struct Large {
@@ -137,7 +153,7 @@ impl Large {
         description: &Description,
         fabric: &JoinedFabric,
     ) -> Result<(), LargeFailure> {
-        let failed = |why: &dyn std::fmt::Display| LargeFailure(format!("no way for large messages: {why}"));
+        let said = |why: &dyn std::fmt::Display| format!("no way for large messages: {why}");
         let Some(subgroup) = layout.get().subgroup(id) else { return Ok(()) };
         let Some(large) = description.large(id).filter(|_| subgroup.members.contains(&table.own)) else {
             return Ok(());
@@ -150,7 +166,8 @@ impl Large {
                 let Some(index) = self.outboxes.iter().position(|(of, _)| *of == id) else { continue };
                 End::Own(index)
             } else {
-                let staging = self.pool.take(large.options.block_bytes).map_err(|error| failed(&error))?;
+                let staging = self.pool.take(large.options.block_bytes);
+                let staging = staging.map_err(|error| LargeFailure::Memory(said(&error)))?;
                 End::Of(Inbox::new(staging, large.window, large.whole_blocks_max()))
             };
             let others = subgroup.members.iter().filter(|member| *member != rank);
@@ -158,7 +175,7 @@ impl Large {
             let staging = end.staging();
             let place = Place { channel, cells, members, staging };
             let lane = Lane::open(table, (id, sender), place, &large.options, end, fabric);
-            self.lanes.push(lane.map_err(|error| failed(&error))?);
+            self.lanes.push(lane.map_err(|error| LargeFailure::Fabric(said(&error)))?);
         }
         Ok(())
     }
@@ -198,8 +215,11 @@ impl Large {
             if let Some(rank) = stepped.lost {
                 present.peer_lost(rank);
             }
-            if let Some(why) = stepped.failure {
-                return Err(LargeFailure(why));
+            if let Some(rank) = stepped.denied_by {
+                present.denied_by(rank);
+            }
+            if let Some(failure) = stepped.failure {
+                return Err(failure);
             }
         }
         self.is_awake = is_busy || is_moving;
