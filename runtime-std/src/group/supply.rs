@@ -140,6 +140,12 @@ enum SupplyError {
 /// The longest thing that a joiner says.
 const ASK_MAX: u64 = 1 << 16;
 
+/// How long a joiner may take to its first word: it has nothing to do before.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+
+/// How long it may take from there to its wish, while it looks for others that supply it.
+const CHOICE: Duration = Duration::from_secs(60);
+
 /// How long a joiner may take to restore what it was sent, before it says so.
 const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
@@ -152,29 +158,34 @@ pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requ
 }
 
 fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -> Result<(), SupplyError> {
-    loop {
-        match hear(talk, ASK_MAX, RESTORE_MAX)? {
-            JoinerAsks::Welcome => {
-                let view = board.view().ok_or(SupplyError::Ended)?;
-                say(talk, &JoinerHears::View(WireView::from(&*view)), STALL)?;
-            }
-            JoinerAsks::Supply { subgroups, leads } => {
-                let subgroups = subgroups.into_iter().map(SubgroupId).collect();
-                let (sender, receiver) = channel();
-                let sink = Sink { sender, backlog: Arc::default() };
-                let mut queue = Queue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
-                if !requests.ask(Request::Supply { node, subgroups, sink }) {
-                    return Err(SupplyError::Ended);
-                }
-                let mut was_let_in = false;
-                let supplied = supply(node, talk, &mut queue, leads, requests, &mut was_let_in);
-                if supplied.is_err() {
-                    requests.ask(Request::Gone { node, was_let_in });
-                }
-                return supplied;
-            }
-            JoinerAsks::Ready | JoinerAsks::Up => return Err(SupplyError::Garbled),
-        }
+    let (subgroups, leads) = greet(talk, board)?;
+    let subgroups = subgroups.into_iter().map(SubgroupId).collect();
+    let (sender, receiver) = channel();
+    let sink = Sink { sender, backlog: Arc::default() };
+    let mut queue = Queue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
+    if !requests.ask(Request::Supply { node, subgroups, sink }) {
+        return Err(SupplyError::Ended);
+    }
+    let mut was_let_in = false;
+    let supplied = supply(node, talk, &mut queue, leads, requests, &mut was_let_in);
+    if supplied.is_err() {
+        requests.ask(Request::Gone { node, was_let_in });
+    }
+    supplied
+}
+
+/// A joiner's first words, each once: what it wants, and whether this member leads its join. Whoever says no more has its
+/// place at the door for so long, and no longer.
+fn greet(talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool), SupplyError> {
+    match hear(talk, ASK_MAX, FIRST_WORD)? {
+        JoinerAsks::Welcome => {}
+        _ => return Err(SupplyError::Garbled),
+    }
+    let view = board.view().ok_or(SupplyError::Ended)?;
+    say(talk, &JoinerHears::View(WireView::from(&*view)), STALL)?;
+    match hear(talk, ASK_MAX, CHOICE)? {
+        JoinerAsks::Supply { subgroups, leads } => Ok((subgroups, leads)),
+        _ => Err(SupplyError::Garbled),
     }
 }
 
@@ -278,5 +289,35 @@ fn supply(
     match hear(talk, ASK_MAX, STALL)? {
         JoinerAsks::Up => Ok(()),
         _ => Err(SupplyError::Garbled),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::AtomicBool;
+
+    use tramontane_mesh::{Door, Identity, Listener, Purpose, visit};
+
+    use super::*;
+
+    /// Time that no joiner is given before it has said what it wants.
+    const LONG: Duration = Duration::from_secs(120);
+
+    #[test]
+    fn who_comes_to_join_and_says_nothing_does_not_keep_its_place() {
+        let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
+        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let (sender, ended) = channel();
+        let door = Door::open(listener, identity(1), None, move |mut visitor| {
+            // A test that ended need not know.
+            let _ = sender.send(greet(&mut visitor.talk, &Board::default()));
+        });
+        let door = door.expect("a thread");
+        let never = AtomicBool::new(false);
+        let silent = visit(door.address(), &identity(2), None, Purpose::Join, LONG, &never).expect("let in");
+        let error = ended.recv_timeout(LONG).expect("it was given up").expect_err("it said nothing");
+        assert!(matches!(error, SupplyError::Talk(TalkError::TimeUp)), "{error}");
+        drop(silent);
     }
 }
