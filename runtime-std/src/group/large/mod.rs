@@ -51,6 +51,7 @@ use crate::member::Stopped;
 pub(super) use gate::{Handing, LargeGate};
 pub(super) use options::BUFFERS_MAX;
 pub use options::LARGE_MAX;
+use options::POOL_MAX;
 pub use sending::{LargeUnsent, SendLargeError};
 
 /// Bytes of what stands in a large message's slot: its length.
@@ -111,7 +112,7 @@ impl Large {
             outboxes: handings.map(|(subgroup, handing)| (subgroup, Outbox::new(handing))).collect(),
             lanes: Vec::new(),
             table: None,
-            pool: Pool::new(store, description.large_pool_bytes()),
+            pool: Pool::new(store, POOL_MAX, description.large_pool_bytes()),
             is_awake: false,
             until_look: 0,
             mistold: Cell::new(None),
