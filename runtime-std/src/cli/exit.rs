@@ -274,9 +274,11 @@ impl From<Stopped> for Failure {
             Stopped::Fabric(_) => {
                 Self::new(Status::Other, stopped, "look at the system's log, and start this node again")
             }
-            Stopped::Left | Stopped::Closed | Stopped::Panicked(_) | Stopped::Broken(_) => {
-                Self::new(Status::Other, stopped, "please report this")
-            }
+            Stopped::Left
+            | Stopped::Closed
+            | Stopped::Mistold(_)
+            | Stopped::Panicked(_)
+            | Stopped::Broken(_) => Self::new(Status::Other, stopped, "please report this"),
         }
     }
 }

@@ -141,6 +141,9 @@ impl<R: Replica> Engine<R> {
             Err(payload) => return Err(membership.ending.stop(Stopped::panicked(payload.as_ref()))),
         };
         if progress.delivered > 0 {
+            if let Some(failure) = self.parts.large.failure() {
+                return Err(self.end(failure.into()));
+            }
             self.note_delivered();
         }
         if is_large_busy || progress.delivered > 0 || progress.freed > 0 {
@@ -360,6 +363,9 @@ fn deliver<R: Replica>(
     // What is delivered here was handed over before: its bytes may not have been looked for yet.
     large.hear();
     let large = &*large;
+    if large.is_mistold() {
+        return;
+    }
     if joiners.is_empty() {
         return replica.deliver(&mut Messages::live(batch, view, large, None));
     }

@@ -40,6 +40,9 @@ pub enum Stopped {
     /// The fabric refuses what it should take: this process, or its device, is not as it should be.
     #[error("the fabric failed: {0}")]
     Fabric(String),
+    /// A large message is not what its slot says. It was not handed over, nor anything after it.
+    #[error("a large message is not what was announced: {0}")]
+    Mistold(String),
     /// The application's upcall panicked; the order of what it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),
