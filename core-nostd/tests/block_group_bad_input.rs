@@ -33,6 +33,8 @@ struct Willing {
     receives: Vec<(Rank, Token)>,
     sends: usize,
     closes: usize,
+    /// What posts are refused with, if they are.
+    refuses: Option<ErrorKind>,
 }
 
 impl Fabric for Willing {
@@ -58,7 +60,7 @@ impl Fabric for Willing {
     }
 
     fn post(&mut self, _: ViewId, _: Rank, _: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
-        Ok(())
+        self.refuses.map_or(Ok(()), Err)
     }
 
     fn poll(&mut self) -> Option<Event> {
@@ -90,7 +92,7 @@ impl Blocks for Willing {
     fn send(&mut self, _: Way, from: Area, length: usize, _: u32, _: Token) -> Result<(), ErrorKind> {
         assert!(from.offset + length <= MEMORY_BYTES, "a send from outside the memory");
         self.sends += 1;
-        Ok(())
+        self.refuses.map_or(Ok(()), Err)
     }
 
     fn close(&mut self, _: ViewId, channel: Channel) {
@@ -151,7 +153,8 @@ fn with_member(
     let row = RowWriter::from_lines(&lines[1]);
     let memory = ViewMemory { own: Rank(1), members: &members, row, rows: &seen };
     let mut words = vec![0; words_for(BLOCKS_MAX)];
-    let mut fabric = Willing { promises: Promises::WRITE_ORDER, receives: Vec::new(), sends: 0, closes: 0 };
+    let mut fabric =
+        Willing { promises: Promises::WRITE_ORDER, receives: Vec::new(), sends: 0, closes: 0, refuses: None };
     let group = BlockGroup::open(setup(&ranks, algorithm), &memory, &fabric, &mut words).expect("a group");
     test(group, &mut fabric, &mut Desk::default());
 }
@@ -249,6 +252,26 @@ fn another_groups_blocks_are_left_to_it() {
     });
 }
 
+/// Who revoked this member's right has taken it for dead, and is not this member's fault; nor is it a fault to whoever hears of
+/// it: to the others the one that was denied is gone.
+#[test]
+fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
+    let denied = |member| Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Denied) }));
+    with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
+        fabric.refuses = Some(ErrorKind::Revoked);
+        group.step(fabric, desk);
+        assert_eq!(group.outcome(), denied(ROOT));
+    });
+    // Member 3 says in its second cell that the root denied it: the lowest bit, the cause, the rank.
+    let mut rows = <[[u64; 4]; 4]>::default();
+    rows[3][1] = 1 | (4 << 8);
+    with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
+        group.step(fabric, desk);
+        let cause = Cause::Lost(LossCause::Unreachable);
+        assert_eq!(group.outcome(), Some(Outcome::Failed(Failure { member: Rank(3), cause })));
+    });
+}
+
 #[test]
 fn groups_that_cannot_be_are_refused() {
     let lines: [[Line; 1]; 2] = Default::default();
@@ -259,7 +282,7 @@ fn groups_that_cannot_be_are_refused() {
     let both = [Rank(0), Rank(1)];
     let good = setup(&both, Algorithm::Pipeline);
     let open = |setup: Setup<'_>, promises, words: &mut [u64]| {
-        let fabric = Willing { promises, receives: Vec::new(), sends: 0, closes: 0 };
+        let fabric = Willing { promises, receives: Vec::new(), sends: 0, closes: 0, refuses: None };
         let opened = BlockGroup::open(setup, &memory, &fabric, words).map(|_| ());
         opened.err()
     };

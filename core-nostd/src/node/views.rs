@@ -116,6 +116,12 @@ impl<'m> Views<'m> {
         self.note_loss(peer, Loss::Reported);
     }
 
+    /// Says that a peer takes nothing from this member any more, as [`ViewChange::denied_by`], and looks at the view in the
+    /// next step.
+    pub fn denied_by(&mut self, peer: Rank) {
+        self.note_loss(peer, Loss::Denied);
+    }
+
     /// What the fabric said of a peer, to be looked at in the next step.
     pub(super) fn note_loss(&mut self, peer: Rank, loss: Loss) {
         if let Some(peer) = self.loan.peers.get_mut(peer.index()) {

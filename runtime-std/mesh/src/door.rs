@@ -26,6 +26,9 @@ pub const GREETINGS_MAX: usize = 64;
 /// [`Refusal::Busy`].
 pub const VISITORS_MAX: usize = 128;
 
+/// So many of those places are for [`Purpose::Peer`] alone: whoever asks or joins, and stays, must not keep members apart.
+pub const PEER_PLACES: usize = 32;
+
 /// Somebody who came through the door: it has the key, if there is one, and the group's digest.
 #[derive(Debug)]
 pub struct Visitor {
@@ -129,6 +132,7 @@ impl<V: Fn(Visitor) + Sync> Hall<V> {
             }
             Purpose::Meet | Purpose::Peer | Purpose::Join | Purpose::Ask => {}
         }
-        if taken.become_known() { Ok(()) } else { Err(Refusal::Busy) }
+        let kept = if hello.purpose == Purpose::Peer { 0 } else { PEER_PLACES };
+        if taken.become_known(kept) { Ok(()) } else { Err(Refusal::Busy) }
     }
 }

@@ -121,10 +121,11 @@ impl Taken<'_> {
         &self.stop
     }
 
-    /// It is no stranger any more. Says no if there are too many of those whom we know, or if it is to go.
-    pub(super) fn become_known(&self) -> bool {
+    /// It is no stranger any more. Says no if there are too many of those whom we know, with `kept` places left to others;
+    /// or if it is to go.
+    pub(super) fn become_known(&self, kept: usize) -> bool {
         let mut inside = self.gate.inside();
-        let is_full = inside.known() >= self.gate.known_max;
+        let is_full = inside.known().saturating_add(kept) >= self.gate.known_max;
         if is_full || self.stop.load(Ordering::Relaxed) {
             return false;
         }

@@ -51,8 +51,8 @@
 //! - Have us write to the log a line for each time it is sent away (at `info`; at `debug` if it just goes).
 //!
 //! Nothing that it sends is allocated for beyond that, or believed. Who is let in is no stranger: at most
-//! [`VISITORS_MAX`] of them are with the callbacks of a door at once, and the next is told [`Refusal::Busy`]. How long each
-//! may stay there is for the callback to say, with the time limits of its [`Talk`].
+//! [`VISITORS_MAX`] of them are with the callbacks of a door at once, [`PEER_PLACES`] of them peers, and the next is told
+//! [`Refusal::Busy`]. A host that is gone is noticed within a minute. How long each may stay there is for the callback to say, with the time limits of its [`Talk`].
 
 mod address;
 mod channel;
@@ -83,7 +83,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 pub use address::Address;
 pub use channel::MESSAGE_MAX;
 pub use connection::{Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
-pub use door::{Door, GREETINGS_MAX, VISITORS_MAX, Visitor};
+pub use door::{Door, GREETINGS_MAX, PEER_PLACES, VISITORS_MAX, Visitor};
 pub use error::MeshError;
 pub use hello::Purpose;
 pub use identity::{Identity, incarnation};

@@ -5,11 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use rustix::net::sockopt;
 use snow::TransportState;
 
 use super::channel::{Channel, open, seal};
-use super::stream::Stream;
+use super::stream::{Stream, keep_alive};
 
 /// The one message that is sent: the sender leaves on purpose.
 const LEFT: &[u8] = b"left";
@@ -121,10 +120,5 @@ impl AsFd for Lifeline {
 
 /// The kernel probes an idle connection.
 fn watch(stream: &TcpStream, silence: Duration) -> std::io::Result<()> {
-    let pause = (silence / PROBES).max(PROBE_MIN);
-    sockopt::set_socket_keepalive(stream, true)?;
-    sockopt::set_tcp_keepidle(stream, pause)?;
-    sockopt::set_tcp_keepintvl(stream, pause)?;
-    sockopt::set_tcp_keepcnt(stream, PROBES)?;
-    Ok(())
+    keep_alive(stream, (silence / PROBES).max(PROBE_MIN), PROBES)
 }

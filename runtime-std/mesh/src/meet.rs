@@ -317,7 +317,7 @@ fn judge(common: &Common<'_>, hello: &Hello, taken: &Taken<'_>) -> Result<(), Re
         Some(rank) if rank > common.own => common.hello.check(hello)?,
         _ => return Err(Refusal::NotAMember),
     }
-    if taken.become_known() { Ok(()) } else { Err(Refusal::Busy) }
+    if taken.become_known(0) { Ok(()) } else { Err(Refusal::Busy) }
 }
 
 fn rank_of(common: &Common<'_>, node: NodeId) -> Option<Rank> {

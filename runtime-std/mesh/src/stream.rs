@@ -22,6 +22,12 @@ use super::patience::{ChannelError, Patience};
 /// Between two attempts at a Unix socket that has more visitors waiting than it holds.
 const CROWDED_PAUSE: Duration = Duration::from_millis(5);
 
+/// Between two probes of a connection on which nothing comes.
+const PROBE_PAUSE: Duration = Duration::from_secs(10);
+
+/// After so many without an answer the other host is gone.
+const PROBES: u32 = 3;
+
 /// One end of a connection. It blocks, and sends without waiting for more.
 #[derive(Debug)]
 pub(super) enum Stream {
@@ -40,10 +46,15 @@ impl Stream {
         Ok(stream)
     }
 
-    /// A small message must not wait for another one, and whoever takes the socket over finds it blocking.
+    /// A small message must not wait for another one, a host that lost its power is noticed by whoever waits for it, and
+    /// whoever takes the socket over finds it blocking.
     pub(super) fn set_up(&self) -> std::io::Result<()> {
         match self {
-            Self::Tcp(stream) => stream.set_nonblocking(false).and_then(|()| stream.set_nodelay(true)),
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(false)?;
+                stream.set_nodelay(true)?;
+                keep_alive(stream, PROBE_PAUSE, PROBES)
+            }
             Self::Unix(stream) => stream.set_nonblocking(false),
         }
     }
@@ -128,6 +139,15 @@ impl AsFd for Stream {
             Self::Unix(stream) => stream.as_fd(),
         }
     }
+}
+
+/// The kernel probes an idle connection after each pause, and ends it after so many probes without an answer.
+pub(super) fn keep_alive(stream: &TcpStream, pause: Duration, probes: u32) -> std::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, pause)?;
+    sockopt::set_tcp_keepintvl(stream, pause)?;
+    sockopt::set_tcp_keepcnt(stream, probes)?;
+    Ok(())
 }
 
 /// Waits until something can be done, or the slice is over: the caller tries again in any case.

@@ -18,8 +18,8 @@ pub enum TalkError {
     /// The other end closed, or is gone; or this end failed before.
     #[error("the other end is gone; connect again")]
     Closed,
-    /// The door that it came through is being closed.
-    #[error("this process closes its door; come again later")]
+    /// This end was told to stop: the door that it came through is being closed, or whoever talks was interrupted.
+    #[error("this process ends the talk; come again later")]
     Stopped,
     /// The other end sent what makes no sense.
     #[error("the other end sent what this program does not understand; run the same one everywhere")]
@@ -66,6 +66,11 @@ impl Talk {
     /// `stop` ends its calls when it becomes true.
     pub(super) const fn new(channel: Channel, stop: Option<Arc<AtomicBool>>) -> Self {
         Self { channel: Some(channel), stop }
+    }
+
+    /// Its calls end, with [`TalkError::Stopped`], once this becomes true; no other flag counts any more.
+    pub fn stop_with(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = Some(stop);
     }
 
     /// Sends a message of at most [`MESSAGE_MAX`] bytes. The other end may get it even if the time was up.

@@ -8,10 +8,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use rustix::net::sockopt;
 use support::{LONG, SHORT, door, go, group, identity, key, listener, operator};
 use tramontane_core::ids::NodeId;
 use tramontane_mesh::{
-    Address, Door, GREETINGS_MAX, Purpose, Refusal, TalkError, VISITORS_MAX, VisitError, Visitor,
+    Address, Door, GREETINGS_MAX, PEER_PLACES, Purpose, Refusal, TalkError, VISITORS_MAX, VisitError, Visitor,
 };
 
 /// What crosses first, in this version, with and without a key.
@@ -150,8 +151,17 @@ fn crowded_door() -> (Door, std::sync::mpsc::Sender<()>, Receiver<Purpose>) {
 fn too_many_visitors_are_told_to_come_again() {
     let (door, release, came) = crowded_door();
     let ask = || go(door.address(), operator(), None, Purpose::Ask);
-    let visits: Vec<_> = (0..VISITORS_MAX).map(|_| ask().expect("let in")).collect();
-    let error = ask().expect_err("too many");
+    let join = |node| go(door.address(), identity(node), None, Purpose::Join);
+    let others_max = u32::try_from(VISITORS_MAX - PEER_PLACES).expect("it is small");
+    let mut visits: Vec<_> =
+        (0..others_max).map(|turn| if turn % 2 == 0 { ask() } else { join(11) }.expect("let in")).collect();
+    for error in [ask(), join(11)].map(|one| one.expect_err("too many")) {
+        assert!(matches!(error, VisitError::Refused(Refusal::Busy)), "{error}");
+    }
+    // They keep no member out.
+    let peer = || go(door.address(), identity(12), None, Purpose::Peer);
+    visits.extend((0..PEER_PLACES).map(|_| peer().expect("let in")));
+    let error = peer().expect_err("too many of all kinds");
     assert!(matches!(error, VisitError::Refused(Refusal::Busy)), "{error}");
     assert_eq!(came.iter().take(VISITORS_MAX).count(), visits.len());
     drop(release);
@@ -181,6 +191,20 @@ fn by_hand(address: &Address) -> TcpStream {
     assert_eq!((&answer[..31], &answer[31..]), (&hello[..], &[1, 0, 0][..]));
     stream.write_all(&[1, 0, 0]).expect("taken");
     stream
+}
+
+/// A host that loses its power says nothing; its visits must not stand for ever.
+#[test]
+fn the_kernel_looks_whether_a_silent_visitor_is_there() {
+    let (door, visitors) = door(listener(), None);
+    let visited = go(door.address(), identity(11), None, Purpose::Join).expect("let in");
+    let visitor = visitors.recv_timeout(LONG).expect("handed over");
+    for talk in [visited.talk, visitor.talk] {
+        let stream = talk.into_connection().expect("over TCP").stream;
+        assert!(sockopt::socket_keepalive(&stream).expect("an option"));
+        let pause = sockopt::tcp_keepidle(&stream).expect("an option");
+        assert!(pause <= LONG, "{pause:?}");
+    }
 }
 
 #[test]

@@ -271,9 +271,14 @@ impl From<Stopped> for Failure {
             Stopped::NoMemory(_) => {
                 Self::new(Status::Resources, stopped, "free some, and start this node again")
             }
-            Stopped::Left | Stopped::Closed | Stopped::Panicked(_) | Stopped::Broken(_) => {
-                Self::new(Status::Other, stopped, "please report this")
+            Stopped::Fabric(_) => {
+                Self::new(Status::Other, stopped, "look at the system's log, and start this node again")
             }
+            Stopped::Left
+            | Stopped::Closed
+            | Stopped::Mistold(_)
+            | Stopped::Panicked(_)
+            | Stopped::Broken(_) => Self::new(Status::Other, stopped, "please report this"),
         }
     }
 }

@@ -53,6 +53,7 @@ impl<R: Replica> Engine<R> {
             sink.put(Supplied::NotNow(why.to_owned()));
             return Ok(());
         }
+        let sink = sink.with_large(description.large_pool_bytes());
         let Self { joiners, parts, .. } = self;
         let begun = catch_unwind(AssertUnwindSafe(|| {
             joiners.begin(node, subgroups, sink, &mut parts.replica);

@@ -141,6 +141,9 @@ impl<R: Replica> Engine<R> {
             Err(payload) => return Err(membership.ending.stop(Stopped::panicked(payload.as_ref()))),
         };
         if progress.delivered > 0 {
+            if let Some(failure) = self.parts.large.failure() {
+                return Err(self.end(failure.into()));
+            }
             self.note_delivered();
         }
         if is_large_busy || progress.delivered > 0 || progress.freed > 0 {
@@ -157,7 +160,7 @@ impl<R: Replica> Engine<R> {
     fn step_large(&mut self) -> Result<bool, Stopped> {
         let Self { present, parts, .. } = self;
         let stepped = parts.large.step(present, &mut parts.fabric.fabric);
-        stepped.map_err(|failure| self.end(Stopped::NoMemory(failure.to_string())))
+        stepped.map_err(|failure| self.end(failure.into()))
     }
 
     /// Senders are told how much was delivered.
@@ -293,7 +296,7 @@ impl<R: Replica> Engine<R> {
         let Parts { large, membership, fabric, outgoing, .. } = parts;
         let ring_first = |subgroup| outgoing.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
         let begun = large.begin(present, &membership.description, &fabric.fabric, ring_first);
-        begun.map_err(|failure| self.end(Stopped::NoMemory(failure.to_string())))
+        begun.map_err(|failure| self.end(failure.into()))
     }
 
     fn halted(&self, why: Halt) -> Stopped {
@@ -360,6 +363,9 @@ fn deliver<R: Replica>(
     // What is delivered here was handed over before: its bytes may not have been looked for yet.
     large.hear();
     let large = &*large;
+    if large.is_mistold() {
+        return;
+    }
     if joiners.is_empty() {
         return replica.deliver(&mut Messages::live(batch, view, large, None));
     }

@@ -9,7 +9,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::open_view::OpenView;
 use super::replica::{Message, Replica};
-use super::supply::{Sink, Supplied};
+use super::supply::{Shared, Sink, Supplied};
 use super::view::View;
 
 /// A node that is being supplied.
@@ -58,8 +58,10 @@ impl Joiners {
 
     /// Hands a delivered message to whoever is being supplied with its subgroup.
     pub(super) fn tap(&mut self, message: &Message<'_>) {
+        let mut shared = None;
         self.supplied.retain(|joiner| {
-            !joiner.subgroups.contains(&message.subgroup) || joiner.sink.put_message(message)
+            !joiner.subgroups.contains(&message.subgroup)
+                || joiner.sink.put_message(shared.get_or_insert_with(|| Shared::of(message)))
         });
     }
 

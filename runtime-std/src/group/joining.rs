@@ -5,6 +5,7 @@
 //! not belong to come from others. If any of them is lost before the end, all of it begins again.
 
 use std::io::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,6 +29,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long a node goes on that every member sends away for good: whoever still meets others sends everybody away.
 const SENT_AWAY: Duration = Duration::from_secs(2);
 
+/// Between two looks whether a join is to end.
+const LOOK_PAUSE: Duration = Duration::from_millis(10);
+
 /// Room for what stands around a message.
 const AROUND: u64 = 4096;
 
@@ -50,6 +54,15 @@ pub(super) enum AttemptError {
     Garbled,
     #[error("the state cannot be restored: {0}")]
     Restore(std::io::Error),
+    #[error("the time was up before all of the state was taken over; allow more time")]
+    TimeUp,
+}
+
+impl AttemptError {
+    /// Whether it was ended from here.
+    const fn is_stopped(&self) -> bool {
+        matches!(self, Self::Talk(TalkError::Stopped) | Self::Visit(VisitError::Cancelled))
+    }
 }
 
 /// A node that was let in.
@@ -68,7 +81,7 @@ impl LetIn {
     }
 }
 
-/// Tries until the group lets this node in.
+/// Tries until the group lets this node in, or until the time is up, or `cancel` is true: whatever is under way ends then.
 pub(super) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
@@ -77,15 +90,59 @@ pub(super) fn join<R: Replica>(
     until: Instant,
     cancel: &AtomicBool,
 ) -> Result<LetIn, AttemptError> {
-    let mut sent_away_since = None;
+    let (is_over, stop) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    let joined = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                if Instant::now() >= until || cancel.load(Ordering::Relaxed) {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                std::thread::sleep(LOOK_PAUSE);
+            }
+        });
+        // An application that panics as it restores must not leave the other thread looking.
+        let _over = Over(&is_over);
+        try_to_join(description, own, outside, replica, &stop)
+    });
+    match joined {
+        // What is left to be said is not part of the join.
+        Ok(mut let_in) => {
+            let_in.lead.stop_with(Arc::default());
+            Ok(let_in)
+        }
+        Err(_) if cancel.load(Ordering::Relaxed) => Err(VisitError::Cancelled.into()),
+        Err(error) if error.is_stopped() => Err(AttemptError::TimeUp),
+        Err(error) => Err(error),
+    }
+}
+
+/// Becomes true when this is dropped.
+struct Over<'o>(&'o AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Tries until the group lets this node in, or until it is to stop: what the attempt before came to is said then.
+fn try_to_join<R: Replica>(
+    description: &Description,
+    own: NodeId,
+    outside: &Outside,
+    replica: &mut R,
+    stop: &Arc<AtomicBool>,
+) -> Result<LetIn, AttemptError> {
+    let (mut sent_away_since, mut before) = (None, None);
     loop {
-        let error = match attempt(description, own, outside, replica, cancel) {
+        let error = match attempt(description, own, outside, replica, stop) {
             Ok(let_in) => return Ok(let_in),
+            Err(error) if error.is_stopped() => return Err(before.unwrap_or(error)),
             Err(error) => error,
         };
         tracing::debug!(%error, "not let in yet");
         let is_final = match error {
-            AttemptError::Restore(_) | AttemptError::Visit(VisitError::Cancelled) => true,
+            AttemptError::Restore(_) => true,
             AttemptError::SentAway { .. } => {
                 sent_away_since.get_or_insert_with(Instant::now).elapsed() > SENT_AWAY
             }
@@ -94,9 +151,10 @@ pub(super) fn join<R: Replica>(
                 false
             }
         };
-        if is_final || Instant::now() >= until || cancel.load(Ordering::Relaxed) {
+        if is_final || stop.load(Ordering::Relaxed) {
             return Err(error);
         }
+        before = Some(error);
         std::thread::sleep(PAUSE);
     }
 }
@@ -112,15 +170,15 @@ fn attempt<R: Replica>(
     own: NodeId,
     outside: &Outside,
     replica: &mut R,
-    cancel: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> Result<LetIn, AttemptError> {
-    let (lead, view, talk) = find_lead(own, outside, cancel)?;
+    let (lead, view, talk) = find_lead(own, outside, stop)?;
     if view.members.contains(&own) {
         return Err(AttemptError::NotNow(format!(
             "node {own} is a member still: its earlier process was not removed yet, or another one has its id"
         )));
     }
-    let mut suppliers = choose(description, own, &view, lead, talk, outside, cancel)?;
+    let mut suppliers = choose(description, own, &view, lead, talk, outside, stop)?;
     for (index, supplier) in suppliers.iter_mut().enumerate() {
         let subgroups = supplier.subgroups.iter().map(|subgroup| subgroup.0).collect();
         say(&mut supplier.talk, &JoinerAsks::Supply { subgroups, leads: index == 0 }, STALL)?;
@@ -147,11 +205,11 @@ fn attempt<R: Replica>(
 fn find_lead(
     own: NodeId,
     outside: &Outside,
-    cancel: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> Result<(NodeId, View, Talk), AttemptError> {
     let mut sent_away = None;
     for node in outside.addresses.keys().copied().filter(|node| *node != own) {
-        match welcome(node, outside, cancel) {
+        match welcome(node, outside, stop) {
             Ok((view, talk)) => return Ok((node, view, talk)),
             Err(AttemptError::Visit(VisitError::Cancelled)) => return Err(VisitError::Cancelled.into()),
             Err(AttemptError::Visit(why)) if is_for_good(&why) => {
@@ -163,8 +221,9 @@ fn find_lead(
     Err(sent_away.unwrap_or(AttemptError::Nobody))
 }
 
-fn welcome(node: NodeId, outside: &Outside, cancel: &AtomicBool) -> Result<(View, Talk), AttemptError> {
-    let mut talk = outside.call(node, Purpose::Join, cancel)?.talk;
+fn welcome(node: NodeId, outside: &Outside, stop: &Arc<AtomicBool>) -> Result<(View, Talk), AttemptError> {
+    let mut talk = outside.call(node, Purpose::Join, stop)?.talk;
+    talk.stop_with(Arc::clone(stop));
     say(&mut talk, &JoinerAsks::Welcome, STALL)?;
     match hear(&mut talk, AROUND * 16, STALL)? {
         JoinerHears::View(view) => Ok((view.into(), talk)),
@@ -181,7 +240,7 @@ fn choose(
     lead: NodeId,
     talk: Talk,
     outside: &Outside,
-    cancel: &AtomicBool,
+    stop: &Arc<AtomicBool>,
 ) -> Result<Vec<Supplier>, AttemptError> {
     let mut suppliers = vec![(lead, Supplier { talk, subgroups: Vec::new() })];
     for (id, subgroup) in (0..).map(SubgroupId).zip(&description.subgroups) {
@@ -194,8 +253,7 @@ fn choose(
             known.subgroups.push(id);
             continue;
         }
-        let mut found =
-            members.iter().filter_map(|node| Some((*node, welcome(*node, outside, cancel).ok()?)));
+        let mut found = members.iter().filter_map(|node| Some((*node, welcome(*node, outside, stop).ok()?)));
         let (node, (_, talk)) = found.next().ok_or(AttemptError::NoSupplier(id))?;
         suppliers.push((node, Supplier { talk, subgroups: vec![id] }));
     }

@@ -155,6 +155,11 @@ impl OpenView {
         self.cell.with_dependent_mut(|_, both| both.views.peer_lost(peer));
     }
 
+    /// Says that a peer takes nothing from this member any more.
+    pub(super) fn denied_by(&mut self, peer: Rank) {
+        self.cell.with_dependent_mut(|_, both| both.views.denied_by(peer));
+    }
+
     /// Asks the group to go on without this member.
     pub(super) fn leave(&mut self) {
         self.cell.with_dependent_mut(|_, both| {

@@ -15,6 +15,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest answer: a status of 1024 members and as many subgroups.
 const ANSWER_MAX: u64 = 64 << 20;
 
+/// The longest question, with room for what a later program may ask.
+const ASK_MAX: u64 = 64;
+
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum OperatorAsks {
@@ -34,7 +37,7 @@ pub(super) enum OperatorHears {
 
 /// Answers one operator. Without `requests` this process is no member yet.
 pub(super) fn answer(talk: &mut Talk, board: &Board, requests: Option<&Requests>) -> Result<(), TalkError> {
-    let heard = match (hear(talk, ANSWER_MAX, PATIENCE)?, requests, board.status()) {
+    let heard = match (hear(talk, ASK_MAX, PATIENCE)?, requests, board.status()) {
         (_, None, _) | (_, _, None) => OperatorHears::NotYet,
         (OperatorAsks::Status, Some(_), Some(status)) => OperatorHears::Status(Box::new(status)),
         (OperatorAsks::Leave, Some(requests), Some(_)) => {
@@ -49,4 +52,41 @@ pub(super) fn answer(talk: &mut Talk, board: &Board, requests: Option<&Requests>
 pub(super) fn ask(talk: &mut Talk, what: OperatorAsks) -> Result<OperatorHears, TalkError> {
     say(talk, &what, PATIENCE)?;
     hear(talk, ANSWER_MAX, PATIENCE)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
+
+    use tramontane_core::ids::NodeId;
+    use tramontane_mesh::{Door, Identity, Listener, Purpose, visit};
+
+    use super::*;
+
+    /// Anybody may come to a door without a key, and many at once.
+    #[test]
+    fn a_question_is_a_few_bytes() {
+        let identity = |node| Identity { node, incarnation: 1, digest: 7 };
+        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let (sender, answered) = channel();
+        let door = Door::open(listener, identity(NodeId(1)), None, move |mut visitor| {
+            // A test that ended need not know.
+            let _ = sender.send(answer(&mut visitor.talk, &Board::default(), None));
+        });
+        let door = door.expect("a thread");
+        let go = || {
+            let never = AtomicBool::new(false);
+            let identity = identity(Identity::NO_MEMBER);
+            visit(door.address(), &identity, None, Purpose::Ask, PATIENCE, &never).expect("let in").talk
+        };
+        let heard = ask(&mut go(), OperatorAsks::Status).expect("an answer");
+        assert_eq!(heard, OperatorHears::NotYet);
+        answered.recv().expect("it was asked").expect("it answered");
+        // It may be closed before all is said.
+        let _ = go().send_stream(&mut std::io::Read::take(std::io::repeat(0), 1 << 20), PATIENCE);
+        let error = answered.recv().expect("it was asked").expect_err("too long");
+        assert!(matches!(error, TalkError::TooLong { limit: ASK_MAX }), "{error}");
+    }
 }

@@ -85,9 +85,12 @@ impl Gate {
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was delivered here; so every member that goes on has it, and delivers it too.
+    /// It was delivered here; so every member that goes on has it, and delivers it too. Not so in a subgroup without order
+    /// (`unordered`): there each member delivers what it has, so that others may lack it if a member is lost, and it is not
+    /// sent again.
     Delivered,
-    /// It is under way. If the view changes first it is sent again in the next one, in its order (VIE-7).
+    /// It is under way. If the view changes first it is sent again in the next one, in its order (VIE-7); without an order
+    /// that is done only for what was not sent at all.
     UnderWay,
     /// This member ended before it was sent: nobody has it, and nobody will.
     NotSent,
@@ -95,7 +98,8 @@ pub enum Fate {
     Unknown,
 }
 
-/// Stands for a message that was committed.
+/// Stands for a message that was committed: what becomes of it is its [`Fate`]. In a subgroup without order that says what this
+/// member knows, and nothing of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt(u64);
 

@@ -132,11 +132,12 @@ impl<'b> Iterator for Messages<'b, '_> {
     fn next(&mut self) -> Option<Message<'b>> {
         let message = match &mut self.source {
             Source::Replayed(message) => message.take()?,
+            Source::Live { large, .. } if large.is_mistold() => return None,
             Source::Live { batch, view, large } => {
                 let message = batch.next()?;
                 let payload = match message.large {
                     None => message.payload,
-                    Some(number) => large.payload(self.subgroup, message.rank, number, message.payload),
+                    Some(number) => large.payload(self.subgroup, message.rank, number, message.payload)?,
                 };
                 Message {
                     subgroup: self.subgroup,

@@ -37,6 +37,12 @@ pub enum Stopped {
     /// Memory for a view, or for a large message, cannot be had.
     #[error("no memory: {0}")]
     NoMemory(String),
+    /// The fabric refuses what it should take: this process, or its device, is not as it should be.
+    #[error("the fabric failed: {0}")]
+    Fabric(String),
+    /// A large message is not what its slot says. It was not handed over, nor anything after it.
+    #[error("a large message is not what was announced: {0}")]
+    Mistold(String),
     /// The application's upcall panicked; the order of what it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),

@@ -90,6 +90,11 @@ impl Group {
         String::from_utf8(std::fs::read(self.log_path(id)).unwrap_or_default()).expect("text")
     }
 
+    /// How long a log is by now.
+    pub fn log_bytes(&self, id: usize) -> u64 {
+        std::fs::metadata(self.log_path(id)).map_or(0, |log| log.len())
+    }
+
     /// A node with a log.
     pub fn node(&self, id: usize, more: &[&str]) -> Node {
         let (id_text, log) = (id.to_string(), self.log_path(id));
@@ -186,6 +191,11 @@ impl Node {
 
     pub fn end_input(&mut self) {
         self.input = None;
+    }
+
+    /// What is written to it from another thread, for as long as it reads.
+    pub fn take_input(&mut self) -> ChildStdin {
+        self.input.take().expect("an input")
     }
 
     pub fn errors(&self) -> String {

@@ -29,13 +29,12 @@ const GROUP: SubgroupId = SubgroupId(0);
 
 /// What crowds talk over: RDMA too, where there is a device.
 pub fn carriers() -> Vec<Carrier> {
-    let mut carriers = vec![Carrier::SharedMemory, Carrier::Tcp];
     #[cfg(feature = "verbs")]
     if rdma::choose(&DeviceOptions::default()).is_ok() {
         println!("over RDMA too");
-        carriers.push(Carrier::Verbs);
+        return vec![Carrier::SharedMemory, Carrier::Tcp, Carrier::Verbs];
     }
-    carriers
+    vec![Carrier::SharedMemory, Carrier::Tcp]
 }
 
 /// The bytes of a node's message of that number.
@@ -84,6 +83,8 @@ fn parsed(bytes: &[u8]) -> (u32, u64) {
 pub struct Told {
     /// Who sent, and the number of the message; what came with the state first.
     pub messages: Vec<(u32, u64)>,
+    /// The view that each was delivered in; 0 for what came with the state.
+    pub views_of: Vec<u64>,
     pub views: Vec<(u64, Vec<u32>)>,
 }
 
@@ -98,6 +99,7 @@ impl Replica for Ledger {
             assert_eq!(said.0, message.sender.get(), "the sender is the one that it says");
             assert_whole(message.payload, said);
             told.messages.push(said);
+            told.views_of.push(message.view.0);
         }
     }
 
@@ -116,7 +118,9 @@ impl Replica for Ledger {
     fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> std::io::Result<()> {
         let mut bytes = Vec::new();
         state.read_to_end(&mut bytes)?;
-        self.0.lock().expect("nobody panics").messages = bytes.chunks(16).map(parsed).collect();
+        let mut told = self.0.lock().expect("nobody panics");
+        told.messages = bytes.chunks(16).map(parsed).collect();
+        told.views_of = vec![0; told.messages.len()];
         Ok(())
     }
 }
@@ -158,6 +162,12 @@ impl Crowd {
         // Nobody stops here, and whoever ends is known at once: on a busy machine nobody is to be taken for dead.
         crowd.description.failure_timeout_ms = 10_000;
         crowd
+    }
+
+    /// Whoever says nothing is taken for dead soon.
+    pub fn impatient(mut self) -> Self {
+        self.description.failure_timeout_ms = 2_000;
+        self
     }
 
     /// Without one order.
@@ -263,6 +273,13 @@ impl Crowd {
             assert!(started.elapsed() < PATIENCE, "{what}: {statuses:#?}");
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// The view that a member delivered a message in.
+    pub fn view_of(&self, at: u32, message: (u32, u64)) -> Option<u64> {
+        let told = self.told[&at].lock().expect("nobody panics");
+        let index = told.messages.iter().position(|one| *one == message)?;
+        told.views_of.get(index).copied()
     }
 
     pub fn await_delivered(&self, nodes: &[u32], count: usize) {

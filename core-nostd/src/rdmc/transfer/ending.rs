@@ -5,7 +5,8 @@
 //! reached everyone, whatever happens next.
 //!
 //! Failing: who learns of a failure, from its fabric or from a peer's cell, tells all. So a survivor that no
-//! other can reach in one way is reached in another. Who is cut off from all and has nothing under way learns
+//! other can reach in one way is reached in another. Who says that a peer denied it is itself the one that failed: that a
+//! member [was denied](LossCause::Denied) is known to that member alone. Who is cut off from all and has nothing under way learns
 //! nothing from a fabric: whoever watches its peers (the view's heartbeats) tells it through `lost`.
 
 use super::cells::Name;
@@ -69,6 +70,10 @@ impl BlockGroup<'_> {
     /// A peer says that the group failed, or what no correct member says.
     fn hear(&mut self, teller: Rank, cell: u64) {
         match Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member)) {
+            // A peer that was denied is gone to whoever denied it; to accuse that one would turn everybody against the living.
+            Some(Failure { cause: Cause::Lost(LossCause::Denied), .. }) => {
+                self.fail(teller, Cause::Lost(LossCause::Unreachable));
+            }
             Some(Failure { member, cause }) => self.fail(member, cause),
             None => self.fail(teller, Cause::Lost(LossCause::Misbehaved)),
         }

@@ -332,9 +332,9 @@ impl<'m> BlockGroup<'m> {
         match kind {
             ErrorKind::QueueFull => progress.has_more = true,
             ErrorKind::PeerLost => self.fail(peer, Cause::Lost(LossCause::Unreachable)),
-            ErrorKind::Revoked | ErrorKind::OutOfRange | ErrorKind::Other => {
-                self.fail(self.memory.own, Cause::Fabric);
-            }
+            // The peer has taken this member for dead: nothing here is at fault.
+            ErrorKind::Revoked => self.fail(peer, Cause::Lost(LossCause::Denied)),
+            ErrorKind::OutOfRange | ErrorKind::Other => self.fail(self.memory.own, Cause::Fabric),
         }
     }
 

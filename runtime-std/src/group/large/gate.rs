@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::pool::Pool;
 use crate::blocks::Buffer;
 use crate::joined::{BlockMemoryError, BlockStore};
 
@@ -31,7 +32,7 @@ pub(in crate::group) struct LargeGate {
     way: Mutex<Sender<Handed>>,
     under_way: AtomicUsize,
     /// Buffers to be used again, as many as may be under way at most.
-    spent: Mutex<Vec<Buffer>>,
+    spent: Mutex<Pool>,
 }
 
 /// The engine's end.
@@ -52,20 +53,19 @@ impl LargeGate {
         let gate = Arc::new(Self {
             bytes_max,
             window,
-            store,
             way: Mutex::new(sender),
             under_way: AtomicUsize::new(0),
-            spent: Mutex::default(),
+            // None is longer than the longest message, so that their number bounds their bytes.
+            spent: Mutex::new(Pool::new(store.clone(), window, usize::MAX)),
+            store,
         });
         (Arc::clone(&gate), Handing { gate, queue })
     }
 
     pub(super) fn buffer(&self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
-        let mut spent = locked(&self.spent);
-        match spent.iter().position(|buffer| buffer.len() >= bytes) {
-            Some(index) => Ok(spent.swap_remove(index)),
-            None => Buffer::new(&self.store, bytes),
-        }
+        // The engine gives buffers back: it must not wait while memory is made.
+        let found = locked(&self.spent).find(bytes);
+        found.map_or_else(|| Buffer::new(&self.store, bytes), Ok)
     }
 
     /// The way for one message, if there is room. Whoever has it, takes a slot and hands the bytes over, before anybody
@@ -97,10 +97,45 @@ impl Handing {
 
     /// A message is delivered everywhere, or was given up: there is room for another.
     pub(super) fn give_back(&self, buffer: Buffer) {
-        let mut spent = locked(&self.gate.spent);
-        if spent.len() < self.gate.window {
-            spent.push(buffer);
-        }
+        locked(&self.gate.spent).put(buffer);
         self.gate.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends messages of these sizes at once, until they are delivered everywhere; how many buffers were made for them. A new
+    /// one is all zero.
+    fn send(gate: &LargeGate, handing: &Handing, sizes: &[usize]) -> usize {
+        let mut buffers: Vec<_> = sizes.iter().map(|bytes| gate.buffer(*bytes).expect("memory")).collect();
+        let made = buffers.iter_mut().map(|buffer| std::mem::replace(&mut buffer[0], 1) == 0);
+        let made = made.filter(|is_made| *is_made).count();
+        for (buffer, bytes) in buffers.into_iter().zip(sizes) {
+            let entered = gate.enter().expect("there is room");
+            entered.hand_over(Handed { ordinal: 0, buffer, bytes: *bytes }).expect("it is taken");
+        }
+        std::iter::from_fn(|| handing.take()).for_each(|handed| handing.give_back(handed.buffer));
+        made
+    }
+
+    #[test]
+    fn buffers_are_made_for_new_sizes_and_not_for_each_message() {
+        const SMALL: usize = 10_000;
+        const LARGE: usize = 1 << 20;
+        let rounds: [(&[usize], usize); 4] = [
+            (&[SMALL, SMALL], 2),
+            // The small ones do not stay in their way.
+            (&[LARGE, LARGE], 2),
+            // And large ones are not lent for little.
+            (&[SMALL, LARGE], 1),
+            (&[LARGE, SMALL], 0),
+        ];
+        let (gate, handing) = LargeGate::new(LARGE, 2, BlockStore::Tcp(Default::default()));
+        for (sizes, expected) in rounds {
+            let made: usize = (0..10).map(|_| send(&gate, &handing, sizes)).sum();
+            assert_eq!(made, expected, "{sizes:?}");
+        }
     }
 }

@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_sender_has_a_window_of_messages_that_are_not_delivered() {
-        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 1 << 20);
+        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 8, 1 << 20);
         let mut inbox = inbox(&mut pool);
         assert!(receive(&mut inbox, &mut pool, 256) && receive(&mut inbox, &mut pool, 100));
         assert_eq!((inbox.arrived(), inbox.get(1).map(<[u8]>::len)), (2, Some(100)));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_message_is_no_longer_than_the_group_file_says() {
-        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 1 << 20);
+        let mut pool = Pool::new(BlockStore::Tcp(Default::default()), 8, 1 << 20);
         let mut inbox = inbox(&mut pool);
         assert!(!receive(&mut inbox, &mut pool, 257));
         assert!(matches!(inbox.refusal, Some(Refusal::Misbehaved)));

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use tramontane_core::fabric::{Area, BlockEvent, Channel, Region};
+use tramontane_core::fabric::{Area, BlockEvent, Channel, LossCause, Region};
 use tramontane_core::ids::{Rank, SenderRank, SubgroupId};
 use tramontane_core::rdmc::transfer::{Cause, Failure, OpenError, Outcome};
 
+use super::LargeFailure;
 use super::inbox::{Inbox, Receiving, Refusal};
 use super::outbox::Outbox;
 use super::pool::Pool;
@@ -53,8 +54,10 @@ pub(super) struct Stepped {
     pub(super) arrived: Option<u64>,
     /// A member that nothing more can be had from, or given to.
     pub(super) lost: Option<Rank>,
+    /// A member that takes nothing from this one any more.
+    pub(super) denied_by: Option<Rank>,
     /// This member cannot go on.
-    pub(super) failure: Option<String>,
+    pub(super) failure: Option<LargeFailure>,
 }
 
 impl Lane {
@@ -131,6 +134,7 @@ impl Lane {
             tracing::info!(%subgroup, sender = %rank, ?failure, ?refusal, "large messages go no further");
             match consequence(failure, refusal, own, *rank) {
                 Consequence::Lost(member) => stepped.lost = Some(member),
+                Consequence::DeniedBy(member) => stepped.denied_by = Some(member),
                 Consequence::Stop(why) => stepped.failure = Some(why),
             }
         }
@@ -143,27 +147,29 @@ impl Lane {
 enum Consequence {
     /// Nothing more can be had from a member, or given to it: a change of the view puts that right, and tells the others.
     Lost(Rank),
+    /// A member has taken this one for dead: this one halts.
+    DeniedBy(Rank),
     /// This member cannot go on.
-    Stop(String),
+    Stop(LargeFailure),
 }
 
 fn consequence(failure: Failure, refusal: Option<&Refusal>, own: Rank, sender: Rank) -> Consequence {
     match (refusal, failure.cause) {
         (Some(Refusal::Misbehaved), _) => Consequence::Lost(sender),
         (Some(Refusal::NoMemory(why)), _) => {
-            Consequence::Stop(format!("a large message has no place: {why}"))
+            Consequence::Stop(LargeFailure::Memory(format!("a large message has no place: {why}")))
         }
         (None, Cause::Fabric | Cause::NoMemory) if failure.member == own => {
-            Consequence::Stop("the blocks of a large message cannot be posted".to_owned())
+            let what = "the blocks of a large message cannot be posted";
+            Consequence::Stop(LargeFailure::Fabric(what.to_owned()))
         }
+        (None, Cause::Lost(LossCause::Denied)) => Consequence::DeniedBy(failure.member),
         (None, _) => Consequence::Lost(failure.member),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tramontane_core::fabric::LossCause;
-
     use super::*;
 
     #[test]
@@ -175,9 +181,12 @@ mod tests {
         // What this member refused is its own failure to the block group.
         assert_eq!(ends(own, Cause::NoMemory, Some(Refusal::Misbehaved)), Consequence::Lost(sender));
         let no_memory = ends(own, Cause::NoMemory, Some(Refusal::NoMemory("full".into())));
-        assert_eq!(no_memory, Consequence::Stop("a large message has no place: full".into()));
-        assert!(matches!(ends(own, Cause::Fabric, None), Consequence::Stop(_)));
+        let why = "a large message has no place: full".to_owned();
+        assert_eq!(no_memory, Consequence::Stop(LargeFailure::Memory(why)));
+        let refused = ends(own, Cause::Fabric, None);
+        assert!(matches!(refused, Consequence::Stop(LargeFailure::Fabric(_))), "its memory is not to blame");
         assert_eq!(ends(other, Cause::NoMemory, None), Consequence::Lost(other));
         assert_eq!(ends(other, Cause::Lost(LossCause::Unreachable), None), Consequence::Lost(other));
+        assert_eq!(ends(other, Cause::Lost(LossCause::Denied), None), Consequence::DeniedBy(other));
     }
 }

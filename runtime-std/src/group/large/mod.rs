@@ -11,6 +11,7 @@
 //!    in which it is sent again from its first block.
 //!
 //! # Invariants
+//! - What is not here as its slot says is not delivered, nor anything after it: this member stops.
 //! - The end of a view stops its lanes before anything of the next is done; what comes later is not counted.
 //! - Nothing is allocated for a message, once the pool has buffers of its size.
 //! - Memory is bounded: at each member, for each sender, a window of messages, one block, and a pool of as much again.
@@ -46,10 +47,12 @@ use super::layout::ViewLayout;
 use super::open_view::OpenView;
 use crate::blocks::{Place, Table};
 use crate::joined::{BlockStore, JoinedFabric};
+use crate::member::Stopped;
 
 pub(super) use gate::{Handing, LargeGate};
 pub(super) use options::BUFFERS_MAX;
 pub use options::LARGE_MAX;
+use options::POOL_MAX;
 pub use sending::{LargeUnsent, SendLargeError};
 
 /// Bytes of what stands in a large message's slot: its length.
@@ -67,9 +70,41 @@ fn describe(bytes: usize) -> [u8; DESCRIPTION_BYTES] {
 }
 
 /// Why this member cannot go on with large messages.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct LargeFailure(String);
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum LargeFailure {
+    /// Memory cannot be had.
+    #[error("{0}")]
+    Memory(String),
+    /// The fabric refuses what it should take.
+    #[error("{0}")]
+    Fabric(String),
+    /// A message that was to be delivered is not what its slot says.
+    #[error("{0}")]
+    Mistold(String),
+}
+
+impl From<LargeFailure> for Stopped {
+    fn from(failure: LargeFailure) -> Self {
+        match failure {
+            LargeFailure::Memory(why) => Self::NoMemory(why),
+            LargeFailure::Fabric(why) => Self::Fabric(why),
+            LargeFailure::Mistold(what) => Self::Mistold(what),
+        }
+    }
+}
+
+/// A message that is not what its slot says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mistold {
+    subgroup: SubgroupId,
+    rank: Rank,
+    number: u64,
+}
+
+/// What is here of a message, if it is what its slot says.
+fn as_described<'b>(bytes: Option<&'b [u8]>, description: &[u8]) -> Option<&'b [u8]> {
+    bytes.filter(|bytes| describe(bytes.len()) == description)
+}
 
 /// All large messages of a member.
 pub(super) struct Large {
@@ -81,8 +116,8 @@ pub(super) struct Large {
     pool: Pool,
     is_awake: bool,
     until_look: u32,
-    /// A sender whose slot and blocks do not belong together.
-    mistold: Cell<Option<Rank>>,
+    /// A message whose slot and blocks do not belong together; of what comes after it nothing is handed over.
+    mistold: Cell<Option<Mistold>>,
 }
 
 impl Large {
@@ -95,7 +130,7 @@ impl Large {
             outboxes: handings.map(|(subgroup, handing)| (subgroup, Outbox::new(handing))).collect(),
             lanes: Vec::new(),
             table: None,
-            pool: Pool::new(store, description.large_pool_bytes()),
+            pool: Pool::new(store, POOL_MAX, description.large_pool_bytes()),
             is_awake: false,
             until_look: 0,
             mistold: Cell::new(None),
@@ -137,7 +172,7 @@ impl Large {
         description: &Description,
         fabric: &JoinedFabric,
     ) -> Result<(), LargeFailure> {
-        let failed = |why: &dyn std::fmt::Display| LargeFailure(format!("no way for large messages: {why}"));
+        let said = |why: &dyn std::fmt::Display| format!("no way for large messages: {why}");
         let Some(subgroup) = layout.get().subgroup(id) else { return Ok(()) };
         let Some(large) = description.large(id).filter(|_| subgroup.members.contains(&table.own)) else {
             return Ok(());
@@ -150,7 +185,8 @@ impl Large {
                 let Some(index) = self.outboxes.iter().position(|(of, _)| *of == id) else { continue };
                 End::Own(index)
             } else {
-                let staging = self.pool.take(large.options.block_bytes).map_err(|error| failed(&error))?;
+                let staging = self.pool.take(large.options.block_bytes);
+                let staging = staging.map_err(|error| LargeFailure::Memory(said(&error)))?;
                 End::Of(Inbox::new(staging, large.window, large.whole_blocks_max()))
             };
             let others = subgroup.members.iter().filter(|member| *member != rank);
@@ -158,7 +194,7 @@ impl Large {
             let staging = end.staging();
             let place = Place { channel, cells, members, staging };
             let lane = Lane::open(table, (id, sender), place, &large.options, end, fabric);
-            self.lanes.push(lane.map_err(|error| failed(&error))?);
+            self.lanes.push(lane.map_err(|error| LargeFailure::Fabric(said(&error)))?);
         }
         Ok(())
     }
@@ -198,8 +234,11 @@ impl Large {
             if let Some(rank) = stepped.lost {
                 present.peer_lost(rank);
             }
-            if let Some(why) = stepped.failure {
-                return Err(LargeFailure(why));
+            if let Some(rank) = stepped.denied_by {
+                present.denied_by(rank);
+            }
+            if let Some(failure) = stepped.failure {
+                return Err(failure);
             }
         }
         self.is_awake = is_busy || is_moving;
@@ -245,25 +284,39 @@ impl Large {
                 }
             }
         }
-        if let Some(rank) = self.mistold.take() {
-            present.peer_lost(rank);
-        }
     }
 
     /// The bytes of a large message that is being delivered: number `number` of its sender's in this view, of which its
-    /// slot says `description`.
-    pub(super) fn payload(&self, subgroup: SubgroupId, rank: Rank, number: u64, description: &[u8]) -> &[u8] {
+    /// slot says `description`. Nothing if that is not what is here: then [`Large::failure`] says so.
+    pub(super) fn payload(
+        &self,
+        subgroup: SubgroupId,
+        rank: Rank,
+        number: u64,
+        description: &[u8],
+    ) -> Option<&[u8]> {
         let lane = self.lanes.iter().find(|lane| lane.subgroup == subgroup && lane.rank == rank);
         let bytes = lane.and_then(|lane| match &lane.end {
             End::Own(index) => self.outboxes.get(*index)?.1.get(number),
             End::Of(inbox) => inbox.get(number),
         });
-        let bytes = bytes.unwrap_or_default();
-        if describe(bytes.len()) != description {
-            tracing::error!(%subgroup, %rank, number, "a large message is not what its slot says");
-            self.mistold.set(Some(rank));
+        let described = as_described(bytes, description);
+        if described.is_none() {
+            self.mistold.set(Some(Mistold { subgroup, rank, number }));
         }
-        bytes
+        described
+    }
+
+    /// Whether nothing more is to be handed over.
+    pub(super) fn is_mistold(&self) -> bool {
+        self.mistold.get().is_some()
+    }
+
+    /// Why nothing more is handed over, if that is so.
+    pub(super) fn failure(&self) -> Option<LargeFailure> {
+        let Mistold { subgroup, rank, number } = self.mistold.get()?;
+        let what = format!("number {number} of the member of rank {rank}, in subgroup {subgroup}");
+        Some(LargeFailure::Mistold(what))
     }
 
     /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here stay until
@@ -295,5 +348,26 @@ impl Large {
     /// Whether nothing of this node's is under way.
     pub(super) fn is_settled(&self) -> bool {
         self.outboxes.iter().all(|(_, outbox)| outbox.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_is_not_what_its_slot_says_is_not_handed_over() {
+        let description = Description::local("mistold", 2, 8, 16);
+        let store = BlockStore::Tcp(Default::default());
+        let large = Large::new(&description, store, std::iter::empty());
+        assert!(!large.is_mistold() && large.failure().is_none());
+        // Not even as an empty one: there is none.
+        assert_eq!(large.payload(SubgroupId(0), Rank(1), 3, &describe(0)), None);
+        assert!(large.is_mistold());
+        let stopped = Stopped::from(large.failure().expect("it is known"));
+        assert!(matches!(&stopped, Stopped::Mistold(what) if what.starts_with("number 3 of")), "{stopped}");
+        assert_eq!(as_described(Some(b"four"), &describe(4)), Some(&b"four"[..]));
+        assert_eq!(as_described(Some(b"four"), &describe(5)), None);
+        assert_eq!(as_described(Some(b"four"), b"4"), None);
     }
 }

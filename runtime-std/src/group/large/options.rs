@@ -70,7 +70,7 @@ impl Description {
     }
 
     /// Bytes of buffers that are kept for what comes next: as much as can be under way.
-    pub(super) fn large_pool_bytes(&self) -> usize {
+    pub(in crate::group) fn large_pool_bytes(&self) -> usize {
         let bytes = (0..).map(SubgroupId).zip(&self.subgroups).filter_map(|(id, described)| {
             let large = self.large(id)?;
             Some(large.bytes_max.saturating_mul(large.window).saturating_mul(described.senders().len()))

@@ -1,6 +1,5 @@
-//! Buffers that large messages come into, and that go through no hands in between: made once, and used again.
+//! Buffers of large messages that nobody uses now: made once, and used again.
 
-use super::options::POOL_MAX;
 use crate::blocks::Buffer;
 use crate::joined::{BlockMemoryError, BlockStore};
 
@@ -11,24 +10,30 @@ const WASTE_MAX: usize = 4;
 #[derive(Debug)]
 pub(super) struct Pool {
     store: BlockStore,
+    /// What came back first is first.
     free: Vec<Buffer>,
     free_bytes: usize,
     /// What is kept at most.
+    buffers_max: usize,
     bytes_max: usize,
 }
 
 impl Pool {
-    pub(super) fn new(store: BlockStore, bytes_max: usize) -> Self {
-        Self { store, free: Vec::new(), free_bytes: 0, bytes_max }
+    pub(super) fn new(store: BlockStore, buffers_max: usize, bytes_max: usize) -> Self {
+        Self { store, free: Vec::new(), free_bytes: 0, buffers_max, bytes_max }
     }
 
     /// A buffer of at least so many bytes, holding whatever was in it before.
     pub(super) fn take(&mut self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
+        self.find(bytes).map_or_else(|| Buffer::new(&self.store, bytes), Ok)
+    }
+
+    /// The same, if there is one.
+    pub(super) fn find(&mut self, bytes: usize) -> Option<Buffer> {
         let fits = |buffer: &Buffer| buffer.len() >= bytes && buffer.len() / WASTE_MAX <= bytes;
-        let Some(index) = self.free.iter().position(fits) else { return Buffer::new(&self.store, bytes) };
-        let buffer = self.free.swap_remove(index);
+        let buffer = self.free.remove(self.free.iter().position(fits)?);
         self.free_bytes -= buffer.len();
-        Ok(buffer)
+        Some(buffer)
     }
 
     /// Takes a buffer back into which blocks may still be posted to come. A device cannot be told otherwise: over RDMA it
@@ -39,12 +44,14 @@ impl Pool {
         }
     }
 
-    /// Takes a buffer back; what is above the bound goes.
+    /// Takes a buffer back. Above the bound the one goes that nobody has asked for longest: what is sent now is like what was
+    /// sent last.
     pub(super) fn put(&mut self, buffer: Buffer) {
-        let has_room = self.free_bytes.saturating_add(buffer.len()) <= self.bytes_max;
-        if has_room && self.free.len() < POOL_MAX {
-            self.free_bytes += buffer.len();
-            self.free.push(buffer);
+        self.free_bytes += buffer.len();
+        self.free.push(buffer);
+        while self.free.len() > self.buffers_max || self.free_bytes > self.bytes_max {
+            let oldest = self.free.remove(0);
+            self.free_bytes -= oldest.len();
         }
     }
 }

@@ -1,0 +1,123 @@
+//! A node that joins is held up by nobody: neither by a state without end, nor by a member that says no more.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::io::{self, Read};
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_runtime::group::{Description, Messages, Replica, Running, StartError, StartOptions, start};
+use tramontane_runtime::local::Carrier;
+use tramontane_runtime::member::Settings;
+use tramontane_runtime::rdma::DeviceOptions;
+use tramontane_runtime::shared_memory::Root;
+
+/// What a member may leave a joiner without a word, and longer than any test waits.
+const STALL: Duration = Duration::from_secs(60);
+
+/// Time that nobody takes here.
+const LONG: Duration = Duration::from_secs(300);
+
+/// What a joiner is sent.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Some bytes, and then some again, and so on.
+    WithoutEnd,
+    /// Nothing, for as long as a test takes.
+    Silent,
+}
+
+impl Read for State {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::WithoutEnd => std::thread::sleep(Duration::from_millis(1)),
+            Self::Silent => std::thread::sleep(2 * STALL),
+        }
+        into.fill(7);
+        Ok(into.len())
+    }
+}
+
+/// A member whose state was asked for, or not yet.
+struct Supplier(State, Arc<AtomicBool>);
+
+impl Replica for Supplier {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        messages.for_each(drop);
+    }
+
+    fn snapshot(&mut self, _: SubgroupId) -> Box<dyn Read + Send> {
+        self.1.store(true, Ordering::Relaxed);
+        Box::new(self.0)
+    }
+}
+
+/// Starts node 0, and lets node 1 join it until the limit ends that; or a cancel, in the middle, if it is to.
+fn join(state: State, time_limit: Duration, is_cancelled: bool) -> (Result<Running, StartError>, Duration) {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let mut description = Description::local("joining", 2, 8, 16);
+    description.initial = vec![0];
+    description.fabric = Carrier::Tcp;
+    let listeners: Vec<TcpListener> = description
+        .nodes
+        .iter_mut()
+        .map(|node| {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+            node.address = Some(listener.local_addr().expect("an address"));
+            listener
+        })
+        .collect();
+    let (never, cancel) = (AtomicBool::new(false), AtomicBool::new(false));
+    let is_asked = Arc::new(AtomicBool::new(false));
+    let supplier = || Supplier(state, Arc::clone(&is_asked));
+    let options = |node: u32, time_limit, cancel| StartOptions {
+        node,
+        root: Root::under(folder.path()),
+        device: DeviceOptions::default(),
+        listener: listeners
+            .get(usize::try_from(node).expect("small"))
+            .map(|listener| listener.try_clone().expect("a handle").try_into().expect("it listens")),
+        time_limit,
+        cancel,
+        settings: Settings::default(),
+    };
+    let first = start(description.clone(), options(0, STALL, &never), supplier()).expect("it is alone");
+    let began = Instant::now();
+    let joined = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while is_cancelled && !is_asked.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            cancel.store(is_cancelled, Ordering::Relaxed);
+        });
+        start(description, options(1, time_limit, &cancel), supplier())
+    });
+    let took = began.elapsed();
+    assert!(is_asked.load(Ordering::Relaxed), "it was in the middle of the state");
+    // Whoever supplies nothing that can be sent cannot be told to stop.
+    std::mem::forget(first);
+    (joined, took)
+}
+
+#[test]
+fn a_cancel_ends_a_join_in_the_middle_of_a_state() {
+    for state in [State::WithoutEnd, State::Silent] {
+        let (joined, took) = join(state, LONG, true);
+        assert!(matches!(joined, Err(StartError::Cancelled)), "{state:?}");
+        assert!(took < STALL / 2, "{state:?}: {took:?}");
+    }
+}
+
+#[test]
+fn the_time_limit_ends_a_join_in_the_middle_of_a_state() {
+    for state in [State::WithoutEnd, State::Silent] {
+        let (joined, took) = join(state, Duration::from_secs(1), false);
+        let Err(StartError::NotLetIn { why, .. }) = joined else { panic!("{state:?}") };
+        assert!(why.contains("time"), "{state:?}: {why}");
+        assert!(took < STALL / 2, "{state:?}: {took:?}");
+    }
+}
