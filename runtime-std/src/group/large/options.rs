@@ -15,7 +15,8 @@ pub const LARGE_MAX: u64 = 256 << 20;
 const WINDOW_MAX: u32 = 64;
 
 /// Buffers of a member that large messages are in: so many may be asked for by the group file, of the 1024 that a process can have.
-pub(in crate::group) const BUFFERS_MAX: usize = 640;
+/// Over RDMA up to two of three of them are the device's for a moment, when a view ends, and the next view has others.
+pub(in crate::group) const BUFFERS_MAX: usize = 600;
 
 /// Buffers that are kept for what comes next.
 pub(super) const POOL_MAX: usize = 256;
