@@ -5,6 +5,7 @@
 //! | `group` | the groups of a copy: one for what is copied, and one from each receiver for what it reports |
 //! | `sending` | the root: what is copied goes out as one archive, and what became of it comes back |
 //! | `source` | what is to be copied |
+//! | `archive` | files as entries of an archive |
 //! | `receiving` | a receiver: unpacks beside the place, and moves there once everybody has everything |
 //! | `place` | the directory that is copied into |
 //! | `stream` | bytes as messages, and messages as bytes |
@@ -18,6 +19,7 @@
 //! - **Bounded memory.** Each member has four buffers of 16 MiB and one block, however large the files are.
 //! - **No resuming.** What an interrupted copy left is in the way of the next, which says so.
 
+mod archive;
 mod crew;
 mod group;
 mod place;

@@ -1,16 +1,17 @@
 //! A receiver's part: it unpacks beside the place, says so, and moves everything into place when all have it.
 
-use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
+
 use super::group::{BUFFERS, CHUNK_BYTES, Job, Quiet, say};
 use super::place::Place;
 use super::stream::{Incoming, Taking};
-use super::talk::{Manifest, Said};
+use super::talk::{Manifest, Said, Verdict, told_by};
 use crate::blocks::{BlockNode, Group};
 use crate::cli::exit::{Failure, Status};
 
@@ -68,12 +69,13 @@ fn take(
             let _ = say(reports, node, &Said::Received { bytes });
         }
     };
-    let stream = Incoming::new(&arrived, &give, cancel, progress);
-    let received = unpack(stream, &mut place, &|said| say(reports, node, said));
+    let mut stream = Incoming::new(&arrived, &give, cancel, progress);
+    let received = unpack(&mut stream, &mut place, &|said| say(reports, node, said));
     if received.is_err() {
         // Nothing more is taken: that ends the copy for everybody.
         stop.store(true, Ordering::Relaxed);
-        let _ = group.wait(Duration::ZERO);
+        // Others may have the root's last word from this member.
+        let _ = group.wait(if stream.is_over() { LAST_WORD } else { Duration::ZERO });
     }
     let received = received?;
     say(reports, node, &Said::Placed { files: received.files })?;
@@ -81,24 +83,40 @@ fn take(
     Ok(received)
 }
 
+/// The checksum that all agree on, or why there is none.
+fn verdict<P: FnMut(u64)>(stream: &mut Incoming<'_, P>) -> Result<String, Failure> {
+    match understood(&stream.message().map_err(ended)?)? {
+        Verdict::Agreed { checksum } => Ok(checksum),
+        Verdict::Failed { status, text } => Err(told_by("the node that copies", status, &text)),
+    }
+}
+
+fn ended(error: std::io::Error) -> Failure {
+    Failure::told(Status::PeerLost, error)
+}
+
+fn understood<T: DeserializeOwned>(message: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(message)
+        .map_err(|error| Failure::new(Status::Group, error, "run the same version of the program everywhere"))
+}
+
 fn unpack<P: FnMut(u64)>(
-    mut stream: Incoming<'_, P>,
+    stream: &mut Incoming<'_, P>,
     place: &mut Place,
     say: &dyn Fn(&Said) -> Result<(), Failure>,
 ) -> Result<Received, Failure> {
-    let ended = |error: std::io::Error| Failure::told(Status::PeerLost, error);
-    let manifest: Manifest = serde_json::from_slice(&stream.message().map_err(ended)?).map_err(|error| {
-        Failure::new(Status::Group, error, "run the same version of the program everywhere")
-    })?;
+    let manifest: Manifest = understood(&stream.message().map_err(ended)?)?;
     place.expect(&manifest)?;
-    let files = place.unpack(&mut stream)?;
+    let files = place.unpack(&mut *stream).map_err(|failure| match stream.is_over() {
+        // An archive that ends too soon: the root says why.
+        true => verdict(stream).err().unwrap_or(failure),
+        false => failure,
+    })?;
     // What stands behind an archive's end is part of the stream.
-    std::io::copy(&mut stream.by_ref(), &mut std::io::sink()).map_err(ended)?;
+    std::io::copy(stream, &mut std::io::sink()).map_err(ended)?;
     let (bytes, checksum) = stream.sum();
     say(&Said::Complete { bytes, checksum: checksum.clone() })?;
-    // The root's word that everybody has everything, with its checksum.
-    let agreed = stream.message().map_err(ended)?;
-    if agreed != checksum.as_bytes() {
+    if verdict(stream)? != checksum {
         let what = format_args!("what came here has the checksum {checksum}, and not that of the source");
         return Err(Failure::new(Status::Disagreement, what, "copy again; if it stays so, please report it"));
     }

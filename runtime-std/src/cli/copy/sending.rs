@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::group::{BUFFERS, CHUNK_BYTES, Job, SAID_MAX};
@@ -11,7 +13,7 @@ use super::receiving::LAST_WORD;
 use super::report::{Line, Progress, Report};
 use super::source::Source;
 use super::stream::{GiveBack, Outgoing};
-use super::talk::{Said, told_by};
+use super::talk::{Said, Verdict, told_by};
 use crate::blocks::{BlockNode, Buffer, Ended, Group, Recipient};
 use crate::cli::exit::{Failure, Status};
 use crate::joined::BlockStore;
@@ -29,7 +31,7 @@ pub(super) fn send(
     cancel: &AtomicBool,
     check: &dyn Fn() -> Result<(), Failure>,
 ) -> Result<Report, Failure> {
-    let source = Source::look(files)?;
+    let source = Arc::new(Source::look(files)?);
     let node = job.join(cancel)?;
     let (words, heard) = mpsc::channel();
     let mut ears = Vec::new();
@@ -47,27 +49,34 @@ pub(super) fn send(
     copied
 }
 
-fn copy(job: &Job, node: &BlockNode, source: &Source, mut hearing: Hearing<'_>) -> Result<Report, Failure> {
+fn copy(
+    job: &Job,
+    node: &BlockNode,
+    source: &Arc<Source>,
+    mut hearing: Hearing<'_>,
+) -> Result<Report, Failure> {
     let (give, free) = mpsc::channel();
     for _ in 0..BUFFERS {
         let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES)?);
     }
-    let group = job.data(node, GiveBack(give))?;
-    let stop = AtomicBool::new(false);
+    let group = Arc::new(job.data(node, GiveBack(give))?);
+    let stop = Arc::new(AtomicBool::new(false));
     let started = Instant::now();
-    let mut stream = Outgoing::new(&group, free, &stop);
-    let packed = std::thread::scope(|scope| {
-        let stream = &mut stream;
-        let packing = scope.spawn(move || pack(source, stream));
-        let heard = hearing.until(source.manifest.bytes, &group, || packing.is_finished());
-        stop.store(heard.is_err(), Ordering::Relaxed);
-        let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
-        heard.and(packed)
-    });
-    let (bytes, checksum) = packed.map_err(|failure| hearing.cause(&group, failure))?;
+    let packing = Packing::start(source, Outgoing::new(Arc::clone(&group), free, Arc::clone(&stop)))?;
+    if let Err(failure) = hearing.until(source.manifest.bytes, &group, || packing.is_finished()) {
+        // It may wait for a disk for ever, and is not waited for.
+        stop.store(true, Ordering::Relaxed);
+        return Err(hearing.cause(&group, failure));
+    }
+    let (mut stream, packed) = packing.end()?;
+    let (bytes, checksum) = packed.map_err(|failure| {
+        let failure = hearing.cause(&group, failure);
+        hearing.tell_failure(&group, &mut stream, &failure);
+        failure
+    })?;
     hearing.all_complete(&group, bytes, &checksum)?;
-    let agreed = stream.message(checksum.as_bytes());
-    agreed.map_err(|error| hearing.cause(&group, refused(&error)))?;
+    let agreed = Verdict::Agreed { checksum: checksum.clone() };
+    stream.word(&agreed).map_err(|error| hearing.cause(&group, refused(&error)))?;
     hearing.all_placed(&group)?;
     match group.close(LAST_WORD) {
         Ok(Ended::Closed) => {}
@@ -80,11 +89,36 @@ fn copy(job: &Job, node: &BlockNode, source: &Source, mut hearing: Hearing<'_>) 
     Ok(Report { bytes, checksum, seconds, lines, places: Vec::new() })
 }
 
-/// Sends what it is about, and then all of it; its bytes and its checksum.
-fn pack(source: &Source, stream: &mut Outgoing<'_>) -> Result<(u64, String), Failure> {
-    let manifest = serde_json::to_vec(&source.manifest)
-        .map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
-    stream.message(&manifest).map_err(|error| refused(&error))?;
+/// Bytes and checksum of what was packed.
+type Packed = Result<(u64, String), Failure>;
+
+/// A thread that packs and sends.
+struct Packing(JoinHandle<(Outgoing, Packed)>);
+
+impl Packing {
+    fn start(source: &Arc<Source>, mut stream: Outgoing) -> Result<Self, Failure> {
+        let source = Arc::clone(source);
+        let packing = std::thread::Builder::new().name("tramontane-pack".into());
+        let packing = packing.spawn(move || {
+            let packed = pack(&source, &mut stream);
+            (stream, packed)
+        });
+        packing.map(Self).map_err(|error| Failure::system("cannot start a thread", &error))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    fn end(self) -> Result<(Outgoing, Packed), Failure> {
+        // A panic has said what it is.
+        self.0.join().map_err(|_| Failure::silent(Status::Other))
+    }
+}
+
+/// Sends what it is about, and then all of it.
+fn pack(source: &Source, stream: &mut Outgoing) -> Packed {
+    stream.word(&source.manifest).map_err(|error| refused(&error))?;
     source.pack(&mut *stream)?;
     stream.finish().map_err(|error| refused(&error))
 }
@@ -229,6 +263,16 @@ impl<'h> Hearing<'h> {
         }
         self.progress.finish();
         Ok(())
+    }
+
+    /// Tells all receivers why they do not get everything. What becomes of that is not waited for longer than of a copy.
+    fn tell_failure(&self, group: &Group, stream: &mut Outgoing, failure: &Failure) {
+        let told = stream.finish().and_then(|_| stream.word(&Verdict::failed(failure)));
+        let _ = group.close(Duration::ZERO);
+        let until = Instant::now() + STANDSTILL_MAX;
+        while told.is_ok() && group.ended().is_none() && Instant::now() < until && (self.check)().is_ok() {
+            std::thread::sleep(LOOK_PAUSE);
+        }
     }
 
     /// The better word for a failure: that of the receiver which failed, if it still comes.

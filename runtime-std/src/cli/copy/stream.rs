@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::group::CHUNK_BYTES;
@@ -26,23 +27,27 @@ fn over(ended: &Ended) -> io::Error {
 }
 
 /// What was written so far, as messages of a group.
-pub(super) struct Outgoing<'g> {
-    group: &'g Group,
+pub(super) struct Outgoing {
+    group: Arc<Group>,
     free: Receiver<Buffer>,
-    stop: &'g AtomicBool,
+    stop: Arc<AtomicBool>,
     filling: Option<(Buffer, usize)>,
     hash: Xxh3,
     bytes: u64,
 }
 
-impl<'g> Outgoing<'g> {
-    /// A stream into a group, whose buffers come back from `free`.
-    pub(super) fn new(group: &'g Group, free: Receiver<Buffer>, stop: &'g AtomicBool) -> Self {
+impl Outgoing {
+    /// A stream into a group, whose buffers come back from `free`. `stop` ends a wait for one.
+    pub(super) fn new(group: Arc<Group>, free: Receiver<Buffer>, stop: Arc<AtomicBool>) -> Self {
         Self { group, free, stop, filling: None, hash: Xxh3::new(), bytes: 0 }
     }
 
-    /// Sends one message of its own, which is no part of the stream.
-    pub(super) fn message(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Says something in a message of its own, which is no part of the stream.
+    pub(super) fn word(&mut self, word: &impl Serialize) -> io::Result<()> {
+        self.message(&serde_json::to_vec(word)?)
+    }
+
+    fn message(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut buffer = self.next_free()?;
         let into = buffer.get_mut(..bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
         into.copy_from_slice(bytes);
@@ -78,7 +83,7 @@ impl<'g> Outgoing<'g> {
     }
 }
 
-impl Write for Outgoing<'_> {
+impl Write for Outgoing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (mut buffer, filled) = match self.filling.take() {
             Some(filling) => filling,
@@ -196,6 +201,11 @@ impl<'r, P: FnMut(u64)> Incoming<'r, P> {
     /// The stream's bytes and checksum, once it was read to its end.
     pub(super) fn sum(&self) -> (u64, String) {
         (self.bytes, hexadecimal(&self.hash))
+    }
+
+    /// Whether it was read to its end.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
     }
 
     fn next_arrival(&self) -> io::Result<(Buffer, usize)> {
