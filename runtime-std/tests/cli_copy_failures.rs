@@ -30,7 +30,7 @@ fn what_is_refused_leaves_nothing_anywhere() {
     let copy = |arguments: &[&str]| place.run(&[&["copy"], arguments].concat());
     copy(&[&nowhere, "--to", &all]).failed(3, &["nowhere", "No such file"]);
     copy(&[&file, &file, "--to", &all]).failed(2, &["two", "called file"]);
-    copy(&["/", "--to", &all]).failed(2, &["no name"]);
+    copy(&["/", "--to", &all]).failed(2, &["is within /"]);
     copy(&[&file, "--to", &format!("{all},{nowhere}")]).failed(2, &["no directory", "nowhere"]);
     copy(&[&file, "--to", &all, "--algorithm", "hybrid"]).failed(2, &["racks"]);
     copy(&[&file, "--to", &all, "--block", "17"]).failed(2, &["4096"]);
@@ -124,4 +124,57 @@ fn a_file_that_changes_while_it_is_copied_is_nowhere_and_all_are_told() {
             assert_eq!(content(to).len(), 1, "nobody has it");
         }
     }
+}
+
+#[test]
+fn a_place_within_what_is_copied_is_refused() {
+    let place = Place::new();
+    let source = place.path().join("source");
+    fs::create_dir_all(source.join("inner")).expect("directories");
+    fs::write(source.join("file"), b"content").expect("a file");
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink(source.join("inner"), &link).expect("a link");
+    let text = source.display().to_string();
+    let before = content(&source);
+    let within = ["", "inner", "inner/../inner", "not/there/yet"].map(|name| source.join(name)).into_iter();
+    for to in within.chain([link.clone(), link.join("not-yet")]) {
+        let ended = place.run(&["copy", &text, "--to", &to.display().to_string()]);
+        ended.failed(2, &["is within", "which is copied", "outside of it"]);
+    }
+    let mut command = place.command(&["copy", ".", "--to", "./inner"]);
+    command.current_dir(&source);
+    Process::start(command).wait().failed(2, &["./inner is within .", "outside of it"]);
+    assert!(content(&source) == before, "nothing came");
+
+    // Beside it, with a name that begins in the same way.
+    let beside = place.path().join("source-beside");
+    fs::create_dir(&beside).expect("a directory");
+    place.run(&["copy", &text, "--to", &beside.display().to_string()]).succeeded();
+    assert!(content(&beside.join("source")) == before);
+}
+
+#[test]
+fn a_host_that_copies_does_not_take_what_another_unpacks() {
+    let place = Place::new();
+    let source = place.path().join("source");
+    fs::create_dir_all(source.join("inner")).expect("directories");
+    let config = hosts(&place, 2);
+    let node =
+        |id: &str, rest: &[&str]| place.start(&[&["copy", "--config", &config, "--id", id], rest].concat());
+    let receiver = node("1", &["--to", &source.join("inner").display().to_string()]);
+    node("0", &[&source.display().to_string()]).wait().failed(3, &[".tramontane-copy", "under way"]);
+    receiver.wait().failed(3, &["the node that copies", ".tramontane-copy"]);
+    assert_eq!(content(&source).len(), 2, "nothing came");
+}
+
+#[test]
+fn what_is_no_file_directory_or_link_is_refused() {
+    let place = Place::new();
+    let source = place.path().join("source");
+    fs::create_dir(&source).expect("a directory");
+    let socket = std::os::unix::net::UnixListener::bind(source.join("socket")).expect("a socket");
+    let [to]: [PathBuf; 1] = targets(&place);
+    let ended = place.run(&["copy", &source.display().to_string(), "--to", &to.display().to_string()]);
+    ended.failed(3, &["socket", "neither a file"]);
+    drop(socket);
 }

@@ -16,7 +16,7 @@ use super::receiving::receive;
 use super::report::Report;
 use super::sending::send;
 use super::talk::{Said, told_by};
-use super::{Arguments, BlockOptions};
+use super::{Arguments, BlockOptions, nested};
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
 use crate::join::Meeting;
@@ -75,6 +75,7 @@ impl Brief {
 
 /// Copies into directories of this machine.
 pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Report, Failure> {
+    nested::refuse(&arguments.files, &arguments.to)?;
     Root::from_env().sweep()?;
     let places = &arguments.to;
     let nodes = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_add(1);

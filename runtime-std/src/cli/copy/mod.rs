@@ -7,6 +7,7 @@
 //! | `source` | what is to be copied |
 //! | `archive` | files as entries of an archive |
 //! | `receiving` | a receiver: unpacks beside the place, and moves there once everybody has everything |
+//! | `nested` | places that lie in what is copied |
 //! | `place` | the directory that is copied into |
 //! | `stream` | bytes as messages, and messages as bytes |
 //! | `talk` | what members say to each other |
@@ -22,6 +23,7 @@
 mod archive;
 mod crew;
 mod group;
+mod nested;
 mod place;
 mod receiving;
 mod report;

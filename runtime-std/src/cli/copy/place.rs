@@ -8,7 +8,7 @@ use super::talk::Manifest;
 use crate::cli::exit::{Failure, Status};
 
 /// Where a receiver unpacks, inside the directory that is copied into.
-const UNPACKED: &str = ".tramontane-copy";
+pub(super) const UNPACKED: &str = ".tramontane-copy";
 
 /// A directory that is copied into. What was not moved into place goes when this is dropped.
 #[derive(Debug)]

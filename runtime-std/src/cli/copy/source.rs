@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, Changed};
+use super::place::UNPACKED;
 use super::talk::Manifest;
 use crate::cli::exit::{Failure, Status};
 
@@ -45,6 +46,7 @@ impl Source {
         for (path, name) in &self.entries {
             each_below(path, name, |path, name, metadata| {
                 refuse_special(path, metadata)?;
+                refuse_unpacked(path)?;
                 archive::append(&mut archive, path, name, metadata).map_err(|error| unreadable(path, &error))
             })?;
         }
@@ -81,6 +83,15 @@ fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
     }
     let what = format_args!("{} is neither a file, a directory nor a link", path.display());
     Err(Failure::new(Status::Input, what, "move it out of what is copied"))
+}
+
+/// What a copy unpacks into may grow by this one.
+fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
+    if path.file_name().is_none_or(|name| name != UNPACKED) {
+        return Ok(());
+    }
+    let what = format_args!("{} is of a copy that is under way, or was interrupted", path.display());
+    Err(Failure::new(Status::Input, what, "wait for it, or remove it, and copy again"))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
