@@ -178,3 +178,44 @@ fn what_is_no_file_directory_or_link_is_refused() {
     ended.failed(3, &["socket", "neither a file"]);
     drop(socket);
 }
+
+#[test]
+fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
+    let place = Place::new();
+    let sources = sources(&place);
+    let to: [PathBuf; 2] = targets(&place);
+    let config = hosts(&place, 3);
+    let node = |id: &str, rest: &[&str]| {
+        place.start(&[&["copy", "--config", &config, "--id", id, "--block", "4096"], rest].concat())
+    };
+    let receiver = |id: &str, to: &Path| node(id, &["--to", &to.display().to_string()]);
+    let receivers: [Process; 2] = [receiver("1", &to[0]), receiver("2", &to[1])];
+    let files: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
+    let root = node("0", &files.iter().map(String::as_str).collect::<Vec<_>>());
+    // It has looked for names before it unpacks.
+    wait_for("something to be unpacked", || unpacked(&to[1], "large"));
+    fs::write(to[1].join("tree"), b"somebody's").expect("a file");
+    let [first, second] = receivers;
+    root.wait().failed(6, &["not everybody", "node 2", "to-1/tree is there already", "node 1 said so"]);
+    first
+        .wait()
+        .failed(6, &["in place in", "to-0", "not everywhere", "node 2", "to-1/tree is there already"]);
+    second.wait().failed(3, &["to-1/tree is there already"]);
+    assert!(content(&to[0]) == content(&place.path().join("source")), "it keeps what it has");
+    assert_eq!(content(&to[1]).len(), 2, "only what was there, and not the half of a copy");
+    assert_eq!(fs::read(to[1].join("tree")).expect("it is there"), b"somebody's");
+}
+
+#[test]
+fn a_place_that_cannot_be_moved_into_is_told_on_this_machine_too() {
+    let place = Place::new();
+    let sources = sources(&place);
+    let to: [PathBuf; 2] = targets(&place);
+    let large = sources[0].display().to_string();
+    let copy = place.start(&["copy", &large, "--to", &joined(&to), "--block", "4096"]);
+    wait_for("something to be unpacked", || unpacked(&to[1], "large"));
+    fs::write(to[1].join("large"), b"somebody's").expect("a file");
+    copy.wait().failed(6, &["not everybody", "to-1/large is there already", "node 1 said so"]);
+    assert!(to[0].join("large").exists());
+    assert_eq!(content(&to[1]).len(), 2);
+}

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::group::Job;
 use super::receiving::receive;
 use super::report::Report;
-use super::sending::send;
+use super::sending::{CopyError, send};
 use super::talk::{Said, told_by};
 use super::{Arguments, BlockOptions, nested};
 use crate::cli::exit::{Failure, Status};
@@ -119,7 +119,10 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
     drop(group);
     let check = || interrupts.check();
     let copied = send(&job, &arguments.files, &cancel, &check);
-    let copied = copied.map_err(|failure| better(failure, &heard, interrupts));
+    let copied = copied.map_err(|error| match error {
+        CopyError::Nowhere(failure) => better(failure, &heard, interrupts),
+        CopyError::Partly(failure) => failure,
+    });
     dismiss(&mut workers);
     Root::from_env().sweep()?;
     Ok(Report { places: places.clone(), ..copied? })

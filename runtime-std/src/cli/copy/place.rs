@@ -39,6 +39,11 @@ impl Place {
         }
     }
 
+    /// What is copied into.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// Refuses what would replace something.
     pub(super) fn expect(&mut self, manifest: &Manifest) -> Result<(), Failure> {
         for name in &manifest.names {
@@ -93,14 +98,27 @@ impl Place {
         cannot_write(&self.directory, cause)
     }
 
-    /// Moves everything into place.
-    pub(super) fn settle(&mut self) -> Result<(), Failure> {
-        for name in std::mem::take(&mut self.names) {
-            self.refuse_existing(&name)?;
-            fs::rename(self.unpacked.join(&name), self.directory.join(&name))
-                .map_err(|error| cannot_write(&self.directory, &error))?;
+    /// Moves everything into place, or nothing.
+    pub(super) fn settle(&self) -> Result<(), Failure> {
+        for (moved, name) in self.names.iter().enumerate() {
+            if let Err(failure) = self.move_in(name) {
+                self.names[..moved].iter().for_each(|name| self.move_back(name));
+                return Err(failure);
+            }
         }
         Ok(())
+    }
+
+    fn move_in(&self, name: &str) -> Result<(), Failure> {
+        self.refuse_existing(name)?;
+        fs::rename(self.unpacked.join(name), self.directory.join(name))
+            .map_err(|error| cannot_write(&self.directory, &error))
+    }
+
+    fn move_back(&self, name: &str) {
+        if let Err(error) = fs::rename(self.directory.join(name), self.unpacked.join(name)) {
+            tracing::warn!(name, %error, "what was moved into place cannot be taken back");
+        }
     }
 }
 

@@ -35,10 +35,6 @@ pub(super) fn receive(job: &Job, to: &Path, cancel: &AtomicBool) -> Result<Recei
     let node = job.join(cancel)?;
     let reports = job.reports(&node, job.own, Quiet)?;
     let taken = take(job, &node, &reports, place, cancel);
-    if let Err(failure) = &taken {
-        // The root tells everybody; what ended this member is the better word than that it went.
-        let _ = say(&reports, &node, &Said::failed(failure));
-    }
     // The root closes this group when it has heard the last word.
     let _ = reports.close(LAST_WORD);
     let _ = node.close();
@@ -70,23 +66,46 @@ fn take(
         }
     };
     let mut stream = Incoming::new(&arrived, &give, cancel, progress);
-    let received = unpack(&mut stream, &mut place, &|said| say(reports, node, said));
-    if received.is_err() {
+    let received = unpack(&mut stream, &mut place, &|said| say(reports, node, said)).and_then(|received| {
+        say(reports, node, &Said::Placed { files: received.files })?;
+        all_placed(&mut stream, place.directory())?;
+        Ok(received)
+    });
+    if !stream.is_over() {
         // Nothing more is taken: that ends the copy for everybody.
         stop.store(true, Ordering::Relaxed);
-        // Others may have the root's last word from this member.
-        let _ = group.wait(if stream.is_over() { LAST_WORD } else { Duration::ZERO });
+        let _ = group.wait(Duration::ZERO);
     }
-    let received = received?;
-    say(reports, node, &Said::Placed { files: received.files })?;
-    let _ = group.wait(LAST_WORD);
-    Ok(received)
+    if let Err(failure) = &received {
+        // The root tells everybody; what ended this member is the better word than that it went.
+        let _ = say(reports, node, &Said::failed(failure));
+    }
+    if stream.is_over() {
+        // Others may have the root's last word from this member.
+        let _ = group.wait(LAST_WORD);
+    }
+    received
+}
+
+/// Waits for the root's word that everybody has everything in its place.
+fn all_placed<P: FnMut(u64)>(stream: &mut Incoming<'_, P>, directory: &Path) -> Result<(), Failure> {
+    let why = match stream.message().map_err(|error| error.to_string()) {
+        Ok(word) => match understood(&word)? {
+            Verdict::Placed => return Ok(()),
+            Verdict::Failed { text, .. } => text,
+            Verdict::Agreed { .. } => "the node that copies repeats itself".into(),
+        },
+        Err(why) => why,
+    };
+    let what = format_args!("everything is in place in {}, and not everywhere: {why}", directory.display());
+    Err(Failure::new(Status::PeerLost, what, "see who lacks it, and copy it there"))
 }
 
 /// The checksum that all agree on, or why there is none.
 fn verdict<P: FnMut(u64)>(stream: &mut Incoming<'_, P>) -> Result<String, Failure> {
     match understood(&stream.message().map_err(ended)?)? {
         Verdict::Agreed { checksum } => Ok(checksum),
+        Verdict::Placed => Ok(String::new()),
         Verdict::Failed { status, text } => Err(told_by("the node that copies", status, &text)),
     }
 }

@@ -24,13 +24,36 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 /// A copy that stands still for so long has a member that is stopped, or a disk that is.
 const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
+/// Why a copy did not come to its end.
+#[derive(Debug)]
+pub(super) enum CopyError {
+    /// Nobody has it.
+    Nowhere(Failure),
+    /// Some have it in its place. Nobody else knows better who.
+    Partly(Failure),
+}
+
+impl From<Failure> for CopyError {
+    fn from(failure: Failure) -> Self {
+        Self::Nowhere(failure)
+    }
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Nowhere(failure) | CopyError::Partly(failure) => failure,
+        }
+    }
+}
+
 /// Copies to all other members. `cancel` ends the wait for them, `check` fails when the user wants the end.
 pub(super) fn send(
     job: &Job,
     files: &[PathBuf],
     cancel: &AtomicBool,
     check: &dyn Fn() -> Result<(), Failure>,
-) -> Result<Report, Failure> {
+) -> Result<Report, CopyError> {
     let source = Arc::new(Source::look(files)?);
     let node = job.join(cancel)?;
     let (words, heard) = mpsc::channel();
@@ -54,10 +77,10 @@ fn copy(
     node: &BlockNode,
     source: &Arc<Source>,
     mut hearing: Hearing<'_>,
-) -> Result<Report, Failure> {
+) -> Result<Report, CopyError> {
     let (give, free) = mpsc::channel();
     for _ in 0..BUFFERS {
-        let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES)?);
+        let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES).map_err(Failure::from)?);
     }
     let group = Arc::new(job.data(node, GiveBack(give))?);
     let stop = Arc::new(AtomicBool::new(false));
@@ -66,23 +89,24 @@ fn copy(
     if let Err(failure) = hearing.until(source.manifest.bytes, &group, || packing.is_finished()) {
         // It may wait for a disk for ever, and is not waited for.
         stop.store(true, Ordering::Relaxed);
-        return Err(hearing.cause(&group, failure));
+        return Err(hearing.cause(&group, failure).into());
     }
     let (mut stream, packed) = packing.end()?;
-    let (bytes, checksum) = packed.map_err(|failure| {
-        let failure = hearing.cause(&group, failure);
-        hearing.tell_failure(&group, &mut stream, &failure);
-        failure
-    })?;
-    hearing.all_complete(&group, bytes, &checksum)?;
-    let agreed = Verdict::Agreed { checksum: checksum.clone() };
-    stream.word(&agreed).map_err(|error| hearing.cause(&group, refused(&error)))?;
-    hearing.all_placed(&group)?;
-    match group.close(LAST_WORD) {
-        Ok(Ended::Closed) => {}
-        Ok(ended) => tracing::info!(%ended, "a receiver went before the end was told"),
-        Err(error) => tracing::info!(%error, "the end is not told"),
-    }
+    let placed = match &packed {
+        Ok((bytes, checksum)) => hearing.agree(&group, &mut stream, *bytes, checksum),
+        Err(failure) => {
+            // Whoever reads on finds the end before its time, and then the word.
+            let _ = stream.finish();
+            Err(hearing.cause(&group, failure.clone()).into())
+        }
+    };
+    let word = match &placed {
+        Ok(()) => Verdict::Placed,
+        Err(CopyError::Nowhere(failure) | CopyError::Partly(failure)) => Verdict::failed(failure),
+    };
+    hearing.tell(&group, &mut stream, &word);
+    placed?;
+    let (bytes, checksum) = packed?;
     let seconds = started.elapsed().as_secs_f64();
     let lines =
         hearing.placed.iter().map(|(receiver, files)| Line { node: *receiver, files: *files }).collect();
@@ -227,6 +251,20 @@ impl<'h> Hearing<'h> {
         Err(Failure::new(Status::PeerLost, what, "see whether it is stopped, or its disk is, and copy again"))
     }
 
+    /// Has everybody move what it has into place, once all have the same.
+    fn agree(
+        &mut self,
+        group: &Group,
+        stream: &mut Outgoing,
+        bytes: u64,
+        checksum: &str,
+    ) -> Result<(), CopyError> {
+        self.all_complete(group, bytes, checksum)?;
+        let agreed = Verdict::Agreed { checksum: checksum.into() };
+        stream.word(&agreed).map_err(|error| self.cause(group, refused(&error)))?;
+        self.all_placed(group)
+    }
+
     /// Waits until everybody has everything, and compares.
     fn all_complete(&mut self, group: &Group, bytes: u64, checksum: &str) -> Result<(), Failure> {
         while self.complete.len() < self.receivers.len() {
@@ -250,24 +288,31 @@ impl<'h> Hearing<'h> {
         Ok(())
     }
 
-    /// Waits until everybody has moved everything into place.
-    fn all_placed(&mut self, group: &Group) -> Result<(), Failure> {
-        while self.placed.len() < self.receivers.len() {
-            self.hear()?;
-            let missing = self.receivers.iter().find(|receiver| !self.placed.contains_key(receiver));
-            if let (Some(ended), Some(missing)) = (group.ended(), missing) {
-                let what = format!("node {missing} has everything, and did not say that it is in place");
-                tracing::info!(%ended, "the group ended");
-                return Err(self.cause(group, Failure::new(Status::PeerLost, what, "look what is there")));
-            }
+    /// Waits until everybody has moved everything into place, or could not.
+    fn all_placed(&mut self, group: &Group) -> Result<(), CopyError> {
+        let mut failures: Vec<Failure> = Vec::new();
+        while self.placed.len() + failures.len() < self.receivers.len() && group.ended().is_none() {
+            failures.extend(self.hear().err());
         }
         self.progress.finish();
-        Ok(())
+        if self.placed.len() == self.receivers.len() {
+            return Ok(());
+        }
+        let why = match (failures.first(), group.ended()) {
+            (Some(failure), _) => failure.text().to_owned(),
+            (None, Some(ended)) => ended.to_string(),
+            (None, None) => "a receiver does not say".into(),
+        };
+        let have: Vec<String> = self.placed.keys().map(|node| format!("node {node}")).collect();
+        let have = if have.is_empty() { "nobody".into() } else { have.join(", ") };
+        let what = format_args!("not everybody has it in place: {why}; {have} said so");
+        let advice = "see what is there, and copy it to those that lack it";
+        Err(CopyError::Partly(Failure::new(Status::PeerLost, what, advice)))
     }
 
-    /// Tells all receivers why they do not get everything. What becomes of that is not waited for longer than of a copy.
-    fn tell_failure(&self, group: &Group, stream: &mut Outgoing, failure: &Failure) {
-        let told = stream.finish().and_then(|_| stream.word(&Verdict::failed(failure)));
+    /// Tells all receivers, and waits until they are told, as long as a copy may stand still.
+    fn tell(&self, group: &Group, stream: &mut Outgoing, word: &Verdict) {
+        let told = stream.word(word);
         let _ = group.close(Duration::ZERO);
         let until = Instant::now() + STANDSTILL_MAX;
         while told.is_ok() && group.ended().is_none() && Instant::now() < until && (self.check)().is_ok() {

@@ -27,13 +27,15 @@ pub(super) enum Said {
     Failed { status: u8, text: String },
 }
 
-/// The root's last word, behind the end of what is copied.
+/// What the root says behind the end of what is copied: twice, if all goes well.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     /// Everybody has everything, with this checksum.
     Agreed { checksum: String },
-    /// The root could not send all of it.
+    /// Everybody has everything in its place.
+    Placed,
+    /// The root, or a receiver that it heard, failed.
     Failed { status: u8, text: String },
 }
 
