@@ -219,3 +219,23 @@ fn a_place_that_cannot_be_moved_into_is_told_on_this_machine_too() {
     assert!(to[0].join("large").exists());
     assert_eq!(content(&to[1]).len(), 2);
 }
+
+#[test]
+fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let place = Place::new();
+        let file = place.file("file", b"content").display().to_string();
+        let to: [PathBuf; 8] = targets(&place);
+        let mut copy = place.start(&["copy", &file, "--to", &joined(&to), "--join-timeout", "3600"]);
+        // Before the others are there to be met; but one that is no other program yet would stop who starts it.
+        let is_receiver = |pid: &u32| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("copy-member"))
+        };
+        let first = wait_for("a receiver", || children_of(copy.pid()).into_iter().find(is_receiver));
+        send(first, Signal::STOP);
+        wait_for("all receivers", || (children_of(copy.pid()).len() == 8).then_some(()));
+        copy.signal(signal);
+        assert_eq!(copy.wait_with_input().status.code(), Some(status));
+        assert!(!cli_support::is_alive(first), "nobody is left behind");
+    }
+}

@@ -92,6 +92,7 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
     };
     let mut workers = Vec::new();
     let cancel = Arc::new(AtomicBool::new(false));
+    interrupts.raise_too(&cancel)?;
     let (words, heard) = mpsc::channel();
     for (own, to) in (1..).zip(places) {
         let text = serde_json::to_string(&brief(own, to.clone()))

@@ -54,7 +54,7 @@ pub(super) fn send(
     cancel: &AtomicBool,
     check: &dyn Fn() -> Result<(), Failure>,
 ) -> Result<Report, CopyError> {
-    let source = Arc::new(Source::look(files)?);
+    let source = Arc::new(Source::look(files, check)?);
     let node = job.join(cancel)?;
     let (words, heard) = mpsc::channel();
     let mut ears = Vec::new();

@@ -18,8 +18,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Looks at what is to be copied.
-    pub(super) fn look(files: &[PathBuf]) -> Result<Self, Failure> {
+    /// Looks at what is to be copied. `check` fails when the user wants the end.
+    pub(super) fn look(files: &[PathBuf], check: &dyn Fn() -> Result<(), Failure>) -> Result<Self, Failure> {
         let mut seen = BTreeSet::new();
         let mut entries = Vec::new();
         let mut bytes = 0;
@@ -30,6 +30,7 @@ impl Source {
                 return Err(Failure::new(Status::Usage, what, "copy one after the other"));
             }
             each_below(file, &name, |path, _, metadata| {
+                check()?;
                 bytes += if metadata.is_file() { metadata.len() } else { 0 };
                 refuse_special(path, metadata)
             })?;
