@@ -9,6 +9,7 @@
 //! | `receiving` | a receiver: unpacks beside the place, and moves there once everybody has everything |
 //! | `nested` | places that lie in what is copied |
 //! | `place` | the directory that is copied into |
+//! | `standstill` | a copy in which nothing goes on, and who is waited for |
 //! | `stream` | bytes as messages, and messages as bytes |
 //! | `talk` | what members say to each other |
 //! | `crew` | receivers on this machine, each a process |
@@ -31,6 +32,7 @@ mod receiving;
 mod report;
 mod sending;
 mod source;
+mod standstill;
 mod stream;
 mod talk;
 

@@ -12,6 +12,7 @@ use super::group::{BUFFERS, CHUNK_BYTES, Job, SAID_MAX};
 use super::receiving::LAST_WORD;
 use super::report::{Line, Progress, Report};
 use super::source::Source;
+use super::standstill::{Pace, STANDSTILL_MAX, Standstill};
 use super::stream::{GiveBack, Outgoing};
 use super::talk::{Said, Verdict, told_by};
 use crate::blocks::{BlockNode, Buffer, Ended, Group, Recipient};
@@ -20,9 +21,6 @@ use crate::joined::BlockStore;
 
 /// Between two looks at what has come.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
-
-/// A copy that stands still for so long has a member that is stopped, or a disk that is.
-const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
 /// Why a copy did not come to its end.
 #[derive(Debug)]
@@ -85,7 +83,9 @@ fn copy(
     let group = Arc::new(job.data(node, GiveBack(give))?);
     let stop = Arc::new(AtomicBool::new(false));
     let started = Instant::now();
-    let packing = Packing::start(source, Outgoing::new(Arc::clone(&group), free, Arc::clone(&stop)))?;
+    let pace = Arc::clone(&hearing.pace);
+    let stream = Outgoing::new(Arc::clone(&group), free, Arc::clone(&stop), pace);
+    let packing = Packing::start(source, stream)?;
     if let Err(failure) = hearing.until(source.manifest.bytes, &group, || packing.is_finished()) {
         // It may wait for a disk for ever, and is not waited for.
         stop.store(true, Ordering::Relaxed);
@@ -179,9 +179,10 @@ struct Hearing<'h> {
     heard: &'h Receiver<(u32, Said)>,
     check: &'h dyn Fn() -> Result<(), Failure>,
     progress: Progress,
-    /// How far each is, and since when nobody got any further.
+    /// How far each is.
     received: BTreeMap<u32, u64>,
-    since: Instant,
+    pace: Arc<Pace>,
+    standstill: Standstill,
     complete: BTreeMap<u32, (u64, String)>,
     placed: BTreeMap<u32, u64>,
 }
@@ -191,8 +192,9 @@ impl<'h> Hearing<'h> {
         let receivers: Vec<u32> = job.receivers().collect();
         let progress = Progress::new(&receivers);
         let received = receivers.iter().map(|receiver| (*receiver, 0)).collect();
-        let (since, complete, placed) = (Instant::now(), BTreeMap::new(), BTreeMap::new());
-        Self { receivers, heard, check, progress, received, since, complete, placed }
+        let (pace, standstill) = (Arc::default(), Standstill::new(Instant::now()));
+        let (complete, placed) = (BTreeMap::new(), BTreeMap::new());
+        Self { receivers, heard, check, progress, received, pace, standstill, complete, placed }
     }
 
     /// Hears until `done`, or somebody failed.
@@ -212,7 +214,7 @@ impl<'h> Hearing<'h> {
         (self.check)()?;
         let word = self.heard.recv_timeout(LOOK_PAUSE);
         if word.is_ok() {
-            self.since = Instant::now();
+            self.standstill.heard(Instant::now());
         }
         match word {
             Ok((receiver, Said::Received { bytes })) => self.got(receiver, bytes),
@@ -226,7 +228,9 @@ impl<'h> Hearing<'h> {
             Ok((receiver, Said::Failed { status, text })) => {
                 return Err(told_by(&format!("node {receiver}"), status, &text));
             }
-            Err(RecvTimeoutError::Timeout) => return self.check_standstill(),
+            Err(RecvTimeoutError::Timeout) => {
+                return self.standstill.check(Instant::now(), &self.pace, &self.received);
+            }
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_PAUSE),
         }
         Ok(())
@@ -235,20 +239,6 @@ impl<'h> Hearing<'h> {
     fn got(&mut self, receiver: u32, bytes: u64) {
         self.progress.of(receiver, bytes);
         self.received.insert(receiver, bytes);
-    }
-
-    /// Fails if nobody has said anything for long: a member that is stopped keeps its connections.
-    fn check_standstill(&self) -> Result<(), Failure> {
-        if self.since.elapsed() < STANDSTILL_MAX {
-            return Ok(());
-        }
-        let last = self.received.iter().min_by_key(|(_, bytes)| **bytes);
-        let (node, bytes) = last.map_or((0, 0), |(node, bytes)| (*node, *bytes));
-        let what = format_args!(
-            "the copy has stood still for {} s; node {node} is the last, with {bytes} bytes",
-            STANDSTILL_MAX.as_secs()
-        );
-        Err(Failure::new(Status::PeerLost, what, "see whether it is stopped, or its disk is, and copy again"))
     }
 
     /// Has everybody move what it has into place, once all have the same.

@@ -12,6 +12,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::group::CHUNK_BYTES;
+use super::standstill::Pace;
 use crate::blocks::{Buffer, Ended, Group, Recipient};
 
 /// Between two looks whether a wait is to end.
@@ -31,6 +32,7 @@ pub(super) struct Outgoing {
     group: Arc<Group>,
     free: Receiver<Buffer>,
     stop: Arc<AtomicBool>,
+    pace: Arc<Pace>,
     filling: Option<(Buffer, usize)>,
     hash: Xxh3,
     bytes: u64,
@@ -38,8 +40,13 @@ pub(super) struct Outgoing {
 
 impl Outgoing {
     /// A stream into a group, whose buffers come back from `free`. `stop` ends a wait for one.
-    pub(super) fn new(group: Arc<Group>, free: Receiver<Buffer>, stop: Arc<AtomicBool>) -> Self {
-        Self { group, free, stop, filling: None, hash: Xxh3::new(), bytes: 0 }
+    pub(super) fn new(
+        group: Arc<Group>,
+        free: Receiver<Buffer>,
+        stop: Arc<AtomicBool>,
+        pace: Arc<Pace>,
+    ) -> Self {
+        Self { group, free, stop, pace, filling: None, hash: Xxh3::new(), bytes: 0 }
     }
 
     /// Says something in a message of its own, which is no part of the stream.
@@ -67,6 +74,7 @@ impl Outgoing {
 
     /// Waits for a buffer that is free.
     fn next_free(&self) -> io::Result<Buffer> {
+        self.pace.waits();
         loop {
             match self.free.recv_timeout(LOOK_PAUSE) {
                 Ok(buffer) => return Ok(buffer),
@@ -99,6 +107,7 @@ impl Write for Outgoing {
         } else {
             self.filling = Some((buffer, filled + taken.len()));
         }
+        self.pace.has_read(taken.len());
         Ok(taken.len())
     }
 
