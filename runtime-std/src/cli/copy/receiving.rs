@@ -1,5 +1,6 @@
 //! A receiver's part: it unpacks beside the place, says so, and moves everything into place when all have it.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -134,6 +135,14 @@ fn unpack<P: FnMut(u64)>(
     // What stands behind an archive's end is part of the stream.
     std::io::copy(stream, &mut std::io::sink()).map_err(ended)?;
     let (bytes, checksum) = stream.sum();
+    // Before anybody moves anything: a disk that turns out to be full now still leaves nobody with it.
+    place.sync(|| {
+        if stream.is_stopped() {
+            Err(ended(ErrorKind::ConnectionAborted.into()))
+        } else {
+            say(&Said::Received { bytes })
+        }
+    })?;
     say(&Said::Complete { bytes, checksum: checksum.clone() })?;
     if verdict(stream)? != checksum {
         let what = format_args!("what came here has the checksum {checksum}, and not that of the source");

@@ -212,6 +212,11 @@ impl<'r, P: FnMut(u64)> Incoming<'r, P> {
         (self.bytes, hexadecimal(&self.hash))
     }
 
+    /// Whether this member is to end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
     /// Whether it was read to its end.
     pub(super) const fn is_over(&self) -> bool {
         self.is_over
