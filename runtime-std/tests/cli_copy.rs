@@ -2,12 +2,21 @@
 
 mod cli_support;
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use cli_support::Place;
 use cli_support::copy::{LARGE, content, hosts, joined, sources, targets};
+use cli_support::{Place, children_of};
 use serde_json::Value;
+
+/// The buffers of three members are of 192 MiB.
+const LARGER_THAN_ALL_BUFFERS: u64 = 512 << 20;
+
+/// A member's own buffers, those of the others that it maps, and the program.
+const MEMORY_MAX: u64 = 200 << 20;
 
 #[test]
 fn files_and_directories_reach_every_place_as_they_are() {
@@ -31,6 +40,43 @@ fn files_and_directories_reach_every_place_as_they_are() {
         let left: Vec<PathBuf> = place.left();
         assert!(left.iter().all(|path| !path.join("row-0").exists()), "{left:?}");
     }
+}
+
+#[test]
+#[ignore = "copies two gigabytes in all, and takes 20 s; CI runs it"]
+fn memory_is_bounded_however_large_a_file_is() {
+    for fabric in ["shm", "tcp"] {
+        let place = Place::new();
+        let path = place.path().join("large");
+        let file = File::create(&path).expect("a file");
+        for number in 0..LARGER_THAN_ALL_BUFFERS >> 20 {
+            file.write_all_at(&[number as u8; 1 << 20], number << 20).expect("room");
+        }
+        let to: [PathBuf; 2] = targets(&place);
+        let path = path.display().to_string();
+        let mut copy = place.start(&["copy", &path, "--to", &joined(&to), "--fabric", fabric]);
+        let mut most = BTreeMap::new();
+        while copy.is_running() {
+            for pid in children_of(copy.pid()).into_iter().chain([copy.pid()]) {
+                most.insert(pid, peak_memory(pid).or(most.get(&pid).copied()).unwrap_or_default());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        copy.wait().succeeded();
+        println!("{fabric}: {most:?}");
+        assert_eq!(most.len(), 3, "one process a place, and one that copies");
+        assert!(most.values().all(|bytes| (1 << 20..MEMORY_MAX).contains(bytes)), "{fabric}: {most:?}");
+        for to in &to {
+            assert_eq!(fs::metadata(to.join("large")).expect("it is there").len(), LARGER_THAN_ALL_BUFFERS);
+        }
+    }
+}
+
+/// The most memory that a process ever had, in bytes, that of others which it maps included.
+fn peak_memory(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b
 ///
 /// Every receiver unpacks beside the place, compares a checksum, and moves everything there once all have it. Who fails before
 /// leaves nobody with anything; who fails while it moves (status 6) has nothing, the others have everything, and all say so.
-/// What is there already is not replaced, and a copy that was interrupted is not resumed. Takes about 65 MB of memory a member.
+/// What is there already is not replaced, and a copy that was interrupted is not resumed. Takes about 80 MB of memory a member.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// Files and directories to copy; none at a receiver of a group file
