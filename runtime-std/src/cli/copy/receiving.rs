@@ -98,7 +98,8 @@ fn all_placed<P: FnMut(u64)>(stream: &mut Incoming<'_, P>, directory: &Path) -> 
         },
         Err(why) => why,
     };
-    let what = format_args!("everything is in place in {}, and not everywhere: {why}", directory.display());
+    let what =
+        format_args!("everything is in place in {}, and perhaps not everywhere: {why}", directory.display());
     Err(Failure::new(Status::PeerLost, what, "see who lacks it, and copy it there"))
 }
 

@@ -282,6 +282,7 @@ impl<'h> Hearing<'h> {
     fn all_placed(&mut self, group: &Group) -> Result<(), CopyError> {
         let mut failures: Vec<Failure> = Vec::new();
         while self.placed.len() + failures.len() < self.receivers.len() && group.ended().is_none() {
+            (self.check)()?;
             failures.extend(self.hear().err());
         }
         self.progress.finish();
