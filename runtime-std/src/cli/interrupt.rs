@@ -34,6 +34,17 @@ impl Interrupts {
         Ok(())
     }
 
+    /// From now on the signals raise this flag too, for a wait that others end as well.
+    pub(super) fn raise_too(&self, flag: &Arc<AtomicBool>) -> Result<(), Failure> {
+        for signal in [SIGINT, SIGTERM] {
+            flag::register(signal, Arc::clone(flag))
+                .map_err(|error| Failure::system("cannot watch for signals", &error))?;
+        }
+        // One may have come before.
+        flag.fetch_or(self.is_asked(), Ordering::Relaxed);
+        Ok(())
+    }
+
     /// The flag, to end waits with.
     pub(super) fn flag(&self) -> &AtomicBool {
         &self.asked

@@ -4,6 +4,7 @@
 // Each test program uses its own part of it.
 #![allow(dead_code)]
 
+pub mod copy;
 pub mod group;
 
 use std::io::{Read, Write as _};

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use super::group::Job;
 use super::receiving::receive;
 use super::report::Report;
-use super::sending::send;
+use super::sending::{CopyError, send};
 use super::talk::{Said, told_by};
-use super::{Arguments, BlockOptions};
+use super::{Arguments, BlockOptions, nested};
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
 use crate::join::Meeting;
@@ -75,6 +75,7 @@ impl Brief {
 
 /// Copies into directories of this machine.
 pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Report, Failure> {
+    nested::refuse(&arguments.files, &arguments.to)?;
     Root::from_env().sweep()?;
     let places = &arguments.to;
     let nodes = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -91,6 +92,7 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
     };
     let mut workers = Vec::new();
     let cancel = Arc::new(AtomicBool::new(false));
+    interrupts.raise_too(&cancel)?;
     let (words, heard) = mpsc::channel();
     for (own, to) in (1..).zip(places) {
         let text = serde_json::to_string(&brief(own, to.clone()))
@@ -118,7 +120,10 @@ pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Rep
     drop(group);
     let check = || interrupts.check();
     let copied = send(&job, &arguments.files, &cancel, &check);
-    let copied = copied.map_err(|failure| better(failure, &heard, interrupts));
+    let copied = copied.map_err(|error| match error {
+        CopyError::Nowhere(failure) => better(failure, &heard, interrupts),
+        CopyError::Partly(failure) => failure,
+    });
     dismiss(&mut workers);
     Root::from_env().sweep()?;
     Ok(Report { places: places.clone(), ..copied? })

@@ -5,26 +5,34 @@
 //! | `group` | the groups of a copy: one for what is copied, and one from each receiver for what it reports |
 //! | `sending` | the root: what is copied goes out as one archive, and what became of it comes back |
 //! | `source` | what is to be copied |
+//! | `archive` | files as entries of an archive |
 //! | `receiving` | a receiver: unpacks beside the place, and moves there once everybody has everything |
+//! | `nested` | places that lie in what is copied |
 //! | `place` | the directory that is copied into |
+//! | `standstill` | a copy in which nothing goes on, and who is waited for |
 //! | `stream` | bytes as messages, and messages as bytes |
 //! | `talk` | what members say to each other |
 //! | `crew` | receivers on this machine, each a process |
 //! | `report` | progress, and the table at the end |
 //!
 //! # What is kept
-//! - **All or none, as far as a file system goes.** Receivers unpack into a directory of their own beside what is to be.
+//! - **Nothing, until all have everything.** Receivers unpack into a directory of their own beside what is to be.
 //!   Only when each has everything, with the checksum of the source, does each move it into place.
+//! - **Moving cannot be undone everywhere.** A receiver that cannot move all of it moves nothing. The others keep what they
+//!   have in place, and all say who failed.
 //! - **Bounded memory.** Each member has four buffers of 16 MiB and one block, however large the files are.
 //! - **No resuming.** What an interrupted copy left is in the way of the next, which says so.
 
+mod archive;
 mod crew;
 mod group;
+mod nested;
 mod place;
 mod receiving;
 mod report;
 mod sending;
 mod source;
+mod standstill;
 mod stream;
 mod talk;
 
@@ -58,8 +66,9 @@ pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b
 
 /// Copy files and directories to several places at once.
 ///
-/// Every receiver unpacks beside the place, compares a checksum, and moves everything there once all have it. What is there
-/// already is not replaced, and a copy that was interrupted is not resumed. Takes about 65 MB of memory a member.
+/// Every receiver unpacks beside the place, compares a checksum, and moves everything there once all have it. Who fails before
+/// leaves nobody with anything; who fails while it moves (status 6) has nothing, the others have everything, and all say so.
+/// What is there already is not replaced, and a copy that was interrupted is not resumed. Takes about 80 MB of memory a member.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// Files and directories to copy; none at a receiver of a group file
@@ -162,7 +171,8 @@ fn hosts(
             let what = format_args!("node {own} is the one that copies to the others");
             return Err(Failure::new(Status::Usage, what, "give it files, and no --to; or say --from"));
         }
-        return sending::send(&job, &arguments.files, interrupts.flag(), &|| interrupts.check()).map(Some);
+        let sent = sending::send(&job, &arguments.files, interrupts.flag(), &|| interrupts.check());
+        return Ok(Some(sent?));
     }
     let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
         let what = format_args!("node {own} receives what node {from} copies");

@@ -1,14 +1,19 @@
 //! The directory that is copied into: everything is unpacked beside its place first.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
 
 use super::talk::Manifest;
 use crate::cli::exit::{Failure, Status};
 
 /// Where a receiver unpacks, inside the directory that is copied into.
-const UNPACKED: &str = ".tramontane-copy";
+pub(super) const UNPACKED: &str = ".tramontane-copy";
+
+/// Between two words of a receiver that waits for its disk.
+const SYNC_PAUSE: Duration = Duration::from_secs(1);
 
 /// A directory that is copied into. What was not moved into place goes when this is dropped.
 #[derive(Debug)]
@@ -37,6 +42,11 @@ impl Place {
             }
             Err(error) => Err(cannot_write(directory, &error)),
         }
+    }
+
+    /// What is copied into.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// Refuses what would replace something.
@@ -93,14 +103,60 @@ impl Place {
         cannot_write(&self.directory, cause)
     }
 
-    /// Moves everything into place.
-    pub(super) fn settle(&mut self) -> Result<(), Failure> {
-        for name in std::mem::take(&mut self.names) {
-            self.refuse_existing(&name)?;
-            fs::rename(self.unpacked.join(&name), self.directory.join(&name))
-                .map_err(|error| cannot_write(&self.directory, &error))?;
+    /// Has what was unpacked written to the disk, in a thread of its own: it may take minutes. Calls `go_on` meanwhile,
+    /// which may call the wait off.
+    pub(super) fn sync(&self, mut go_on: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+        let cannot = |error: io::Error| cannot_write(&self.directory, &error);
+        let unpacked = File::open(&self.unpacked).map_err(cannot)?;
+        let (done, is_done) = mpsc::channel();
+        let sync = move || {
+            // Who called the wait off does not hear it.
+            let _ = done.send(rustix::fs::syncfs(unpacked));
+        };
+        std::thread::Builder::new().name("tramontane-sync".into()).spawn(sync).map_err(cannot)?;
+        loop {
+            match is_done.recv_timeout(SYNC_PAUSE) {
+                Ok(synced) => return synced.map_err(|error| cannot(error.into())),
+                Err(RecvTimeoutError::Timeout) => go_on()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::silent(Status::Other)),
+            }
+        }
+    }
+
+    /// Moves everything into place, or nothing.
+    pub(super) fn settle(&self) -> Result<(), Failure> {
+        let settled = self.move_all_in();
+        if settled.is_ok() {
+            // A name that is not on the disk is lost with the power, and its file with it.
+            let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
+            if let Err(error) = synced {
+                self.names.iter().for_each(|name| self.move_back(name));
+                return Err(cannot_write(&self.directory, &error));
+            }
+        }
+        settled
+    }
+
+    fn move_all_in(&self) -> Result<(), Failure> {
+        for (moved, name) in self.names.iter().enumerate() {
+            if let Err(failure) = self.move_in(name) {
+                self.names[..moved].iter().for_each(|name| self.move_back(name));
+                return Err(failure);
+            }
         }
         Ok(())
+    }
+
+    fn move_in(&self, name: &str) -> Result<(), Failure> {
+        self.refuse_existing(name)?;
+        fs::rename(self.unpacked.join(name), self.directory.join(name))
+            .map_err(|error| cannot_write(&self.directory, &error))
+    }
+
+    fn move_back(&self, name: &str) {
+        if let Err(error) = fs::rename(self.directory.join(name), self.unpacked.join(name)) {
+            tracing::warn!(name, %error, "what was moved into place cannot be taken back");
+        }
     }
 }
 

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::group::{BUFFERS, CHUNK_BYTES, Job, SAID_MAX};
 use super::receiving::LAST_WORD;
 use super::report::{Line, Progress, Report};
 use super::source::Source;
+use super::standstill::{Pace, STANDSTILL_MAX, Standstill};
 use super::stream::{GiveBack, Outgoing};
-use super::talk::{Said, told_by};
+use super::talk::{Said, Verdict, told_by};
 use crate::blocks::{BlockNode, Buffer, Ended, Group, Recipient};
 use crate::cli::exit::{Failure, Status};
 use crate::joined::BlockStore;
@@ -19,8 +22,28 @@ use crate::joined::BlockStore;
 /// Between two looks at what has come.
 const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
-/// A copy that stands still for so long has a member that is stopped, or a disk that is.
-const STANDSTILL_MAX: Duration = Duration::from_secs(60);
+/// Why a copy did not come to its end.
+#[derive(Debug)]
+pub(super) enum CopyError {
+    /// Nobody has it.
+    Nowhere(Failure),
+    /// Some have it in its place. Nobody else knows better who.
+    Partly(Failure),
+}
+
+impl From<Failure> for CopyError {
+    fn from(failure: Failure) -> Self {
+        Self::Nowhere(failure)
+    }
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Nowhere(failure) | CopyError::Partly(failure) => failure,
+        }
+    }
+}
 
 /// Copies to all other members. `cancel` ends the wait for them, `check` fails when the user wants the end.
 pub(super) fn send(
@@ -28,8 +51,8 @@ pub(super) fn send(
     files: &[PathBuf],
     cancel: &AtomicBool,
     check: &dyn Fn() -> Result<(), Failure>,
-) -> Result<Report, Failure> {
-    let source = Source::look(files)?;
+) -> Result<Report, CopyError> {
+    let source = Arc::new(Source::look(files, check)?);
     let node = job.join(cancel)?;
     let (words, heard) = mpsc::channel();
     let mut ears = Vec::new();
@@ -47,44 +70,79 @@ pub(super) fn send(
     copied
 }
 
-fn copy(job: &Job, node: &BlockNode, source: &Source, mut hearing: Hearing<'_>) -> Result<Report, Failure> {
+fn copy(
+    job: &Job,
+    node: &BlockNode,
+    source: &Arc<Source>,
+    mut hearing: Hearing<'_>,
+) -> Result<Report, CopyError> {
     let (give, free) = mpsc::channel();
     for _ in 0..BUFFERS {
-        let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES)?);
+        let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES).map_err(Failure::from)?);
     }
-    let group = job.data(node, GiveBack(give))?;
-    let stop = AtomicBool::new(false);
+    let group = Arc::new(job.data(node, GiveBack(give))?);
+    let stop = Arc::new(AtomicBool::new(false));
     let started = Instant::now();
-    let mut stream = Outgoing::new(&group, free, &stop);
-    let packed = std::thread::scope(|scope| {
-        let stream = &mut stream;
-        let packing = scope.spawn(move || pack(source, stream));
-        let heard = hearing.until(source.manifest.bytes, &group, || packing.is_finished());
-        stop.store(heard.is_err(), Ordering::Relaxed);
-        let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
-        heard.and(packed)
-    });
-    let (bytes, checksum) = packed.map_err(|failure| hearing.cause(&group, failure))?;
-    hearing.all_complete(&group, bytes, &checksum)?;
-    let agreed = stream.message(checksum.as_bytes());
-    agreed.map_err(|error| hearing.cause(&group, refused(&error)))?;
-    hearing.all_placed(&group)?;
-    match group.close(LAST_WORD) {
-        Ok(Ended::Closed) => {}
-        Ok(ended) => tracing::info!(%ended, "a receiver went before the end was told"),
-        Err(error) => tracing::info!(%error, "the end is not told"),
+    let pace = Arc::clone(&hearing.pace);
+    let stream = Outgoing::new(Arc::clone(&group), free, Arc::clone(&stop), pace);
+    let packing = Packing::start(source, stream)?;
+    if let Err(failure) = hearing.until(source.manifest.bytes, &group, || packing.is_finished()) {
+        // It may wait for a disk for ever, and is not waited for.
+        stop.store(true, Ordering::Relaxed);
+        return Err(hearing.cause(&group, failure).into());
     }
+    let (mut stream, packed) = packing.end()?;
+    let placed = match &packed {
+        Ok((bytes, checksum)) => hearing.agree(&group, &mut stream, *bytes, checksum),
+        Err(failure) => {
+            // Whoever reads on finds the end before its time, and then the word.
+            let _ = stream.finish();
+            Err(hearing.cause(&group, failure.clone()).into())
+        }
+    };
+    let word = match &placed {
+        Ok(()) => Verdict::Placed,
+        Err(CopyError::Nowhere(failure) | CopyError::Partly(failure)) => Verdict::failed(failure),
+    };
+    hearing.tell(&group, &mut stream, &word);
+    placed?;
+    let (bytes, checksum) = packed?;
     let seconds = started.elapsed().as_secs_f64();
     let lines =
         hearing.placed.iter().map(|(receiver, files)| Line { node: *receiver, files: *files }).collect();
     Ok(Report { bytes, checksum, seconds, lines, places: Vec::new() })
 }
 
-/// Sends what it is about, and then all of it; its bytes and its checksum.
-fn pack(source: &Source, stream: &mut Outgoing<'_>) -> Result<(u64, String), Failure> {
-    let manifest = serde_json::to_vec(&source.manifest)
-        .map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
-    stream.message(&manifest).map_err(|error| refused(&error))?;
+/// Bytes and checksum of what was packed.
+type Packed = Result<(u64, String), Failure>;
+
+/// A thread that packs and sends.
+struct Packing(JoinHandle<(Outgoing, Packed)>);
+
+impl Packing {
+    fn start(source: &Arc<Source>, mut stream: Outgoing) -> Result<Self, Failure> {
+        let source = Arc::clone(source);
+        let packing = std::thread::Builder::new().name("tramontane-pack".into());
+        let packing = packing.spawn(move || {
+            let packed = pack(&source, &mut stream);
+            (stream, packed)
+        });
+        packing.map(Self).map_err(|error| Failure::system("cannot start a thread", &error))
+    }
+
+    fn is_finished(&self) -> bool {
+        self.0.is_finished()
+    }
+
+    fn end(self) -> Result<(Outgoing, Packed), Failure> {
+        // A panic has said what it is.
+        self.0.join().map_err(|_| Failure::silent(Status::Other))
+    }
+}
+
+/// Sends what it is about, and then all of it.
+fn pack(source: &Source, stream: &mut Outgoing) -> Packed {
+    stream.word(&source.manifest).map_err(|error| refused(&error))?;
     source.pack(&mut *stream)?;
     stream.finish().map_err(|error| refused(&error))
 }
@@ -121,9 +179,10 @@ struct Hearing<'h> {
     heard: &'h Receiver<(u32, Said)>,
     check: &'h dyn Fn() -> Result<(), Failure>,
     progress: Progress,
-    /// How far each is, and since when nobody got any further.
+    /// How far each is.
     received: BTreeMap<u32, u64>,
-    since: Instant,
+    pace: Arc<Pace>,
+    standstill: Standstill,
     complete: BTreeMap<u32, (u64, String)>,
     placed: BTreeMap<u32, u64>,
 }
@@ -133,8 +192,9 @@ impl<'h> Hearing<'h> {
         let receivers: Vec<u32> = job.receivers().collect();
         let progress = Progress::new(&receivers);
         let received = receivers.iter().map(|receiver| (*receiver, 0)).collect();
-        let (since, complete, placed) = (Instant::now(), BTreeMap::new(), BTreeMap::new());
-        Self { receivers, heard, check, progress, received, since, complete, placed }
+        let (pace, standstill) = (Arc::default(), Standstill::new(Instant::now()));
+        let (complete, placed) = (BTreeMap::new(), BTreeMap::new());
+        Self { receivers, heard, check, progress, received, pace, standstill, complete, placed }
     }
 
     /// Hears until `done`, or somebody failed.
@@ -154,7 +214,7 @@ impl<'h> Hearing<'h> {
         (self.check)()?;
         let word = self.heard.recv_timeout(LOOK_PAUSE);
         if word.is_ok() {
-            self.since = Instant::now();
+            self.standstill.heard(Instant::now());
         }
         match word {
             Ok((receiver, Said::Received { bytes })) => self.got(receiver, bytes),
@@ -168,7 +228,9 @@ impl<'h> Hearing<'h> {
             Ok((receiver, Said::Failed { status, text })) => {
                 return Err(told_by(&format!("node {receiver}"), status, &text));
             }
-            Err(RecvTimeoutError::Timeout) => return self.check_standstill(),
+            Err(RecvTimeoutError::Timeout) => {
+                return self.standstill.check(Instant::now(), &self.pace, &self.received);
+            }
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK_PAUSE),
         }
         Ok(())
@@ -179,18 +241,18 @@ impl<'h> Hearing<'h> {
         self.received.insert(receiver, bytes);
     }
 
-    /// Fails if nobody has said anything for long: a member that is stopped keeps its connections.
-    fn check_standstill(&self) -> Result<(), Failure> {
-        if self.since.elapsed() < STANDSTILL_MAX {
-            return Ok(());
-        }
-        let last = self.received.iter().min_by_key(|(_, bytes)| **bytes);
-        let (node, bytes) = last.map_or((0, 0), |(node, bytes)| (*node, *bytes));
-        let what = format_args!(
-            "the copy has stood still for {} s; node {node} is the last, with {bytes} bytes",
-            STANDSTILL_MAX.as_secs()
-        );
-        Err(Failure::new(Status::PeerLost, what, "see whether it is stopped, or its disk is, and copy again"))
+    /// Has everybody move what it has into place, once all have the same.
+    fn agree(
+        &mut self,
+        group: &Group,
+        stream: &mut Outgoing,
+        bytes: u64,
+        checksum: &str,
+    ) -> Result<(), CopyError> {
+        self.all_complete(group, bytes, checksum)?;
+        let agreed = Verdict::Agreed { checksum: checksum.into() };
+        stream.word(&agreed).map_err(|error| self.cause(group, refused(&error)))?;
+        self.all_placed(group)
     }
 
     /// Waits until everybody has everything, and compares.
@@ -216,19 +278,37 @@ impl<'h> Hearing<'h> {
         Ok(())
     }
 
-    /// Waits until everybody has moved everything into place.
-    fn all_placed(&mut self, group: &Group) -> Result<(), Failure> {
-        while self.placed.len() < self.receivers.len() {
-            self.hear()?;
-            let missing = self.receivers.iter().find(|receiver| !self.placed.contains_key(receiver));
-            if let (Some(ended), Some(missing)) = (group.ended(), missing) {
-                let what = format!("node {missing} has everything, and did not say that it is in place");
-                tracing::info!(%ended, "the group ended");
-                return Err(self.cause(group, Failure::new(Status::PeerLost, what, "look what is there")));
-            }
+    /// Waits until everybody has moved everything into place, or could not.
+    fn all_placed(&mut self, group: &Group) -> Result<(), CopyError> {
+        let mut failures: Vec<Failure> = Vec::new();
+        while self.placed.len() + failures.len() < self.receivers.len() && group.ended().is_none() {
+            (self.check)()?;
+            failures.extend(self.hear().err());
         }
         self.progress.finish();
-        Ok(())
+        if self.placed.len() == self.receivers.len() {
+            return Ok(());
+        }
+        let why = match (failures.first(), group.ended()) {
+            (Some(failure), _) => failure.text().to_owned(),
+            (None, Some(ended)) => ended.to_string(),
+            (None, None) => "a receiver does not say".into(),
+        };
+        let have: Vec<String> = self.placed.keys().map(|node| format!("node {node}")).collect();
+        let have = if have.is_empty() { "nobody".into() } else { have.join(", ") };
+        let what = format_args!("not everybody has it in place: {why}; {have} said so");
+        let advice = "see what is there, and copy it to those that lack it";
+        Err(CopyError::Partly(Failure::new(Status::PeerLost, what, advice)))
+    }
+
+    /// Tells all receivers, and waits until they are told, as long as a copy may stand still.
+    fn tell(&self, group: &Group, stream: &mut Outgoing, word: &Verdict) {
+        let told = stream.word(word);
+        let _ = group.close(Duration::ZERO);
+        let until = Instant::now() + STANDSTILL_MAX;
+        while told.is_ok() && group.ended().is_none() && Instant::now() < until && (self.check)().is_ok() {
+            std::thread::sleep(LOOK_PAUSE);
+        }
     }
 
     /// The better word for a failure: that of the receiver which failed, if it still comes.

@@ -1,10 +1,12 @@
 //! What is to be copied: looked at once before anything is sent, then packed as one archive.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::archive::{self, Changed};
+use super::place::UNPACKED;
 use super::talk::Manifest;
 use crate::cli::exit::{Failure, Status};
 
@@ -16,8 +18,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Looks at what is to be copied.
-    pub(super) fn look(files: &[PathBuf]) -> Result<Self, Failure> {
+    /// Looks at what is to be copied. `check` fails when the user wants the end.
+    pub(super) fn look(files: &[PathBuf], check: &dyn Fn() -> Result<(), Failure>) -> Result<Self, Failure> {
         let mut seen = BTreeSet::new();
         let mut entries = Vec::new();
         let mut bytes = 0;
@@ -27,7 +29,11 @@ impl Source {
                 let what = format_args!("two of what is to be copied are called {name}");
                 return Err(Failure::new(Status::Usage, what, "copy one after the other"));
             }
-            bytes += size_of(file).map_err(|error| unreadable(file, &error))?;
+            each_below(file, &name, |path, _, metadata| {
+                check()?;
+                bytes += if metadata.is_file() { metadata.len() } else { 0 };
+                refuse_special(path, metadata)
+            })?;
             entries.push((file.clone(), name));
         }
         let names = entries.iter().map(|(_, name)| name.clone()).collect();
@@ -39,22 +45,64 @@ impl Source {
         let mut archive = tar::Builder::new(into);
         archive.follow_symlinks(false);
         for (path, name) in &self.entries {
-            let is_directory = fs::symlink_metadata(path).map_err(|error| unreadable(path, &error))?.is_dir();
-            let packed = if is_directory {
-                archive.append_dir_all(name, path)
-            } else {
-                archive.append_path_with_name(path, name)
-            };
-            packed.map_err(|error| unreadable(path, &error))?;
+            each_below(path, name, |path, name, metadata| {
+                refuse_special(path, metadata)?;
+                refuse_unpacked(path)?;
+                archive::append(&mut archive, path, name, metadata).map_err(|error| unreadable(path, &error))
+            })?;
         }
         archive.into_inner().map(drop).map_err(|error| Failure::system("cannot send", &error))
     }
+}
+
+/// Calls `visit` with a path and all that is below it, and what each is called in the archive: a directory before what
+/// it holds.
+fn each_below(
+    path: &Path,
+    name: &str,
+    mut visit: impl FnMut(&Path, &Path, &Metadata) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut left = vec![(path.to_path_buf(), PathBuf::from(name))];
+    while let Some((path, name)) = left.pop() {
+        let unreadable = |error: io::Error| unreadable(&path, &error);
+        let metadata = fs::symlink_metadata(&path).map_err(unreadable)?;
+        visit(&path, &name, &metadata)?;
+        if metadata.is_dir() {
+            for entry in fs::read_dir(&path).map_err(unreadable)? {
+                let entry = entry.map_err(unreadable)?;
+                left.push((entry.path(), name.join(entry.file_name())));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is neither file, directory nor link would arrive as something else.
+fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
+    if metadata.is_file() || metadata.is_dir() || metadata.is_symlink() {
+        return Ok(());
+    }
+    let what = format_args!("{} is neither a file, a directory nor a link", path.display());
+    Err(Failure::new(Status::Input, what, "move it out of what is copied"))
+}
+
+/// What a copy unpacks into may grow by this one.
+fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
+    if path.file_name().is_none_or(|name| name != UNPACKED) {
+        return Ok(());
+    }
+    let what = format_args!("{} is of a copy that is under way, or was interrupted", path.display());
+    Err(Failure::new(Status::Input, what, "wait for it, or remove it, and copy again"))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::ConnectionAborted {
         // Of the copy, and not of the file: whoever ended it says why.
         return Failure::told(Status::PeerLost, error);
+    }
+    if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>) {
+        let what = format_args!("{} changed while it was copied", path.display());
+        return Failure::new(Status::Input, what, "copy it while nobody writes to it");
     }
     let what = format_args!("cannot read {}: {error}", path.display());
     Failure::new(Status::Input, what, "give files and directories that you may read")
@@ -72,21 +120,4 @@ fn name_of(path: &Path) -> Result<String, Failure> {
             Err(Failure::new(Status::Usage, what, "give it one in UTF-8, and not the root of a file system"))
         }
     }
-}
-
-/// Bytes of all files below a path.
-fn size_of(path: &Path) -> io::Result<u64> {
-    let mut bytes = 0;
-    let mut left = vec![path.to_path_buf()];
-    while let Some(path) = left.pop() {
-        let metadata = fs::symlink_metadata(&path)?;
-        if metadata.is_dir() {
-            for entry in fs::read_dir(&path)? {
-                left.push(entry?.path());
-            }
-        } else if metadata.is_file() {
-            bytes += metadata.len();
-        }
-    }
-    Ok(bytes)
 }

@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
+use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::group::CHUNK_BYTES;
+use super::standstill::Pace;
 use crate::blocks::{Buffer, Ended, Group, Recipient};
 
 /// Between two looks whether a wait is to end.
@@ -26,23 +28,33 @@ fn over(ended: &Ended) -> io::Error {
 }
 
 /// What was written so far, as messages of a group.
-pub(super) struct Outgoing<'g> {
-    group: &'g Group,
+pub(super) struct Outgoing {
+    group: Arc<Group>,
     free: Receiver<Buffer>,
-    stop: &'g AtomicBool,
+    stop: Arc<AtomicBool>,
+    pace: Arc<Pace>,
     filling: Option<(Buffer, usize)>,
     hash: Xxh3,
     bytes: u64,
 }
 
-impl<'g> Outgoing<'g> {
-    /// A stream into a group, whose buffers come back from `free`.
-    pub(super) fn new(group: &'g Group, free: Receiver<Buffer>, stop: &'g AtomicBool) -> Self {
-        Self { group, free, stop, filling: None, hash: Xxh3::new(), bytes: 0 }
+impl Outgoing {
+    /// A stream into a group, whose buffers come back from `free`. `stop` ends a wait for one.
+    pub(super) fn new(
+        group: Arc<Group>,
+        free: Receiver<Buffer>,
+        stop: Arc<AtomicBool>,
+        pace: Arc<Pace>,
+    ) -> Self {
+        Self { group, free, stop, pace, filling: None, hash: Xxh3::new(), bytes: 0 }
     }
 
-    /// Sends one message of its own, which is no part of the stream.
-    pub(super) fn message(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Says something in a message of its own, which is no part of the stream.
+    pub(super) fn word(&mut self, word: &impl Serialize) -> io::Result<()> {
+        self.message(&serde_json::to_vec(word)?)
+    }
+
+    fn message(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut buffer = self.next_free()?;
         let into = buffer.get_mut(..bytes.len()).ok_or(io::ErrorKind::InvalidInput)?;
         into.copy_from_slice(bytes);
@@ -62,6 +74,7 @@ impl<'g> Outgoing<'g> {
 
     /// Waits for a buffer that is free.
     fn next_free(&self) -> io::Result<Buffer> {
+        self.pace.waits();
         loop {
             match self.free.recv_timeout(LOOK_PAUSE) {
                 Ok(buffer) => return Ok(buffer),
@@ -78,7 +91,7 @@ impl<'g> Outgoing<'g> {
     }
 }
 
-impl Write for Outgoing<'_> {
+impl Write for Outgoing {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (mut buffer, filled) = match self.filling.take() {
             Some(filling) => filling,
@@ -94,6 +107,7 @@ impl Write for Outgoing<'_> {
         } else {
             self.filling = Some((buffer, filled + taken.len()));
         }
+        self.pace.has_read(taken.len());
         Ok(taken.len())
     }
 
@@ -196,6 +210,16 @@ impl<'r, P: FnMut(u64)> Incoming<'r, P> {
     /// The stream's bytes and checksum, once it was read to its end.
     pub(super) fn sum(&self) -> (u64, String) {
         (self.bytes, hexadecimal(&self.hash))
+    }
+
+    /// Whether this member is to end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was read to its end.
+    pub(super) const fn is_over(&self) -> bool {
+        self.is_over
     }
 
     fn next_arrival(&self) -> io::Result<(Buffer, usize)> {

@@ -27,6 +27,24 @@ pub(super) enum Said {
     Failed { status: u8, text: String },
 }
 
+/// What the root says behind the end of what is copied: twice, if all goes well.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    /// Everybody has everything, with this checksum.
+    Agreed { checksum: String },
+    /// Everybody has everything in its place.
+    Placed,
+    /// The root, or a receiver that it heard, failed.
+    Failed { status: u8, text: String },
+}
+
+impl Verdict {
+    pub(super) fn failed(failure: &Failure) -> Self {
+        Self::Failed { status: failure.status.code(), text: failure.text().into() }
+    }
+}
+
 impl Said {
     pub(super) fn failed(failure: &Failure) -> Self {
         // A message of its own carries it, which has room for so much.

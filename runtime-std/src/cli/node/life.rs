@@ -10,7 +10,7 @@ use super::Event;
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::output::Output;
-use crate::group::Running;
+use crate::group::{Running, Unsent};
 use crate::member::Stopped;
 
 /// Between two looks at signals and at the member's state.
@@ -137,11 +137,25 @@ impl Life {
         // Without this, a member that waits for room in the output would never end.
         self.output.discard();
         let (_, unsent) = self.running.close();
-        if !unsent.is_empty() {
-            say(&format!("{} lines of the input were not delivered: send them again", unsent.len()));
-        }
+        advice(&unsent).iter().for_each(|text| say(text));
         self.failure.map_or(outcome, Err)
     }
+}
+
+/// What to do about lines that this member ended without: those that were sent may be delivered elsewhere, and would be
+/// twice if they were sent again.
+fn advice(unsent: &[Unsent]) -> Vec<String> {
+    let sent = unsent.iter().filter(|unsent| unsent.was_sent).count();
+    let kept = unsent.len() - sent;
+    let mut advice = Vec::new();
+    if kept > 0 {
+        advice.push(format!("lines of the input that were not sent: {kept}; send them again"));
+    }
+    if sent > 0 {
+        let what = "lines of the input that were sent, and that others may have delivered";
+        advice.push(format!("{what}: {sent}; look into a log before you send them again"));
+    }
+    advice
 }
 
 /// Why the application could not go on, if it said so before there was a member.
@@ -189,5 +203,26 @@ impl<'i> Signals<'i> {
             self.is_armed = true;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_not_sent_is_to_be_sent_again_without_a_look() {
+        let unsent = |was_sent| Unsent {
+            subgroup: tramontane_core::ids::SubgroupId(0),
+            payload: b"line".to_vec(),
+            was_sent,
+        };
+        assert_eq!(advice(&[]), [""; 0]);
+        let [kept, sent] = <[String; 2]>::try_from(advice(&[unsent(true), unsent(false), unsent(true)]))
+            .expect("two sentences");
+        assert_eq!(kept, "lines of the input that were not sent: 1; send them again");
+        assert!(sent.contains("may have delivered: 2; look into a log before"), "{sent}");
+        assert_eq!(advice(&[unsent(false)]), [kept]);
+        assert_eq!(advice(&[unsent(true)]).len(), 1);
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Cursor, ErrorKind, Read, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 /// Lines that are kept in memory.
@@ -123,7 +124,7 @@ impl LogFile {
     }
 
     fn snapshot(&self) -> io::Result<impl Read + Send + use<>> {
-        Ok(File::open(&self.path)?.take(self.length))
+        Ok(Snapshot { file: self.file.try_clone()?, at: 0, length: self.length })
     }
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
@@ -167,6 +168,28 @@ impl Drop for LogFile {
     }
 }
 
+/// The first bytes of a log, which others may append to, rename or cut off meanwhile.
+struct Snapshot {
+    file: File,
+    at: u64,
+    length: u64,
+}
+
+impl Read for Snapshot {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.length - self.at).unwrap_or(usize::MAX);
+        let wanted = left.min(into.len());
+        let bytes = self.file.read_at(&mut into[..wanted], self.at)?;
+        if bytes == 0 && wanted > 0 {
+            // Whoever joins asks another member.
+            let what = "the log is shorter than what was written to it: somebody cut it off";
+            return Err(io::Error::new(ErrorKind::UnexpectedEof, what));
+        }
+        self.at += bytes as u64;
+        Ok(bytes)
+    }
+}
+
 /// `path.ending`.
 pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -176,7 +199,7 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
@@ -229,6 +252,26 @@ mod tests {
         log.append(b"more\n").expect("room");
         assert_eq!(content(&log), b"group's again\nmore\n");
         assert!(!with_ending(&path, "joining").exists());
+    }
+
+    #[test]
+    fn a_log_that_is_rotated_is_handed_on_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+        log.append(b"first\nsecond\n").expect("room");
+        let before = log.snapshot().expect("it is there");
+        std::fs::rename(&path, with_ending(&path, "rotated")).expect("another name");
+        log.append(b"third\n").expect("room");
+        assert_eq!(content(&log), b"first\nsecond\nthird\n");
+        assert_eq!(io::read_to_string(before).expect("as it was"), "first\nsecond\n");
+
+        let rotated = File::options().write(true).open(with_ending(&path, "rotated")).expect("it is there");
+        rotated.set_len(6).expect("a size");
+        let error = log.snapshot().and_then(io::read_to_string).expect_err("it is cut off");
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+        log.append(b"fourth\n").expect("room");
+        log.snapshot().and_then(io::read_to_string).expect_err("some of it is gone for ever");
     }
 
     #[test]
