@@ -7,7 +7,7 @@ use tramontane_core::layout::LayoutError;
 use tramontane_mesh::MeshError;
 
 use crate::bench::BenchError;
-use crate::group::{DescriptionError, DoorsError, StartError};
+use crate::group::{DescriptionError, DoorsError, NoFabric, StartError};
 use crate::join::JoinError;
 use crate::local::LocalError;
 use crate::member::Stopped;
@@ -241,9 +241,10 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
             StartError::Doors(error) => error.into(),
-            StartError::NotBuilt(error) => error.into(),
+            StartError::Fabric(NoFabric::NotBuilt(error)) => error.into(),
             #[cfg(feature = "verbs")]
-            StartError::Rdma(error) => error.into(),
+            StartError::Fabric(NoFabric::Rdma(error)) => error.into(),
+            StartError::Fabric(NoFabric::Io(source)) => Self::system("cannot start", &source),
             StartError::SharedMemory(error) => error.into(),
             StartError::Meet(error) => error.into(),
             StartError::Stopped(stopped) => stopped.into(),

@@ -1,16 +1,20 @@
 //! What carries a group whose membership changes: a fabric, and where each view's memory comes from.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tramontane_core::fabric::{ErrorKind, Fabric as _, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
-use tramontane_mesh::Talk;
+use tramontane_mesh::{Address, Talk};
 
+use super::description::Description;
 use crate::joined::JoinedFabric;
+use crate::local::Carrier;
 use crate::member::Memory;
-use crate::shared_memory::{self, Residence};
-use crate::tcp::Rows;
+use crate::rdma::{DeviceOptions, NotBuilt};
+use crate::shared_memory::{self, Residence, SharedMemory};
+use crate::tcp::{self, Rows, Tcp};
 
 /// Why a view has no memory.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +32,22 @@ pub enum MemoryError {
     Fabric(#[from] ErrorKind),
 }
 
+/// Why a member has nothing to carry its writes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoFabric {
+    /// RDMA, and this program has none.
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
+    /// No device to go over.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Rdma(#[from] tramontane_verbs::JoinError),
+    /// The system has no descriptors left.
+    #[error("cannot start: {0}; see what the system says, and try again")]
+    Io(#[from] std::io::Error),
+}
+
 /// The fabric of a member through all its views.
 pub(super) struct GroupFabric {
     pub(super) fabric: JoinedFabric,
@@ -36,8 +56,26 @@ pub(super) struct GroupFabric {
 }
 
 impl GroupFabric {
-    pub(super) fn new(fabric: JoinedFabric, residence: Option<Arc<Residence>>) -> Self {
-        Self { fabric, residence }
+    /// That of a member which has met nobody yet. `address` is where it listens; over shared memory it has its `residence`.
+    pub(super) fn alone(
+        description: &Description,
+        own: NodeId,
+        address: &Address,
+        device: &DeviceOptions,
+        residence: Option<Arc<Residence>>,
+    ) -> Result<Self, NoFabric> {
+        let fabric = match (description.fabric, &residence) {
+            (Carrier::SharedMemory, Some(residence)) => {
+                JoinedFabric::SharedMemory(SharedMemory::for_residence(residence))
+            }
+            (Carrier::SharedMemory | Carrier::Tcp, _) => {
+                JoinedFabric::Tcp(Tcp::new(own, tcp::Settings::default())?)
+            }
+            (Carrier::Verbs, _) => {
+                over_rdma(own, address, device, Duration::from_millis(description.failure_timeout_ms))?
+            }
+        };
+        Ok(Self { fabric, residence })
     }
 
     /// Makes fresh memory for a view, and opens it (VIE-11).
@@ -92,4 +130,31 @@ impl GroupFabric {
             tracing::debug!(%node, %error, "a connection is not used");
         }
     }
+}
+
+/// Over a device, which gives a peer up no sooner than the group would, unless somebody says otherwise.
+#[cfg(feature = "verbs")]
+fn over_rdma(
+    own: NodeId,
+    address: &Address,
+    device: &DeviceOptions,
+    failure_timeout: Duration,
+) -> Result<JoinedFabric, NoFabric> {
+    use crate::rdma_views::RdmaViews;
+
+    let meeting = match address {
+        Address::Tcp(address) => Some(address.ip()),
+        Address::Unix(_) => None,
+    };
+    let mut limits = device.limits();
+    limits.loss_time = device.loss_timeout.unwrap_or(failure_timeout);
+    let site = tramontane_verbs::Site::open(&device.wanted(), &limits, meeting)?;
+    crate::rdma::tell(&site.report());
+    Ok(JoinedFabric::RdmaViews(RdmaViews::new(own, site)?))
+}
+
+/// This program has no RDMA.
+#[cfg(not(feature = "verbs"))]
+fn over_rdma(_: NodeId, _: &Address, _: &DeviceOptions, _: Duration) -> Result<JoinedFabric, NoFabric> {
+    Err(NotBuilt.into())
 }

@@ -9,7 +9,8 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::open_view::OpenView;
 use super::replica::{Message, Replica};
-use super::supply::{Shared, Sink, Supplied};
+use super::said::Shared;
+use super::supply::{Sink, Supplied};
 use super::view::View;
 
 /// A node that is being supplied.

@@ -16,7 +16,8 @@ use super::description::Description;
 use super::looking::is_for_good;
 use super::outside::Outside;
 use super::replica::{Message, Messages, Replica};
-use super::supply::{Delivered, JoinerAsks, JoinerHears, TOGETHER_MAX};
+use super::said::{Delivered, JoinerAsks, JoinerHears};
+use super::supply::TOGETHER_MAX;
 use super::talking::{hear, say};
 use super::view::View;
 

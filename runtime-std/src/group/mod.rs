@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `description`, `view`, `layout` | the group file; a view; a view's layout, the same at all members |
 //! | `start`, `looking` | how a process becomes a member; whether somebody runs already |
-//! | `joining`, `supply`, `joiners` | the joiner; the thread that supplies one; all whom a member supplies |
+//! | `joining`, `supply`, `said`, `joiners` | the joiner; the thread that supplies one; what they say; all whom a member supplies |
 //! | `engine`, `asked`, `prepared`, `open_view` | what is stepped: from view to view; what others ask of it; the next view; one view |
 //! | `outgoing` | senders that outlive views |
 //! | `large` | large messages, whose bytes go by block multicast |
@@ -39,6 +39,7 @@ mod prepared;
 mod replica;
 mod request;
 mod running;
+mod said;
 mod start;
 mod status;
 mod supply;
@@ -49,6 +50,7 @@ mod visits;
 pub use description::{Description, DescriptionError, NodeDescription, SubgroupDescription};
 pub(crate) use doors::Doors;
 pub use doors::DoorsError;
+pub use fabric::NoFabric;
 pub use large::{LARGE_MAX, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
 pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};

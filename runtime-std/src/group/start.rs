@@ -20,7 +20,7 @@ use super::description::Description;
 use super::door::Hall;
 use super::doors::{Doors, DoorsError};
 use super::engine::{Engine, Parts};
-use super::fabric::GroupFabric;
+use super::fabric::{GroupFabric, NoFabric};
 use super::joining::{self, AttemptError, LetIn};
 use super::large::{Handing, Large, LargeGate};
 use super::looking::{Looked, look};
@@ -32,13 +32,12 @@ use super::request::Requests;
 use super::running::Running;
 use super::view::{FIRST_VIEW, View};
 use crate::host::HostFabric as _;
-use crate::joined::{BlockStore, JoinedFabric};
+use crate::joined::BlockStore;
 use crate::local::Carrier;
 use crate::member::{Settings, Stopped};
 use crate::poll::Poller;
-use crate::rdma::{DeviceOptions, NotBuilt};
-use crate::shared_memory::{self, GroupName, Residence, Root, SharedMemory};
-use crate::tcp::{self, Tcp};
+use crate::rdma::DeviceOptions;
+use crate::shared_memory::{self, GroupName, Residence, Root};
 
 /// Between two looks while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
@@ -82,13 +81,9 @@ pub enum StartError {
     /// No place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
-    /// RDMA, and this program has none.
+    /// Nothing to carry the writes.
     #[error(transparent)]
-    NotBuilt(#[from] NotBuilt),
-    /// No device to go over.
-    #[cfg(feature = "verbs")]
-    #[error(transparent)]
-    Rdma(#[from] tramontane_verbs::JoinError),
+    Fabric(#[from] NoFabric),
     /// The own address is taken, or none.
     #[error("cannot listen at {address}: {source}; is node {node} running already?")]
     Listen {
@@ -186,7 +181,7 @@ impl Place {
             residence = Some(Arc::new(claimed));
         }
         let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
-        let fabric = fabric(description, own, &address, &options.device, residence.clone())?;
+        let fabric = GroupFabric::alone(description, own, &address, &options.device, residence)?;
         let listener = match options.listener {
             Some(listener) => listener,
             None => Listener::bind(&address).map_err(|source| StartError::Listen {
@@ -360,56 +355,6 @@ impl Place {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// What carries the writes of a member that has met nobody yet.
-fn fabric(
-    description: &Description,
-    own: NodeId,
-    address: &Address,
-    device: &DeviceOptions,
-    residence: Option<Arc<Residence>>,
-) -> Result<GroupFabric, StartError> {
-    let fabric = match (description.fabric, &residence) {
-        (Carrier::SharedMemory, Some(residence)) => {
-            JoinedFabric::SharedMemory(SharedMemory::for_residence(residence))
-        }
-        (Carrier::SharedMemory | Carrier::Tcp, _) => {
-            JoinedFabric::Tcp(Tcp::new(own, tcp::Settings::default())?)
-        }
-        (Carrier::Verbs, _) => {
-            let failure_timeout = Duration::from_millis(description.failure_timeout_ms);
-            return over_rdma(own, address, device, failure_timeout);
-        }
-    };
-    Ok(GroupFabric::new(fabric, residence))
-}
-
-/// Over a device, which gives a peer up no later than the group would, unless somebody says otherwise.
-#[cfg(feature = "verbs")]
-fn over_rdma(
-    own: NodeId,
-    address: &Address,
-    device: &DeviceOptions,
-    failure_timeout: Duration,
-) -> Result<GroupFabric, StartError> {
-    use crate::rdma_views::RdmaViews;
-
-    let meeting = match address {
-        Address::Tcp(address) => Some(address.ip()),
-        Address::Unix(_) => None,
-    };
-    let mut limits = device.limits();
-    limits.loss_time = device.loss_timeout.unwrap_or(failure_timeout);
-    let site = tramontane_verbs::Site::open(&device.wanted(), &limits, meeting)?;
-    crate::rdma::tell(&site.report());
-    Ok(GroupFabric::new(JoinedFabric::RdmaViews(RdmaViews::new(own, site)?), None))
-}
-
-/// This program has no RDMA.
-#[cfg(not(feature = "verbs"))]
-fn over_rdma(_: NodeId, _: &Address, _: &DeviceOptions, _: Duration) -> Result<GroupFabric, StartError> {
-    Err(NotBuilt.into())
 }
 
 fn not_let_in(own: NodeId, error: AttemptError) -> StartError {

@@ -1,0 +1,85 @@
+//! What a joiner and the member that supplies it say to each other.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::replica::Message;
+use super::view::WireView;
+
+/// What a joiner asks first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum JoinerAsks {
+    /// Which view is it?
+    Welcome,
+    /// The state of these subgroups. Who leads the join is the one that is to let the joiner in.
+    Supply { subgroups: Vec<u16>, leads: bool },
+    /// Every state is taken over: let me in. To the one that leads.
+    Ready,
+    /// The view is open: this talk is not needed any more.
+    Up,
+}
+
+/// What a joiner is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum JoinerHears {
+    /// The present view.
+    View(WireView),
+    /// It cannot be now, and why; ask again.
+    NotNow(String),
+    /// The state of a subgroup follows, as a stream.
+    State { subgroup: u16 },
+    /// Messages that were delivered since, in their order.
+    Messages(Vec<Shared>),
+    /// Nothing waits at this moment.
+    CaughtUp,
+    /// The joiner is a member of this view, and has got everything that came before it.
+    Member(WireView),
+}
+
+/// A delivered message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Delivered {
+    pub(super) subgroup: u16,
+    pub(super) view: u64,
+    pub(super) place: u64,
+    pub(super) sender: u32,
+    pub(super) payload: Vec<u8>,
+}
+
+/// A delivered message, held once for all queues that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shared(pub(super) Arc<Delivered>);
+
+impl Shared {
+    pub(super) fn of(message: &Message<'_>) -> Self {
+        Self(Arc::new(Delivered {
+            subgroup: message.subgroup.0,
+            view: message.view.0,
+            place: message.place.0,
+            sender: message.sender.get(),
+            payload: message.payload.to_vec(),
+        }))
+    }
+}
+
+impl Deref for Shared {
+    type Target = Delivered;
+
+    fn deref(&self) -> &Delivered {
+        &self.0
+    }
+}
+
+impl Serialize for Shared {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Shared {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Delivered::deserialize(deserializer).map(|delivered| Self(Arc::new(delivered)))
+    }
+}
