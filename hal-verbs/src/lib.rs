@@ -5,7 +5,7 @@
 //! | [`devices`] | devices as data, and which port, address and packet size are taken | to ask for them |
 //! | [`settings`], [`timing`], [`status`] | limits; how long a peer may be silent; how a request can end | no |
 //! | `protocol` | credits, rings, names, cards, the exchange of blocks | no |
-//! | `join` | memory, connections, a barrier | yes |
+//! | `join` | memory, connections, a barrier; a device on which views are made | yes |
 //! | `fabric` | [`Fabric`], [`Permissions`] and [`Blocks`] | yes |
 //! | `ffi` | everything foreign, and all that is unsafe but for what a caller promises of block memory | yes |
 //!

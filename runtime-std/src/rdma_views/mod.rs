@@ -3,7 +3,7 @@
 //!
 //! Each view has memory, keys and queue pairs of its own, none of which is ever used for another (VIE-11): a write of an old
 //! view has no connection that leads to a new one, and its key is good for nothing there. What a peer must know of them
-//! travels in small rows of the same view over TCP ([`cards`]), so it is as sealed as those connections are (HAL-7), and
+//! travels in small rows of the same view over TCP (`cards`), so it is as sealed as those connections are (HAL-7), and
 //! who has another list of members under the same view is never connected.
 //!
 //! | file | subject |
