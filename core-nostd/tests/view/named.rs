@@ -208,16 +208,22 @@ fn a_stopped_process_that_wakes_after_its_removal_halts_and_delivers_nothing_mor
     assert!(after >= stable && after <= trim, "{stable} {after} {trim}");
 }
 
-#[test]
-fn upcalls_of_most_of_a_timeout_hide_nobody_who_is_gone_and_accuse_nobody_who_is_there() {
-    const TIMEOUT: u64 = 1_000;
+const TIMEOUT: u64 = 1_000;
+
+/// Three members who give each other up after that time, ten heartbeats long.
+fn group_of_a_timeout() -> Arena {
     let options = ViewOptions {
-        heartbeat_interval_ns: 100,
+        heartbeat_interval_ns: TIMEOUT / 10,
         failure_timeout_ns: TIMEOUT,
         first_timeout_ns: TIMEOUT,
         ..ViewOptions::default()
     };
-    let mut arena = group_with(3, options);
+    group_with(3, options)
+}
+
+#[test]
+fn upcalls_of_most_of_a_timeout_hide_nobody_who_is_gone_and_accuse_nobody_who_is_there() {
+    let mut arena = group_of_a_timeout();
     // Everybody is in an upcall for nine tenths of the timeout, again and again, and so looks that seldom.
     let mut run = |ranks: &[usize], turns: std::ops::Range<u64>| {
         for turn in turns {
@@ -235,14 +241,7 @@ fn upcalls_of_most_of_a_timeout_hide_nobody_who_is_gone_and_accuse_nobody_who_is
 
 #[test]
 fn a_process_that_was_stopped_alone_accuses_nobody_when_it_wakes() {
-    const TIMEOUT: u64 = 1_000;
-    let options = ViewOptions {
-        heartbeat_interval_ns: 100,
-        failure_timeout_ns: TIMEOUT,
-        first_timeout_ns: TIMEOUT,
-        ..ViewOptions::default()
-    };
-    let mut arena = group_with(3, options);
+    let mut arena = group_of_a_timeout();
     for now in (1..3_000).step_by(100) {
         for rank in [0, 1, 2] {
             arena.pull_all(rank);
