@@ -25,6 +25,9 @@ use tramontane_runtime::shared_memory::Root;
 /// How long anything may take on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
+/// After it, who says nothing is taken for dead in a crowd that is [`Crowd::impatient`].
+pub const IMPATIENCE: Duration = Duration::from_secs(2);
+
 const GROUP: SubgroupId = SubgroupId(0);
 
 /// What crowds talk over: RDMA too, where there is a device.
@@ -166,7 +169,7 @@ impl Crowd {
 
     /// Whoever says nothing is taken for dead soon.
     pub fn impatient(mut self) -> Self {
-        self.description.failure_timeout_ms = 2_000;
+        self.description.failure_timeout_ms = u64::try_from(IMPATIENCE.as_millis()).expect("it is small");
         self
     }
 
