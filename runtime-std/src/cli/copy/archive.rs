@@ -1,5 +1,5 @@
 //! Entries of the archive that a copy is. A file becomes exactly as many bytes as its header says, or none of the archive is
-//! good: one that becomes shorter or longer while it is read is told apart.
+//! good: one that becomes shorter or longer, or is written to, while it is read is told apart.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Cursor, Read, Write};
@@ -13,7 +13,7 @@ use tar::{Builder, EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
 /// Bytes of a block of a file system's accounting, whatever its own blocks are.
 const ACCOUNTED_BYTES: u64 = 512;
 
-/// A file had another size at its end than at its beginning.
+/// A file had another size or time at its end than at its beginning.
 #[derive(Debug, thiserror::Error)]
 #[error("it changed while it was copied")]
 pub(super) struct Changed;
@@ -58,7 +58,13 @@ fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> i
         name,
         Cursor::new(listed).chain(Exactly { file, extents: &extents, read: 0 }),
     )?;
-    if file.metadata()?.len() == size { Ok(()) } else { Err(Changed.into()) }
+    let after = file.metadata()?;
+    if (after.len(), written(&after)) == (size, written(&metadata)) { Ok(()) } else { Err(Changed.into()) }
+}
+
+/// When a file was last written to. Not its other time, which moves when somebody links to it.
+fn written(metadata: &Metadata) -> (i64, i64) {
+    (metadata.mtime(), metadata.mtime_nsec())
 }
 
 /// A part of a file that is not a hole.
@@ -178,8 +184,8 @@ mod tests {
         let from = if has_hole { 1 << 20 } else { 0 };
         file.write_all_at(&content, from)?;
         file.set_len(from + bytes)?;
-        let into =
-            Meanwhile { bytes: Vec::new(), deed: Some(|| file.set_len(from + becomes).expect("a size")) };
+        let resize = || file.set_len(from + becomes).expect("a size");
+        let into = Meanwhile { bytes: Vec::new(), deed: (becomes != bytes).then_some(resize) };
         let mut archive = Builder::new(into);
         append(&mut archive, &path, Path::new("file"), &fs::symlink_metadata(&path)?)?;
         Ok(archive.into_inner()?.bytes)
@@ -204,6 +210,23 @@ mod tests {
                 assert!(is_told, "{bytes} became {becomes}: {error}");
             }
         }
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_at_the_same_size_is_no_entry() {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, vec![1; 100_000]).expect("room");
+        let overwrite = || {
+            // Longer than the step of a kernel's clock of files.
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            File::options().write(true).open(&path).expect("a file").write_all_at(&[2], 10).expect("room");
+        };
+        let mut archive = Builder::new(Meanwhile { bytes: Vec::new(), deed: Some(overwrite) });
+        let metadata = fs::symlink_metadata(&path).expect("a file");
+        let error = append(&mut archive, &path, Path::new("file"), &metadata).expect_err("it changed");
+        assert!(error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>), "{error}");
+        drop(archive.into_inner());
     }
 
     #[test]

@@ -25,6 +25,7 @@
 
 mod archive;
 mod crew;
+mod directories;
 mod group;
 mod nested;
 mod place;

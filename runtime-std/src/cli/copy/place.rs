@@ -6,6 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::directories::{self, Directories};
 use super::talk::Manifest;
 use crate::cli::exit::{Failure, Status};
 
@@ -21,6 +25,7 @@ pub(super) struct Place {
     directory: PathBuf,
     unpacked: PathBuf,
     names: Vec<String>,
+    directories: Directories,
 }
 
 impl Place {
@@ -28,7 +33,10 @@ impl Place {
     pub(super) fn take(directory: &Path) -> Result<Self, Failure> {
         let unpacked = directory.join(UNPACKED);
         match fs::create_dir(&unpacked) {
-            Ok(()) => Ok(Self { directory: directory.to_path_buf(), unpacked, names: Vec::new() }),
+            Ok(()) => {
+                let (names, directories) = (Vec::new(), Directories::default());
+                Ok(Self { directory: directory.to_path_buf(), unpacked, names, directories })
+            }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 let what = format_args!(
                     "{} is there: another copy is under way, or was interrupted, and that cannot be resumed",
@@ -65,32 +73,49 @@ impl Place {
     }
 
     fn refuse_existing(&self, name: &str) -> Result<(), Failure> {
-        let path = self.directory.join(name);
-        if fs::symlink_metadata(&path).is_err() {
-            return Ok(());
+        match fs::symlink_metadata(self.directory.join(name)) {
+            Ok(_) => Err(self.is_there(name)),
+            Err(_) => Ok(()),
         }
+    }
+
+    fn is_there(&self, name: &str) -> Failure {
+        let path = self.directory.join(name);
         let what = format_args!("{} is there already", path.display());
-        Err(Failure::new(Status::Input, what, "remove it, or copy to another directory"))
+        Failure::new(Status::Input, what, "remove it, or copy to another directory")
     }
 
     /// Unpacks an archive beside the place. How many files it has.
-    pub(super) fn unpack(&self, archive: impl Read) -> Result<u64, Failure> {
+    pub(super) fn unpack(&mut self, archive: impl Read) -> Result<u64, Failure> {
         let mut archive = tar::Archive::new(archive);
         archive.set_preserve_permissions(true);
         archive.set_preserve_mtime(true);
         let mut files = 0;
         for entry in archive.entries().map_err(|error| self.unpackable(&error))? {
-            let mut entry = entry.map_err(|error| self.unpackable(&error))?;
-            let is_inside = entry.unpack_in(&self.unpacked).map_err(|error| self.unpackable(&error))?;
-            if !is_inside {
-                let what = "the copy has something that would be outside of its place";
-                return Err(Failure::new(Status::Input, what, "copy it from where it is not"));
-            }
+            let entry = entry.map_err(|error| self.unpackable(&error))?;
             // One with holes is a file too.
             let kind = entry.header().entry_type();
             files += u64::from(kind.is_file() || kind.is_gnu_sparse());
+            if !self.unpack_entry(entry).map_err(|error| self.unpackable(&error))? {
+                let what = "the copy has something that would be outside of its place";
+                return Err(Failure::new(Status::Input, what, "copy it from where it is not"));
+            }
         }
+        self.directories.leave_all(&self.unpacked).map_err(|error| self.unpackable(&error))?;
         Ok(files)
+    }
+
+    /// Whether an entry belongs below the place; if so, it is there now.
+    fn unpack_entry(&mut self, mut entry: tar::Entry<'_, impl Read>) -> io::Result<bool> {
+        let path = directories::below(&entry.path()?);
+        self.directories.leave_for(&self.unpacked, &path)?;
+        if !entry.unpack_in(&self.unpacked)? {
+            return Ok(false);
+        }
+        if entry.header().entry_type().is_dir() {
+            self.directories.enter(&self.unpacked, path, entry.header())?;
+        }
+        Ok(true)
     }
 
     /// What becomes of an error in the middle of an archive: of the file system here, or of the stream.
@@ -125,16 +150,15 @@ impl Place {
 
     /// Moves everything into place, or nothing.
     pub(super) fn settle(&self) -> Result<(), Failure> {
-        let settled = self.move_all_in();
-        if settled.is_ok() {
-            // A name that is not on the disk is lost with the power, and its file with it.
-            let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
-            if let Err(error) = synced {
-                self.names.iter().for_each(|name| self.move_back(name));
-                return Err(cannot_write(&self.directory, &error));
-            }
-        }
-        settled
+        self.move_all_in()?;
+        // A name that is not on the disk is lost with the power, and its file with it.
+        let finished = self.directories.finish_top(&self.directory);
+        let synced = finished.and_then(|()| File::open(&self.directory)?.sync_all());
+        synced.map_err(|error| {
+            self.directories.allow_top(&self.directory);
+            self.names.iter().for_each(|name| self.move_back(name));
+            cannot_write(&self.directory, &error)
+        })
     }
 
     fn move_all_in(&self) -> Result<(), Failure> {
@@ -148,21 +172,32 @@ impl Place {
     }
 
     fn move_in(&self, name: &str) -> Result<(), Failure> {
-        self.refuse_existing(name)?;
-        fs::rename(self.unpacked.join(name), self.directory.join(name))
-            .map_err(|error| cannot_write(&self.directory, &error))
+        match rename_to_nothing(&self.unpacked.join(name), &self.directory.join(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(self.is_there(name)),
+            renamed => renamed.map_err(|error| cannot_write(&self.directory, &error)),
+        }
     }
 
     fn move_back(&self, name: &str) {
-        if let Err(error) = fs::rename(self.directory.join(name), self.unpacked.join(name)) {
+        if let Err(error) = rename_to_nothing(&self.directory.join(name), &self.unpacked.join(name)) {
             tracing::warn!(name, %error, "what was moved into place cannot be taken back");
         }
     }
 }
 
+/// Renames, and replaces nothing.
+fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // A file system that cannot: looked at first, which leaves a moment.
+        Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
+        Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::AlreadyExists.into()),
+        renamed => Ok(renamed?),
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Err(error) = fs::remove_dir_all(&self.unpacked) {
+        if let Err(error) = directories::remove_all(&self.unpacked) {
             tracing::warn!(path = %self.unpacked.display(), %error, "what was unpacked cannot be removed");
         }
     }
