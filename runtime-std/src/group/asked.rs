@@ -6,9 +6,9 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 
 use super::engine::Engine;
+use super::queue::{Sink, Supplied};
 use super::replica::Replica;
 use super::request::Request;
-use super::supply::{Sink, Supplied};
 use crate::member::Stopped;
 
 impl<R: Replica> Engine<R> {

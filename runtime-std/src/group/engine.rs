@@ -153,8 +153,19 @@ impl<R: Replica> Engine<R> {
         if self.has_cares || status != Status::Steady || progress.lost.is_some() {
             self.care(status, &progress)?;
         }
+        if progress.delivered > 0 && status == Status::Steady && !self.joiners.is_empty() {
+            self.hold_back();
+        }
         self.was_idle = progress.is_idle();
         Ok(is_large_busy || !self.was_idle)
+    }
+
+    /// Waits for a joiner that is behind, so long that nobody misses this member.
+    #[cold]
+    fn hold_back(&mut self) {
+        if self.joiners.hold_back(self.parts.membership.failure_timeout() / 8) {
+            self.until_clock = 0;
+        }
     }
 
     fn step_large(&mut self) -> Result<bool, Stopped> {

@@ -1,23 +1,30 @@
 //! The nodes that this member helps to join: what they are sent, and whom the group is asked to let in.
 //!
-//! # Invariant
-//! One wish at a time: the core's cell for it holds one, and a later one would replace it.
+//! # Invariants
+//! - One wish at a time: the core's cell for it holds one, and a later one would replace it.
+//! - Who is behind holds this member back, and by its frontier the group, between two steps: never for so long that it is missed.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::open_view::OpenView;
+use super::queue::{HELD_MAX, Sink, Supplied};
 use super::replica::{Message, Replica};
 use super::said::Shared;
-use super::supply::{Sink, Supplied};
 use super::view::View;
+
+/// Between two looks whether a joiner has caught up.
+const HOLD_PAUSE: Duration = Duration::from_micros(200);
 
 /// A node that is being supplied.
 struct Joiner {
     node: NodeId,
     subgroups: Vec<SubgroupId>,
     sink: Sink,
+    /// For how long it held this member back.
+    held: Duration,
 }
 
 /// All of them.
@@ -53,7 +60,7 @@ impl Joiners {
         self.forget(node);
         let states = subgroups.iter().map(|subgroup| (*subgroup, replica.snapshot(*subgroup))).collect();
         if sink.put(Supplied::States(states)) {
-            self.supplied.push(Joiner { node, subgroups, sink });
+            self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
         }
     }
 
@@ -64,6 +71,29 @@ impl Joiners {
             !joiner.subgroups.contains(&message.subgroup)
                 || joiner.sink.put_message(shared.get_or_insert_with(|| Shared::of(message)))
         });
+    }
+
+    /// Waits for those that are behind, at most so long. True if there are any.
+    pub(super) fn hold_back(&mut self, most: Duration) -> bool {
+        let is_behind = |joiner: &Joiner| joiner.sink.is_behind();
+        if !self.supplied.iter().any(is_behind) {
+            return false;
+        }
+        let began = Instant::now();
+        while began.elapsed() < most && self.supplied.iter().any(is_behind) {
+            std::thread::sleep(HOLD_PAUSE);
+        }
+        for joiner in self.supplied.iter_mut().filter(|joiner| joiner.sink.is_behind()) {
+            joiner.held += began.elapsed();
+        }
+        self.supplied.retain(|joiner| {
+            let is_too_slow = joiner.held > HELD_MAX;
+            if is_too_slow {
+                joiner.sink.put(Supplied::GivenUp);
+            }
+            !is_too_slow
+        });
+        true
     }
 
     /// A node has caught up.

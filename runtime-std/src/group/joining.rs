@@ -15,9 +15,9 @@ use tramontane_mesh::{Purpose, Talk, TalkError, VisitError};
 use super::description::Description;
 use super::looking::is_for_good;
 use super::outside::Outside;
+use super::queue::TOGETHER_MAX;
 use super::replica::{Message, Messages, Replica};
 use super::said::{Delivered, JoinerAsks, JoinerHears};
-use super::supply::TOGETHER_MAX;
 use super::talking::{hear, say};
 use super::view::View;
 

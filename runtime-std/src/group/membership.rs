@@ -25,7 +25,7 @@ const FIRST_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 impl Membership {
     /// How this member takes part in views.
     pub(super) fn view_options(&self) -> ViewOptions {
-        let failure_timeout = Duration::from_millis(self.description.failure_timeout_ms);
+        let failure_timeout = self.failure_timeout();
         ViewOptions {
             heartbeat_interval_ns: nanoseconds(self.heartbeat()),
             failure_timeout_ns: nanoseconds(failure_timeout),
@@ -33,6 +33,10 @@ impl Membership {
             members_max: self.description.nodes.len(),
             majority: self.description.majority,
         }
+    }
+
+    pub(super) fn failure_timeout(&self) -> Duration {
+        Duration::from_millis(self.description.failure_timeout_ms)
     }
 
     pub(super) fn heartbeat(&self) -> Duration {

@@ -8,7 +8,8 @@
 //! |---|---|
 //! | `description`, `view`, `layout` | the group file; a view; a view's layout, the same at all members |
 //! | `start`, `looking` | how a process becomes a member; whether somebody runs already |
-//! | `joining`, `supply`, `said`, `joiners` | the joiner; the thread that supplies one; what they say; all whom a member supplies |
+//! | `joining`, `supply`, `said` | the joiner; the thread that supplies one; what they say |
+//! | `joiners`, `queue` | all whom a member supplies; what waits for one of them |
 //! | `engine`, `asked`, `prepared`, `open_view` | what is stepped: from view to view; what others ask of it; the next view; one view |
 //! | `outgoing` | senders that outlive views |
 //! | `large` | large messages, whose bytes go by block multicast |
@@ -36,6 +37,7 @@ mod operator;
 mod outgoing;
 mod outside;
 mod prepared;
+mod queue;
 mod replica;
 mod request;
 mod running;

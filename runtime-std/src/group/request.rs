@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_mesh::Talk;
 
-use super::supply::Sink;
+use super::queue::Sink;
 use crate::host::LocalBell;
 
 /// One request.

@@ -83,3 +83,24 @@ impl<'de> Deserialize<'de> for Shared {
         Delivered::deserialize(deserializer).map(|delivered| Self(Arc::new(delivered)))
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+
+    use super::*;
+
+    /// Some message of these bytes.
+    pub(in crate::group) fn message(payload: &[u8]) -> Shared {
+        let (subgroup, sender) = (SubgroupId(0), NodeId(3));
+        let (view, place) = (ViewId(1), Place(2));
+        Shared::of(&Message { subgroup, view, place, sender, payload, is_replayed: false })
+    }
+
+    #[test]
+    fn what_is_shared_is_said_as_it_was() {
+        let said = JoinerHears::Messages(vec![message(b"one"), message(b"")]);
+        let bytes = postcard::to_stdvec(&said).expect("bytes");
+        assert_eq!(postcard::from_bytes::<JoinerHears>(&bytes).expect("the same"), said);
+    }
+}

@@ -6,94 +6,26 @@
 //! # Invariants
 //! - What a joiner gets of a subgroup is its state at a place, then all messages from that place on, each once and in
 //!   order, then word of the view that has the joiner as a member; nothing is missing in between.
-//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, and as much more as the group's large messages can be under way
-//!   at a time; what is being sent counts until it is taken. A joiner that is slower than the group is given up.
-//! - A message is copied once, whoever is supplied with it.
+//! - The group is asked to let the joiner in when that is close behind. While it catches up to that, the member waits for it
+//!   (`queue`): a joiner that is slower than the group would never be.
 
-use std::io::Read;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_mesh::{Talk, TalkError};
 
+use super::queue::{Ended, Queue, Sink, Supplied};
 use super::request::{Request, Requests};
-use super::said::{JoinerAsks, JoinerHears, Shared};
+use super::said::{JoinerAsks, JoinerHears};
 use super::status::Board;
 use super::talking::{hear, say};
-use super::view::{View, WireView};
-
-/// Messages that may wait for one joiner, in bytes, beside large ones.
-const BACKLOG_MAX: usize = 256 << 20;
-
-/// What one message costs beside its bytes.
-const MESSAGE_COST: usize = 64;
-
-/// Messages are sent together up to so many bytes, and one message: one by one, a joiner of a busy group never catches up.
-pub(super) const TOGETHER_MAX: usize = 256 << 10;
+use super::view::WireView;
 
 /// How long a joiner may take nothing.
 const STALL: Duration = Duration::from_secs(30);
 
 /// How long the member may leave a request without an answer: an upcall may be under way.
 const ANSWER: Duration = Duration::from_secs(60);
-
-/// Between two looks whether a joiner is still there.
-const LOOK_PAUSE: Duration = Duration::from_millis(20);
-
-/// What the member puts into a joiner's queue.
-pub(super) enum Supplied {
-    NotNow(String),
-    /// States as they were when the queue began.
-    States(Vec<(SubgroupId, Box<dyn Read + Send>)>),
-    Message(Shared, usize),
-    Member(View),
-    /// The joiner was too slow.
-    GivenUp,
-}
-
-/// The end of a joiner's queue that the member has.
-#[derive(Clone)]
-pub(super) struct Sink {
-    sender: Sender<Supplied>,
-    backlog: Arc<AtomicUsize>,
-    backlog_max: usize,
-}
-
-impl Sink {
-    /// Both ends of a queue.
-    fn new() -> (Self, Queue) {
-        let (sender, receiver) = channel();
-        let sink = Self { sender, backlog: Arc::default(), backlog_max: BACKLOG_MAX };
-        let queue = Queue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
-        (sink, queue)
-    }
-
-    /// The same with room for so many bytes of large messages.
-    pub(super) fn with_large(mut self, bytes: usize) -> Self {
-        self.backlog_max = self.backlog_max.saturating_add(bytes);
-        self
-    }
-
-    /// Puts something in. False if nobody takes it any more.
-    pub(super) fn put(&self, supplied: Supplied) -> bool {
-        self.sender.send(supplied).is_ok()
-    }
-
-    /// Puts a message in. False if the joiner is gone, or too slow.
-    pub(super) fn put_message(&self, message: &Shared) -> bool {
-        let cost = message.payload.len() + MESSAGE_COST;
-        // Nobody else adds to it.
-        if self.backlog.load(Ordering::Relaxed).saturating_add(cost) > self.backlog_max {
-            self.put(Supplied::GivenUp);
-            return false;
-        }
-        self.backlog.fetch_add(cost, Ordering::Relaxed);
-        self.put(Supplied::Message(message.clone(), cost))
-    }
-}
 
 /// Why a joiner is not supplied any more.
 #[derive(Debug, thiserror::Error)]
@@ -106,6 +38,12 @@ enum SupplyError {
     Ended,
     #[error("it is too slow")]
     TooSlow,
+}
+
+impl From<Ended> for SupplyError {
+    fn from(_: Ended) -> Self {
+        Self::Ended
+    }
 }
 
 /// The longest thing that a joiner says.
@@ -158,57 +96,6 @@ fn greet(talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool), SupplyError
     }
 }
 
-/// The end of a queue that is taken from.
-struct Queue {
-    receiver: Receiver<Supplied>,
-    backlog: Arc<AtomicUsize>,
-    /// What came behind the last messages.
-    held: Option<Supplied>,
-}
-
-impl Queue {
-    /// That message, and those behind it, as far as they go together and are there; and what they cost.
-    fn take_more(&mut self, first: Shared, cost: usize) -> (Vec<Shared>, usize) {
-        let (mut taken, mut bytes) = (vec![first], cost);
-        while bytes < TOGETHER_MAX {
-            match self.receiver.try_recv() {
-                Ok(Supplied::Message(message, cost)) => {
-                    taken.push(message);
-                    bytes += cost;
-                }
-                Ok(other) => {
-                    self.held = Some(other);
-                    break;
-                }
-                Err(_) => break,
-            }
-        }
-        (taken, bytes)
-    }
-
-    /// What cost so much is held no more.
-    fn release(&self, bytes: usize) {
-        self.backlog.fetch_sub(bytes, Ordering::Relaxed);
-    }
-
-    /// The next thing, or nothing if none comes at once.
-    fn take(&mut self, talk: &Talk, patience: Duration) -> Result<Option<Supplied>, SupplyError> {
-        if let Some(held) = self.held.take() {
-            return Ok(Some(held));
-        }
-        let until = Instant::now() + patience;
-        loop {
-            match self.receiver.recv_timeout(LOOK_PAUSE.min(patience)) {
-                Ok(supplied) => return Ok(Some(supplied)),
-                Err(RecvTimeoutError::Disconnected) => return Err(SupplyError::Ended),
-                Err(RecvTimeoutError::Timeout) if !talk.is_open() => return Err(TalkError::Closed.into()),
-                Err(RecvTimeoutError::Timeout) if Instant::now() >= until => return Ok(None),
-                Err(RecvTimeoutError::Timeout) => {}
-            }
-        }
-    }
-}
-
 /// Sends states and messages, until the joiner is a member and says so.
 fn supply(
     node: NodeId,
@@ -218,7 +105,7 @@ fn supply(
     requests: &Requests,
     was_let_in: &mut bool,
 ) -> Result<(), SupplyError> {
-    let states = match queue.take(talk, ANSWER)?.ok_or(SupplyError::Ended)? {
+    let states = match queue.take(ANSWER, || !talk.is_open())?.ok_or(SupplyError::Ended)? {
         Supplied::States(states) => states,
         Supplied::NotNow(why) => return Ok(say(talk, &JoinerHears::NotNow(why), STALL)?),
         _ => return Err(SupplyError::Ended),
@@ -227,39 +114,29 @@ fn supply(
         say(talk, &JoinerHears::State { subgroup: subgroup.0 }, STALL)?;
         talk.send_stream(&mut state, STALL)?;
     }
-    let mut is_caught_up = false;
-    loop {
-        let patience = if is_caught_up { STALL } else { Duration::ZERO };
-        match queue.take(talk, patience)? {
-            Some(Supplied::Message(message, cost)) => {
-                let (messages, bytes) = queue.take_more(message, cost);
-                say(talk, &JoinerHears::Messages(messages), STALL)?;
-                queue.release(bytes);
-            }
-            Some(Supplied::Member(view)) => {
-                say(talk, &JoinerHears::Member(WireView::from(&view)), STALL)?;
-                if !leads {
-                    return Ok(());
-                }
-                *was_let_in = true;
-                break;
-            }
-            Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),
-            Some(Supplied::NotNow(_) | Supplied::States(_)) => return Err(SupplyError::Ended),
-            None if !is_caught_up => {
-                is_caught_up = true;
-                say(talk, &JoinerHears::CaughtUp, STALL)?;
-                if leads {
-                    match hear(talk, ASK_MAX, RESTORE_MAX)? {
-                        JoinerAsks::Ready => requests.ask(Request::Wish { node }),
-                        _ => return Err(SupplyError::Garbled),
-                    };
-                }
-            }
-            // A group in which nothing happens.
-            None => {}
-        }
+    let mut supplier = Supplier { talk, queue, view: None };
+    // What came meanwhile. What comes from now on may come for as long as the joiner takes over other states.
+    let missed = supplier.queue.bytes();
+    supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
+    if supplier.view.is_none() {
+        say(supplier.talk, &JoinerHears::CaughtUp, STALL)?;
     }
+    if leads && supplier.view.is_none() {
+        match hear(supplier.talk, ASK_MAX, RESTORE_MAX)? {
+            JoinerAsks::Ready => {}
+            _ => return Err(SupplyError::Garbled),
+        }
+        supplier.queue.catches_up(true);
+        supplier.send_until(|_, queue| queue.is_close())?;
+        requests.ask(Request::Wish { node });
+    }
+    supplier.send_until(|_, _| false)?;
+    let Some(view) = supplier.view else { return Err(SupplyError::Ended) };
+    say(talk, &JoinerHears::Member(view), STALL)?;
+    if !leads {
+        return Ok(());
+    }
+    *was_let_in = true;
     // Until it is up its end is known by this talk alone.
     match hear(talk, ASK_MAX, STALL)? {
         JoinerAsks::Up => Ok(()),
@@ -267,66 +144,47 @@ fn supply(
     }
 }
 
+/// A joiner whose states are through.
+struct Supplier<'s> {
+    talk: &'s mut Talk,
+    queue: &'s mut Queue,
+    /// The view that has it, once there is one: nothing comes behind it.
+    view: Option<WireView>,
+}
+
+impl Supplier<'_> {
+    /// Sends messages as they come, until the joiner is a member, or `is_enough` of the bytes that were sent and of what waits.
+    fn send_until(&mut self, is_enough: impl Fn(usize, &Queue) -> bool) -> Result<(), SupplyError> {
+        let mut sent = 0;
+        while self.view.is_none() && !is_enough(sent, self.queue) {
+            match self.queue.take(STALL, || !self.talk.is_open())? {
+                Some(Supplied::Message(message, cost)) => {
+                    let (messages, bytes) = self.queue.take_more(message, cost);
+                    say(self.talk, &JoinerHears::Messages(messages), STALL)?;
+                    self.queue.release(bytes);
+                    sent += bytes;
+                }
+                Some(Supplied::Member(view)) => self.view = Some(WireView::from(&view)),
+                Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),
+                Some(Supplied::NotNow(_) | Supplied::States(_)) => return Err(SupplyError::Ended),
+                None if !self.talk.is_open() => return Err(TalkError::Closed.into()),
+                // A group in which nothing happens.
+                None => {}
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
     use std::sync::atomic::AtomicBool;
+    use std::sync::mpsc::channel;
 
     use tramontane_mesh::{Door, Identity, Listener, Purpose, visit};
 
     use super::*;
-    use crate::group::Message;
-
-    fn message(payload: &[u8]) -> Shared {
-        let (view, place) = (tramontane_core::ids::ViewId(1), tramontane_core::ids::Place(2));
-        let (subgroup, sender) = (SubgroupId(0), NodeId(3));
-        Shared::of(&Message { subgroup, view, place, sender, payload, is_replayed: false })
-    }
-
-    #[test]
-    fn a_queue_never_holds_more_than_its_bound_and_queues_share_messages() {
-        let one = message(&[7; 1000]);
-        let cost = 1000 + MESSAGE_COST;
-        let queues: Vec<_> = (0..2).map(|_| Sink::new()).collect();
-        let mut held = Vec::new();
-        for (mut sink, mut queue) in queues {
-            sink.backlog_max = 3 * cost - 1;
-            assert!(sink.put_message(&one) && sink.put_message(&one));
-            let Ok(Supplied::Message(first, first_cost)) = queue.receiver.try_recv() else {
-                panic!("a message")
-            };
-            let (messages, bytes) = queue.take_more(first, first_cost);
-            assert_eq!((messages.len(), bytes), (2, 2 * cost));
-            // They are being sent: there is room when they are.
-            assert!(!sink.put_message(&one), "a third is too much");
-            assert!(matches!(queue.receiver.try_recv(), Ok(Supplied::GivenUp)));
-            queue.release(bytes);
-            assert!(sink.put_message(&one));
-            held.extend(messages);
-        }
-        assert!(held.iter().all(|message| Arc::ptr_eq(&message.0, &one.0)));
-    }
-
-    /// Where all large messages that can be under way are delivered at once, nobody is too slow for that.
-    #[test]
-    fn large_messages_have_room_of_their_own() {
-        use crate::group::LARGE_MAX;
-        let mut description = crate::group::Description::local("large", 3, 8, 16);
-        let (sink, _) = Sink::new();
-        let small = sink.clone().with_large(description.large_pool_bytes()).backlog_max;
-        assert_eq!(small, BACKLOG_MAX);
-        description.subgroups[0].large_max = LARGE_MAX;
-        let window = usize::try_from(description.subgroups[0].large_window).expect("it is small");
-        let all = 3 * window * (usize::try_from(LARGE_MAX).expect("it fits") + MESSAGE_COST);
-        assert!(sink.with_large(description.large_pool_bytes()).backlog_max > all);
-    }
-
-    #[test]
-    fn what_is_shared_is_said_as_it_was() {
-        let said = JoinerHears::Messages(vec![message(b"one"), message(b"")]);
-        let bytes = postcard::to_stdvec(&said).expect("bytes");
-        assert_eq!(postcard::from_bytes::<JoinerHears>(&bytes).expect("the same"), said);
-    }
 
     /// Time that no joiner is given before it has said what it wants.
     const LONG: Duration = Duration::from_secs(120);

@@ -1,0 +1,160 @@
+//! A group that is never at rest lets a node in, however slowly that takes what it missed.
+
+#![allow(clippy::expect_used, clippy::panic)]
+
+use std::io::{self, Cursor, Read};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_runtime::group::{Description, Messages, Replica, Running, Sender, StartOptions, start};
+use tramontane_runtime::member::Settings;
+use tramontane_runtime::rdma::DeviceOptions;
+use tramontane_runtime::shared_memory::Root;
+
+const GROUP: SubgroupId = SubgroupId(0);
+
+const NODES: usize = 3;
+
+const MESSAGE_BYTES: usize = 10_240;
+
+/// Time that nobody takes here.
+const LONG: Duration = Duration::from_secs(120);
+
+/// How many messages of each sender were delivered, which is also the number of its next.
+type Counts = [u64; NODES];
+
+/// A state that takes a while to send.
+struct Large(Cursor<Vec<u8>>);
+
+impl Read for Large {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.0.position() == 0 {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        self.0.read(into)
+    }
+}
+
+/// An application that takes its time with each message that it missed.
+struct Counting {
+    counts: Arc<Mutex<Counts>>,
+    replayed: Arc<AtomicU64>,
+    takes: Duration,
+}
+
+impl Replica for Counting {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        let mut counts = self.counts.lock().expect("nobody panics");
+        for message in messages {
+            let number = u64::from_le_bytes(message.payload[..8].try_into().expect("a number"));
+            let next = &mut counts[message.sender.get() as usize];
+            assert_eq!(number, *next, "of {}", message.sender);
+            *next += 1;
+            if message.is_replayed {
+                self.replayed.fetch_add(1, Ordering::Relaxed);
+                let began = Instant::now();
+                while began.elapsed() < self.takes {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+    }
+
+    fn snapshot(&mut self, _: SubgroupId) -> Box<dyn Read + Send> {
+        let counts = *self.counts.lock().expect("nobody panics");
+        Box::new(Large(Cursor::new(counts.map(u64::to_le_bytes).concat())))
+    }
+
+    fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
+        let mut counts = Counts::default();
+        for count in &mut counts {
+            let mut bytes = [0; 8];
+            state.read_exact(&mut bytes)?;
+            *count = u64::from_le_bytes(bytes);
+        }
+        *self.counts.lock().expect("nobody panics") = counts;
+        Ok(())
+    }
+}
+
+/// A member, and what it counted.
+struct Member {
+    running: Running,
+    counts: Arc<Mutex<Counts>>,
+    replayed: Arc<AtomicU64>,
+}
+
+fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> Member {
+    let (counts, replayed) = (Arc::<Mutex<Counts>>::default(), Arc::<AtomicU64>::default());
+    let never = AtomicBool::new(false);
+    let options = StartOptions {
+        node,
+        root: root.clone(),
+        device: DeviceOptions::default(),
+        listener: None,
+        time_limit: LONG,
+        cancel: &never,
+        settings: Settings::default(),
+    };
+    let application = Counting { counts: Arc::clone(&counts), replayed: Arc::clone(&replayed), takes };
+    let running = start(description.clone(), options, application);
+    Member { running: running.unwrap_or_else(|error| panic!("node {node}: {error}")), counts, replayed }
+}
+
+/// Sends as fast as it goes, until told to end. How many.
+fn send_on(mut sender: Sender, is_over: &AtomicBool) -> u64 {
+    let mut message = [7; MESSAGE_BYTES];
+    let mut number: u64 = 0;
+    while !is_over.load(Ordering::Relaxed) {
+        message[..8].copy_from_slice(&number.to_le_bytes());
+        sender.send(&message, LONG).expect("it is sent");
+        number += 1;
+    }
+    number
+}
+
+#[test]
+fn a_node_that_is_slower_than_the_group_is_let_in_all_the_same() {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let root = Root::under(folder.path());
+    let mut description = Description::local("busy", 3, 100, MESSAGE_BYTES as u32);
+    description.initial = vec![0, 1];
+    description.failure_timeout_ms = 10_000;
+    let is_over = AtomicBool::new(false);
+    let members: Vec<Member> = std::thread::scope(|scope| {
+        let starting: Vec<_> = (0..2)
+            .map(|node| {
+                scope.spawn({
+                    let (description, root) = (&description, &root);
+                    move || join(description, root, node, Duration::ZERO)
+                })
+            })
+            .collect();
+        starting.into_iter().map(|starting| starting.join().expect("it starts")).collect()
+    });
+    let (sent, last) = std::thread::scope(|scope| {
+        let sending: Vec<_> = members
+            .iter()
+            .map(|member| {
+                let (sender, is_over) = (member.running.sender(GROUP).expect("it sends"), &is_over);
+                scope.spawn(move || send_on(sender, is_over))
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(100));
+        let last = join(&description, &root, 2, Duration::from_micros(200));
+        is_over.store(true, Ordering::Relaxed);
+        let sent: Vec<u64> = sending.into_iter().map(|sending| sending.join().expect("it sends")).collect();
+        (sent, last)
+    });
+    println!("sent: {sent:?}; replayed: {}", last.replayed.load(Ordering::Relaxed));
+    let all = [sent[0], sent[1], 0];
+    for member in members.iter().chain([&last]) {
+        let began = Instant::now();
+        while *member.counts.lock().expect("nobody panics") != all {
+            assert!(began.elapsed() < LONG, "{:?} of {all:?}", member.counts.lock());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
