@@ -195,7 +195,7 @@ fn arguments_that_make_no_experiment_are_refused() {
     let refused = |arguments: &[&str], words: &[&str]| {
         place.run(&[&["bench", "blocks"], arguments].concat()).failed(2, words);
     };
-    refused(&["--fabric", "verbs"], &["--fabric shm or tcp"]);
+    refused(&["--port", "1"], &["--port", "--fabric verbs"]);
     refused(&["--bytes", "5"], &["--bytes", "real fabrics"]);
     refused(&["--link-bytes-per-s", "5000000"], &["--link-bytes-per-s", "real fabrics"]);
     refused(&["--nodes", "1"], &["--nodes is 1"]);

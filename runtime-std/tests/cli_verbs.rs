@@ -15,11 +15,12 @@ fn a_build_without_rdma_says_how_to_get_it() {
     let node = "[[nodes]]\nid = 0\naddress = \"127.0.0.1:7000\"\n";
     std::fs::write(&file, format!("name = \"g\"\nfabric = \"verbs\"\n{node}")).expect("it is written");
     let file = file.to_str().expect("a path of letters");
-    let commands: [&[&str]; 9] = [
+    let commands: [&[&str]; 10] = [
         &["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "0"],
         &["demo", "--fabric", "verbs"],
         &["bench", "multicast", "--fabric", "verbs"],
         &["bench", "latency", "--fabric", "verbs"],
+        &["bench", "blocks", "--fabric", "verbs"],
         &["bench", "views", "--fabric", "verbs"],
         &["node", "--config", file, "--id", "0"],
         &["copy", "file", "--to", ".", "--fabric", "verbs"],

@@ -225,6 +225,25 @@ fn experiments_run_and_are_counted() {
     assert!(row["counts"][0]["bytes"].as_u64() >= Some(200 * 1024), "{row}");
     let latency = bench(&["latency", "--messages", "50", "--rounds", "1", "--one-sender"]);
     assert!(latency["last_ns"]["median"].as_f64() > Some(0.0), "{latency}");
+    let blocks = bench(&[
+        "blocks",
+        "--nodes",
+        "3",
+        "--bytes",
+        "300000",
+        "--algorithm",
+        "pipeline,sequential",
+        "--messages",
+        "3",
+        "--rounds",
+        "1",
+    ]);
+    let rows = blocks["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{blocks}");
+    assert!(
+        rows.iter().all(|row| row["fabric"] == "verbs" && row["latency_ms"]["median"].as_f64() > Some(0.0)),
+        "{blocks}"
+    );
     place.assert_empty();
 }
 

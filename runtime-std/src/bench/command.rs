@@ -40,7 +40,8 @@ const BLOCKS_EXAMPLES: &str = "Examples:
     tramontane bench blocks --fabric shm --nodes 4 --probe --ways own,memcpy,pieces,streaming-pieces
     tramontane bench blocks --fabric shm --experiment overlap --plot overlap.svg
     tramontane bench blocks --fabric tcp --experiment delays --slow-link 0-1 --delayed 2 --pause-blocks 4
-    tramontane bench blocks --fabric tcp --algorithm pipeline,interleaved --json";
+    tramontane bench blocks --fabric tcp --algorithm pipeline,interleaved --json
+    tramontane bench blocks --fabric verbs --nodes 4 --bytes 16777216 --algorithm pipeline,sequential";
 
 const MULTICAST_EXAMPLES: &str = "Examples:
     tramontane bench multicast --probe
@@ -62,6 +63,19 @@ pub enum FabricKind {
     Verbs,
     /// The simulator: virtual time, the paper's hardware.
     Sim,
+}
+
+impl FabricKind {
+    /// What carries the writes of real processes; nothing does in the simulator.
+    #[must_use]
+    pub const fn carrier(self) -> Option<Carrier> {
+        match self {
+            Self::Shm => Some(Carrier::SharedMemory),
+            Self::Tcp => Some(Carrier::Tcp),
+            Self::Verbs => Some(Carrier::Verbs),
+            Self::Sim => None,
+        }
+    }
 }
 
 /// How many of the members send.

@@ -28,7 +28,7 @@ use tramontane_core::layout::LayoutError;
 use tramontane_core::memory::OutOfRow;
 
 use crate::join::JoinError;
-use crate::local::{Carrier, LocalError};
+use crate::local::LocalError;
 use crate::member::{SendError, Stopped};
 use crate::process::Leash;
 use crate::shared_memory;
@@ -162,11 +162,9 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
     let mut rows = Vec::new();
     for (bytes, nodes) in runs {
         progress.set_message(format!("{nodes} members, {bytes} bytes"));
-        rows.push(match arguments.fabric {
-            command::FabricKind::Shm => real::run(arguments, Carrier::SharedMemory, nodes, bytes)?,
-            command::FabricKind::Tcp => real::run(arguments, Carrier::Tcp, nodes, bytes)?,
-            command::FabricKind::Verbs => real::run(arguments, Carrier::Verbs, nodes, bytes)?,
-            command::FabricKind::Sim => simulated::run(arguments, nodes, bytes)?,
+        rows.push(match arguments.fabric.carrier() {
+            Some(carrier) => real::run(arguments, carrier, nodes, bytes)?,
+            None => simulated::run(arguments, nodes, bytes)?,
         });
         progress.inc(1);
     }

@@ -9,6 +9,7 @@ use super::disturbance::Link;
 use super::real::way::Way;
 use crate::bench::command::{FabricKind, Senders};
 use crate::cli::options::AlgorithmName;
+use crate::rdma::DeviceOptions;
 
 /// One of the paper's experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -50,7 +51,7 @@ impl Experiment {
 /// `bench blocks`.
 #[derive(Args, Clone, Debug)]
 pub struct Arguments {
-    /// What carries the blocks: the simulator, shared memory or TCP
+    /// What carries the blocks
     #[arg(long, value_enum, default_value = "sim")]
     pub fabric: FabricKind,
     /// Which experiments [default: in the simulator all; on a real fabric what the other options say]
@@ -88,7 +89,7 @@ pub struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub messages: Option<u64>,
     /// Links that `delays` tries at half speed, one after the other [default: of 0-1, 5-7, 32-33 and 21-53 those that are
-    /// there]; not over shared memory, which has none
+    /// there]; over TCP
     #[arg(long, value_name = "ONE-OTHER", value_delimiter = ',')]
     pub slow_link: Vec<Link>,
     /// Members that `delays` lets pause, one after the other [default: of 0, 1 and 21 those that are there, and the last]
@@ -116,6 +117,9 @@ pub struct Arguments {
     /// The seed of simulated runs
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Which device carries the blocks.
+    #[command(flatten)]
+    pub device: DeviceOptions,
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,

@@ -7,7 +7,7 @@
 //! | `several` | many groups: a storage layer's writes, overlapping senders (figures 9, 10) |
 //! | `disturbance` | which link is slow, which member is delayed, and what the paper's analysis (4.5) says of it |
 //! | `analysis` | slow links and delays in the simulator |
-//! | `real` | real processes over shared memory or TCP |
+//! | `real` | real processes over shared memory, TCP or RDMA |
 //! | `report` | rows, and what the paper says of them |
 //! | `plot` | rows as a drawing |
 
@@ -25,7 +25,7 @@ use std::io::Write;
 use tramontane_fixtures::block_multicast::{Report, Setup, run as simulate};
 
 use super::BenchError;
-use super::command::FabricKind;
+use crate::local::LocalError;
 use command::{Arguments, Experiment};
 use plot::Drawing;
 use report::Row;
@@ -35,8 +35,8 @@ use report::Row;
 /// # Errors
 /// [`BenchError`].
 pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
-    if arguments.fabric != FabricKind::Sim {
-        return real::run(arguments, out);
+    if let Some(carrier) = arguments.fabric.carrier() {
+        return real::run(arguments, carrier, out);
     }
     check_simulated(arguments)?;
     if arguments.mib == 0 || arguments.block_kib == 0 {
@@ -79,9 +79,12 @@ fn check_simulated(arguments: &Arguments) -> Result<(), BenchError> {
         ("--probe", arguments.probe),
         ("--pinned", arguments.pinned),
     ];
+    if let Some(option) = arguments.device.given() {
+        return Err(LocalError::NoDevice(option).into());
+    }
     match given.iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(BenchError::Arguments(format!(
-            "{option} is of real fabrics: leave it out, or give --fabric shm or tcp"
+            "{option} is of real fabrics: leave it out, or give --fabric shm, tcp or verbs"
         ))),
         None => Ok(()),
     }

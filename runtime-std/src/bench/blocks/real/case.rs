@@ -14,7 +14,6 @@ use crate::bench::worker::{Kind, Outcome, Task};
 use crate::cli::options::AlgorithmName;
 use crate::configuration::GroupConfiguration;
 use crate::local::{Carrier, LocalPlace};
-use crate::rdma::DeviceOptions;
 
 /// Bytes that all receivers of a group get in a round, about: that many messages are measured.
 const ROUND_BYTES: usize = 2 << 30;
@@ -70,9 +69,8 @@ impl Case<'_> {
         measured: &mut Measured,
     ) -> Result<Option<String>, BenchError> {
         let task = self.task(undisturbed_ms);
-        let device = DeviceOptions::default();
         let placement = if self.arguments.pinned { Placement::Spread } else { Placement::Free };
-        let start = Start { carrier: self.carrier, device: &device, placement };
+        let start = Start { carrier: self.carrier, device: &self.arguments.device, placement };
         let outcomes = processes::run(&task, &start)?;
         let latency_ms = median_ms(outcomes.iter().flat_map(|outcome| &outcome.latency_ns));
         measured.latencies.push(latency_ms);

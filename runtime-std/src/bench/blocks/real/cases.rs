@@ -126,16 +126,17 @@ const fn has_senders(experiment: Experiment) -> bool {
     matches!(experiment, Experiment::Overlap | Experiment::Delays)
 }
 
-/// Shared memory has no links: a receiver takes what it needs from wherever it lies.
+/// Only over TCP does a member send at a rate: shared memory has no links, since a receiver takes what it needs from wherever
+/// it lies, and a device has its own pace.
 fn check_links(arguments: &Arguments, carrier: Carrier) -> Result<(), BenchError> {
     let given = [
         ("--slow-link", !arguments.slow_link.is_empty()),
         ("--link-bytes-per-s", arguments.link_bytes_per_s.is_some()),
     ];
     match given.iter().find(|(_, is_given)| *is_given) {
-        Some((option, _)) if carrier == Carrier::SharedMemory => Err(BenchError::Arguments(format!(
-            "{option}: over shared memory there is no link that could be slow, since each receiver copies for itself: give \
-             --fabric tcp, or --delayed for a member that is slow"
+        Some((option, _)) if carrier != Carrier::Tcp => Err(BenchError::Arguments(format!(
+            "{option}: over {} no link can be made slow: give --fabric tcp, or --delayed for a member that is slow",
+            carrier.name()
         ))),
         _ => Ok(()),
     }

@@ -1,5 +1,5 @@
-//! Block groups of real processes, over shared memory or TCP, in turn with what the machine can do and with
-//! Open MPI's `MPI_Bcast`.
+//! Block groups of real processes of this machine, over shared memory, TCP or RDMA, in turn with what the machine can do and
+//! with Open MPI's `MPI_Bcast`.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -32,7 +32,6 @@ use std::time::Duration;
 use indicatif::ProgressBar;
 
 use super::command::Arguments;
-use crate::bench::command::FabricKind;
 use crate::bench::report::machine;
 use crate::bench::{BenchError, bar, print};
 use crate::local::Carrier;
@@ -41,15 +40,7 @@ use mpi::Broadcast;
 use report::Printed;
 
 /// Runs all configurations that are asked for.
-pub(super) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
-    let carrier = match arguments.fabric {
-        FabricKind::Shm => Carrier::SharedMemory,
-        FabricKind::Tcp => Carrier::Tcp,
-        FabricKind::Verbs | FabricKind::Sim => {
-            let what = "blocks are measured over shared memory and TCP: give --fabric shm or tcp, or sim";
-            return Err(BenchError::Arguments(what.into()));
-        }
-    };
+pub(super) fn run(arguments: &Arguments, carrier: Carrier, out: &mut impl Write) -> Result<(), BenchError> {
     cases::check(arguments, carrier)?;
     let cases = cases::cases(arguments, carrier)?;
     let (broadcast, mut note) = match arguments.probe.then(Broadcast::compile) {

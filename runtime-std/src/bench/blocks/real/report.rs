@@ -62,7 +62,7 @@ pub(super) enum Effect {
 pub(super) struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) experiment: Option<Experiment>,
-    /// `shm` or `tcp`.
+    /// `shm`, `tcp` or `verbs`.
     pub(super) fabric: &'static str,
     pub(super) algorithm: &'static str,
     /// Members of each group, its root among them.
