@@ -1,5 +1,5 @@
 //! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA where there is a device, as
-//! in `hal-verbs/lab/ci blocks`.
+//! in `hal-verbs/lab/ci groups`.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::AtomicBool;

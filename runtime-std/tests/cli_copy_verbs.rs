@@ -1,12 +1,12 @@
 //! `tramontane copy` over RDMA: real files, real processes, compared byte by byte. These need a device: run them in the
-//! lab, with `hal-verbs/lab/ci copy`.
+//! lab, with `hal-verbs/lab/ci groups`.
 
 mod cli_support;
 
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 
+use cli_support::copy::{hosts, joined, targets};
 use cli_support::{Place, children_of, send, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -19,18 +19,8 @@ fn source(place: &Place, bytes: usize) -> (PathBuf, Vec<u8>) {
     (place.file("source", &content), content)
 }
 
-fn targets<const N: usize>(place: &Place) -> [PathBuf; N] {
-    let directories: [PathBuf; N] = std::array::from_fn(|number| place.path().join(format!("to-{number}")));
-    directories.iter().for_each(|directory| fs::create_dir(directory).expect("a directory"));
-    directories
-}
-
 fn text(path: &Path) -> String {
     path.display().to_string()
-}
-
-fn joined(directories: &[PathBuf]) -> String {
-    directories.iter().map(|path| text(path)).collect::<Vec<_>>().join(",")
 }
 
 fn object(output: &[u8]) -> Value {
@@ -59,14 +49,7 @@ fn nodes_of_a_group_file_that_meet_over_tcp_copy_over_rdma() {
     let place = Place::new();
     let (path, content) = source(&place, BYTES);
     let [to]: [PathBuf; 1] = targets(&place);
-    let mut group = String::from("name = \"hosts\"\nfabric = \"tcp\"\n");
-    let listeners = [0, 1].map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"));
-    for (id, listener) in listeners.iter().enumerate() {
-        let address = listener.local_addr().expect("its address");
-        group += &format!("[[nodes]]\nid = {id}\naddress = \"{address}\"\n");
-    }
-    drop(listeners);
-    let config = text(&place.file("group.toml", group.as_bytes()));
+    let config = hosts(&place, 2);
     let node = |id: &str, rest: &[&str]| {
         let base =
             ["copy", "--config", &config, "--id", id, "--fabric", "verbs", "--device", "rxe0", "--json"];

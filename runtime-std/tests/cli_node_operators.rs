@@ -7,6 +7,7 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use cli_support::group::{Carrier, Group, Node, free_address, lines};
+use cli_support::wait_for;
 use serde_json::Value;
 
 #[test]
@@ -41,6 +42,32 @@ fn status_says_how_all_nodes_are() {
             ended.failed_after_output(5, &["another configuration"]);
         }
     }
+}
+
+#[test]
+fn a_watch_says_what_changes_until_it_is_interrupted() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+    group.await_members(&[0, 1]);
+    let arguments = ["status", "--config", &group.config, "--watch", "--json"];
+    let mut watch = Node::start(group.place.command(&arguments));
+    let says = |watch: &Node, lines: u64| {
+        let is_said = |line: &str| {
+            let status: Value = serde_json::from_str(line).expect("an object a line");
+            (0..2).all(|id| status["nodes"][id]["status"]["delivered"] == lines)
+        };
+        watch.output().lines().any(is_said)
+    };
+    for part in 0..3 {
+        wait_for("it says so", || says(&watch, 5 * part).then_some(()));
+        nodes[0].write(&lines(0, 0..5));
+    }
+    // Who is gone does not end it.
+    nodes.pop().expect("the last").kill();
+    wait_for("it says so", || watch.output().contains("nobody is there").then_some(()));
+    watch.signal(rustix::process::Signal::INT);
+    let (status, errors) = watch.ended();
+    assert_eq!((status, errors.as_str()), (Some(130), ""), "{}", watch.output());
 }
 
 #[test]
