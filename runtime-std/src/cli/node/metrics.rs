@@ -10,8 +10,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetri
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
-use tiny_http::{Header, Method, Request, Response, Server};
 
+use super::page::{self, Answer};
 use crate::cli::exit::{Failure, Status};
 use crate::group::{Board, GroupStatus};
 
@@ -37,34 +37,19 @@ pub(super) fn serve(
         Failure::new(Status::Usage, what, "take another address for --metrics, or stop what listens there")
     };
     let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
-    let server = Server::from_listener(listener, None).map_err(|error| taken(&error))?;
-    let answer_all = move || {
-        for request in server.incoming_requests() {
-            answer(request, board.get());
-        }
-    };
-    let spawned = std::thread::Builder::new().name("tramontane-metrics".into()).spawn(answer_all);
-    spawned.map(drop).map_err(|error| Failure::system("cannot start a thread", &error))
+    let served = page::serve(listener, move |method, path| answer(method, path, board.get()));
+    served.map_err(|error| Failure::system("cannot start a thread", &error))
 }
 
-fn answer(request: Request, board: Option<&Board>) {
-    let text = match (request.method(), request.url(), board.and_then(Board::status)) {
-        (Method::Get, "/metrics", Some(status)) => exposition(status).map_err(|_| 500),
-        (Method::Get, "/metrics", None) => Err(503),
-        _ => Err(404),
-    };
-    let response = match text {
-        Ok(text) => Response::from_string(text),
-        Err(503) => Response::from_string("not a member yet\n").with_status_code(503),
-        Err(code) => Response::from_string("GET /metrics\n").with_status_code(code),
-    };
-    let header = Header::from_bytes("Content-Type", CONTENT_TYPE);
-    let answered = match header {
-        Ok(header) => request.respond(response.with_header(header)),
-        Err(()) => request.respond(response),
-    };
-    if let Err(error) = answered {
-        tracing::debug!(%error, "whoever asked for metrics went away");
+fn answer(method: &str, path: &str, board: Option<&Board>) -> Answer {
+    let plain = |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
+    match (method, path, board.and_then(Board::status)) {
+        ("GET", "/metrics", Some(status)) => match exposition(status) {
+            Ok(text) => Answer { status: "200 OK", content_type: CONTENT_TYPE, text },
+            Err(fmt::Error) => plain("500 Internal Server Error", "the figures cannot be written\n"),
+        },
+        ("GET", "/metrics", None) => plain("503 Service Unavailable", "not a member yet\n"),
+        _ => plain("404 Not Found", "GET /metrics\n"),
     }
 }
 
