@@ -6,8 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::Command;
 
-use cli_support::group::{Carrier, Group, Node, free_address, lines};
-use cli_support::wait_for;
+use cli_support::group::{Carrier, Group, Node, lines};
+use cli_support::{free_addresses, wait_for};
 use serde_json::Value;
 
 #[test]
@@ -88,7 +88,7 @@ fn a_node_is_told_to_leave() {
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
         group.await_members(&[0, 1, 2]);
         let said = group.run("leave", &["--id", "1", "--time-limit", "30"]).succeeded();
-        assert_eq!(String::from_utf8_lossy(&said), "node 1 has left; view 2: 0 2\n");
+        assert_eq!(String::from_utf8_lossy(&said), "node 1 is out; view 2: 0 2\n");
         nodes[1].assert_left();
         group.run("leave", &["--id", "1"]).failed(5, &["node 1", "nobody is there"]);
         group.run("leave", &["--id", "9"]).failed(2, &["node 9"]);
@@ -100,7 +100,7 @@ fn a_node_is_told_to_leave() {
 #[test]
 fn metrics_are_served_in_the_format_that_prometheus_reads() {
     let group = Group::of(Carrier::SharedMemory, 2);
-    let address = free_address();
+    let [address] = free_addresses(1).try_into().expect("one");
     let mut nodes = [group.node(0, &["--metrics", &address]), group.node(1, &[])];
     nodes[1].write(&lines(1, 0..5));
     group.await_same(&[0, 1], 5);

@@ -54,7 +54,7 @@ fn ask(
     let mut talk = visit(address, identity, key, Purpose::Ask, LOOK, &never)?.talk;
     match operator::ask(&mut talk, OperatorAsks::Status) {
         Ok(OperatorHears::Status(status)) => Ok(Some(*status)),
-        Ok(OperatorHears::Leaving | OperatorHears::NotYet) | Err(_) => Ok(None),
+        Ok(OperatorHears::Leaving | OperatorHears::NotYet | OperatorHears::Over) | Err(_) => Ok(None),
     }
 }
 

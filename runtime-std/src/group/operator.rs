@@ -33,6 +33,8 @@ pub(super) enum OperatorHears {
     Leaving,
     /// It is no member yet.
     NotYet,
+    /// It was a member, and is none any more.
+    Over,
 }
 
 /// Answers one operator. Without `requests` this process is no member yet.
@@ -40,9 +42,9 @@ pub(super) fn answer(talk: &mut Talk, board: &Board, requests: Option<&Requests>
     let heard = match (hear(talk, ASK_MAX, PATIENCE)?, requests, board.status()) {
         (_, None, _) | (_, _, None) => OperatorHears::NotYet,
         (OperatorAsks::Status, Some(_), Some(status)) => OperatorHears::Status(Box::new(status)),
-        (OperatorAsks::Leave, Some(requests), Some(_)) => {
-            requests.ask(Request::Leave);
-            OperatorHears::Leaving
+        (OperatorAsks::Leave, Some(requests), Some(status)) => {
+            let is_asked = !status.is_over() && requests.ask(Request::Leave);
+            if is_asked { OperatorHears::Leaving } else { OperatorHears::Over }
         }
     };
     say(talk, &heard, PATIENCE)

@@ -43,6 +43,13 @@ pub struct GroupStatus {
     pub delivered_per_second: u64,
 }
 
+impl GroupStatus {
+    /// Whether its part in the group is over.
+    pub(super) fn is_over(&self) -> bool {
+        self.state == "left" || self.state == "halted"
+    }
+}
+
 /// One subgroup in the present view.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubgroupStatus {

@@ -29,6 +29,9 @@ pub enum AskError {
     /// Its process runs, and is no member yet.
     #[error("it is starting, and no member yet; try again later")]
     NotYet,
+    /// Its process runs still, and its part in the group is over.
+    #[error("it has halted, or left, and is no member any more; its process says why")]
+    Over,
     /// Another node is there, or another program.
     #[error("it did not say what was asked; look at the addresses, and run the same program everywhere")]
     Garbled,
@@ -68,7 +71,7 @@ impl Visits {
         match self.ask(node, OperatorAsks::Status, time_limit, cancel)? {
             OperatorHears::Status(status) => Ok(*status),
             OperatorHears::NotYet => Err(AskError::NotYet),
-            OperatorHears::Leaving => Err(AskError::Garbled),
+            OperatorHears::Leaving | OperatorHears::Over => Err(AskError::Garbled),
         }
     }
 
@@ -99,6 +102,7 @@ impl Visits {
         match self.ask(node, OperatorAsks::Leave, time_limit, cancel)? {
             OperatorHears::Leaving => Ok(()),
             OperatorHears::NotYet => Err(AskError::NotYet),
+            OperatorHears::Over => Err(AskError::Over),
             OperatorHears::Status(_) => Err(AskError::Garbled),
         }
     }

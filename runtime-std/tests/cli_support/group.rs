@@ -1,7 +1,6 @@
 //! Groups of real processes whose membership changes, each node with a log.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -10,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::{Ended, Place, send, wait_for};
+use super::{Ended, Place, free_addresses, send, wait_for};
 
 /// A group file with its nodes' logs beside it.
 pub struct Group {
@@ -29,12 +28,6 @@ impl Carrier {
     pub const ALL: [Self; 2] = [Self::SharedMemory, Self::TcpWithKey];
 }
 
-/// A port that nobody listens at just now.
-pub fn free_address() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").to_string()
-}
-
 impl Group {
     /// Of nodes 0 to `nodes - 1`.
     pub fn of(carrier: Carrier, nodes: usize) -> Self {
@@ -44,10 +37,10 @@ impl Group {
             group.key("key", "7f");
             text.push_str("fabric = \"tcp\"\nkey_file = \"key\"\n");
         }
-        for id in 0..nodes {
+        for (id, address) in free_addresses(nodes).into_iter().enumerate() {
             text.push_str(&format!("[[nodes]]\nid = {id}\n"));
             if carrier == Carrier::TcpWithKey {
-                text.push_str(&format!("address = \"{}\"\n", free_address()));
+                text.push_str(&format!("address = \"{address}\"\n"));
             }
         }
         group.write(&text);
@@ -219,6 +212,10 @@ impl Node {
     pub fn kill(mut self) {
         self.signal(Signal::KILL);
         self.ended();
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a status").is_none()
     }
 
     /// Waits for its end, with its input left open: the exit status, and all of standard error.

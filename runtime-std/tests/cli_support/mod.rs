@@ -8,6 +8,7 @@ pub mod copy;
 pub mod group;
 
 use std::io::{Read, Write as _};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::JoinHandle;
@@ -198,6 +199,13 @@ fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
         let _ = from.read_to_end(&mut bytes);
         bytes
     })
+}
+
+/// Addresses at which nobody listens just now, no two the same.
+pub fn free_addresses(count: usize) -> Vec<String> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    listeners.iter().map(|listener| listener.local_addr().expect("an address").to_string()).collect()
 }
 
 /// Waits until there is a value.

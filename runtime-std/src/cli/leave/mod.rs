@@ -13,7 +13,7 @@ use crate::group::{AskError, GroupStatus, Visits};
 
 pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
 
-The node ends with 0 once the others go on without it. What it had read and not sent yet, it says.";
+The node ends with 0 once the others go on without it; with 9 if they had removed it before. What it had read and not sent yet, it says.";
 
 /// Ask a node to leave its group, and wait until it is out
 #[derive(Args, Debug)]
@@ -66,14 +66,14 @@ fn look(visits: &Visits, node: u32, interrupts: &Interrupts) -> Option<String> {
     match newest(others.into_iter()) {
         Some((_, members)) if members.contains(&node) => None,
         Some((view, members)) => {
-            Some(format!("node {node} has left; view {view}: {}", listed(members.to_vec())))
+            Some(format!("node {node} is out; view {view}: {}", listed(members.to_vec())))
         }
         None => {
             let is_gone = matches!(
                 answers.get(&node),
                 Some(Err(AskError::Visit(tramontane_mesh::VisitError::NotThere)))
             );
-            is_gone.then(|| format!("node {node} has left; it was the last one"))
+            is_gone.then(|| format!("node {node} is out; it was the last one"))
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! # Invariants
 //! - A log holds whole lines, in the order of delivery: what cannot be written whole is taken back.
+//! - A file holds all that the group delivered: it takes no state over that lacks the beginning.
 //! - The file of an earlier life stays as it was until this process is a member; then what it joined with takes its
 //!   place. A group that starts anew begins with empty logs, and what was there is kept under another name.
 
@@ -16,6 +17,10 @@ pub(super) const RECENT_LINES: usize = 1_000;
 
 /// Bytes of them.
 const RECENT_BYTES: usize = 16 << 20;
+
+/// The first byte of a state: whether it has everything, or the last lines alone.
+const WHOLE: [u8; 1] = *b"+";
+const PART: [u8; 1] = *b"-";
 
 /// The state of one subgroup.
 pub(super) enum Log {
@@ -35,17 +40,27 @@ impl Log {
     /// What it holds now, to be read while it grows.
     pub(super) fn snapshot(&self) -> io::Result<Box<dyn Read + Send>> {
         Ok(match self {
-            Self::File(file) => Box::new(file.snapshot()?),
-            Self::Recent(recent) => Box::new(Cursor::new(recent.bytes())),
+            Self::File(file) => Box::new(Cursor::new(WHOLE).chain(file.snapshot()?)),
+            Self::Recent(recent) => {
+                let kind = if recent.is_part { PART } else { WHOLE };
+                Box::new(Cursor::new(kind).chain(Cursor::new(recent.bytes())))
+            }
         })
     }
 
     /// Takes over another member's.
     pub(super) fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
+        let mut kind = [0];
+        state.read_exact(&mut kind)?;
         match self {
+            Self::File(_) if kind != WHOLE => {
+                let what = "the member that hands its log on has the last lines alone, for it was started without --log; start \
+                            all nodes with --log, or none";
+                Err(io::Error::new(ErrorKind::InvalidData, what))
+            }
             Self::File(file) => file.restore(state),
             Self::Recent(recent) => {
-                *recent = Recent::default();
+                *recent = Recent { is_part: kind != WHOLE, ..Recent::default() };
                 recent.restore_from(state)
             }
         }
@@ -66,6 +81,8 @@ impl Log {
 pub(super) struct Recent {
     lines: VecDeque<Vec<u8>>,
     bytes: usize,
+    /// There were lines before them.
+    is_part: bool,
 }
 
 impl Recent {
@@ -79,6 +96,7 @@ impl Recent {
             self.bytes += line.len();
             self.lines.push_back(line);
             while self.lines.len() > RECENT_LINES || self.bytes > RECENT_BYTES {
+                self.is_part = true;
                 self.bytes -= self.lines.pop_front().map_or(0, |line| line.len());
             }
         }
@@ -216,7 +234,7 @@ mod tests {
     fn content(log: &Log) -> Vec<u8> {
         let mut bytes = Vec::new();
         log.snapshot().and_then(|mut state| state.read_to_end(&mut bytes)).expect("it can be read");
-        bytes
+        bytes.split_off(1)
     }
 
     #[test]
@@ -244,13 +262,37 @@ mod tests {
         drop(log);
 
         let mut log = Log::File(LogFile::open(&path).expect("it is free"));
-        log.restore(&mut &b"group's\n"[..]).expect("room");
+        log.restore(&mut &b"+group's\n"[..]).expect("room");
         log.append(b"since\n").expect("room");
         assert_eq!(std::fs::read(&path).expect("untouched"), b"new\n");
-        log.restore(&mut &b"group's again\n"[..]).expect("room");
+        log.restore(&mut &b"+group's again\n"[..]).expect("room");
         assert_eq!(log.begin().expect("the restored one"), None);
         log.append(b"more\n").expect("room");
         assert_eq!(content(&log), b"group's again\nmore\n");
+        assert!(!with_ending(&path, "joining").exists());
+    }
+
+    #[test]
+    fn a_file_does_not_take_the_last_lines_for_all_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log");
+        std::fs::write(&path, "old\n").expect("a file");
+        let mut recent = Log::Recent(Recent::default());
+        let hand_on = |from: &Log| {
+            let mut log = Log::File(LogFile::open(&path).expect("it is free"));
+            from.snapshot().and_then(|mut state| log.restore(&mut state))
+        };
+        for number in 0..RECENT_LINES {
+            recent.append(format!("{number}\n").as_bytes()).expect("room");
+        }
+        hand_on(&recent).expect("there were no others");
+        recent.append(b"one more\n").expect("room");
+        assert!(hand_on(&recent).expect_err("the first is gone").to_string().contains("--log"));
+        // Whoever takes over the last lines has no more than them.
+        let mut other = Log::Recent(Recent::default());
+        recent.snapshot().and_then(|mut state| other.restore(&mut state)).expect("memory takes them");
+        hand_on(&other).expect_err("the first is gone");
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"old\n");
         assert!(!with_ending(&path, "joining").exists());
     }
 
@@ -264,7 +306,7 @@ mod tests {
         std::fs::rename(&path, with_ending(&path, "rotated")).expect("another name");
         log.append(b"third\n").expect("room");
         assert_eq!(content(&log), b"first\nsecond\nthird\n");
-        assert_eq!(io::read_to_string(before).expect("as it was"), "first\nsecond\n");
+        assert_eq!(io::read_to_string(before).expect("as it was"), "+first\nsecond\n");
 
         let rotated = File::options().write(true).open(with_ending(&path, "rotated")).expect("it is there");
         rotated.set_len(6).expect("a size");

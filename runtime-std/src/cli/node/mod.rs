@@ -6,13 +6,14 @@
 //! | `application`, `log` | what is done with deliveries; what is kept of them |
 //! | `input` | lines that are sent, in a thread that sits in a read when the command ends |
 //! | `life` | the main thread: waits for what ends the member, and ends it |
-//! | `metrics` | figures for Prometheus |
+//! | `metrics`, `page` | figures for Prometheus; a page for whoever comes |
 
 mod application;
 mod input;
 mod life;
 mod log;
 mod metrics;
+mod page;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -48,7 +49,8 @@ pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.tom
   tramontane leave --config group.toml --id 2
 
 A node's state is its log: whoever joins takes it over from a member, so that the logs of all members are the same
-bytes. Give all of them --log, or none: without it a node keeps, and hands on, the last 1000 lines (16 MB at most).
+bytes. Give all of them --log, or none: without it a node keeps, and hands on, the last 1000 lines (16 MB at most), which a
+node with --log refuses if there were more.
 FILE is replaced once the node is a member; where the group starts anew it is kept as FILE.1, FILE.2, and so on.
 Where the group file has several subgroups, each has its own log: FILE.NAME.
 SIGINT and SIGTERM let the node leave: it ends with 0 when the others go on without it. A second signal, half a
