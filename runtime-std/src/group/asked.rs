@@ -17,10 +17,10 @@ impl<R: Replica> Engine<R> {
             Request::Connected { node, talk } => self.parts.fabric.connect(node, talk),
             Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
             Request::Wish { node } => self.joiners.wish(node, &mut self.present),
-            Request::Gone { node, was_let_in } => {
-                self.joiners.gone(node, &mut self.present);
+            Request::Gone { node, led } => {
+                let was_let_in = self.joiners.gone(node, &mut self.present);
                 let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
-                if let Some(rank) = rank.filter(|_| was_let_in) {
+                if let Some(rank) = rank.filter(|_| led && was_let_in) {
                     self.present.peer_lost(rank);
                 }
             }
@@ -40,7 +40,9 @@ impl<R: Replica> Engine<R> {
         let own = self.parts.membership.own;
         let is_ours =
             |subgroup: &SubgroupId| self.view.subgroup_members(description, *subgroup).contains(&own);
-        let refusal = if self.view.members.contains(&node) {
+        let refusal = if !description.has_node(node) {
+            Some("it is not in the group file")
+        } else if self.view.members.contains(&node) {
             Some("it is a member still, or another process has its id")
         } else if self.present.status() != Status::Steady || self.is_leaving {
             Some("the view is changing")

@@ -35,6 +35,8 @@ pub(super) struct Joiners {
     waiting: VecDeque<NodeId>,
     /// For whom the group was asked.
     wished: Option<NodeId>,
+    /// Who was let in by the present view, and may not know it yet.
+    let_in: Vec<NodeId>,
 }
 
 impl Joiners {
@@ -112,8 +114,8 @@ impl Joiners {
         }
     }
 
-    /// A node is gone, or is given up.
-    pub(super) fn gone(&mut self, node: NodeId, view: &mut OpenView) {
+    /// A node is gone, or is given up. True if it was let in by the present view.
+    pub(super) fn gone(&mut self, node: NodeId, view: &mut OpenView) -> bool {
         self.forget(node);
         self.waiting.retain(|waiting| *waiting != node);
         if self.wished == Some(node) {
@@ -121,6 +123,7 @@ impl Joiners {
             view.take_back();
             self.ask_next(view);
         }
+        self.let_in.contains(&node)
     }
 
     fn forget(&mut self, node: NodeId) {
@@ -129,10 +132,13 @@ impl Joiners {
 
     /// A view ends here: nothing more is delivered in it. Tells its new members so.
     pub(super) fn view_ends(&mut self, next: &View) {
+        let let_in = &mut self.let_in;
+        let_in.retain(|node| next.members.contains(node));
         self.supplied.retain(|joiner| {
             let is_in = next.members.contains(&joiner.node);
             if is_in {
                 joiner.sink.put(Supplied::Member(next.clone()));
+                let_in.push(joiner.node);
             }
             !is_in
         });

@@ -184,22 +184,36 @@ fn attempt<R: Replica>(
         let subgroups = supplier.subgroups.iter().map(|subgroup| subgroup.0).collect();
         say(&mut supplier.talk, &JoinerAsks::Supply { subgroups, leads: index == 0 }, STALL)?;
     }
-    let mut member = None;
-    for supplier in &mut suppliers {
-        // Whoever led an earlier attempt may have let this node in meanwhile.
-        member = take(description, supplier, replica)?.or(member);
-    }
-    let Some((lead, others)) = suppliers.split_first_mut() else { return Err(AttemptError::Nobody) };
-    if member.is_none() {
-        say(&mut lead.talk, &JoinerAsks::Ready, STALL)?;
-        member = take(description, lead, replica)?;
-        for other in others {
-            take(description, other, replica)?;
-        }
-    }
-    let view = member.ok_or(AttemptError::Garbled)?;
+    let view = take_all(description, &mut suppliers, replica)?;
     let lead = suppliers.swap_remove(0).talk;
     Ok(LetIn { view, lead })
+}
+
+/// Takes the states, and from each supplier everything that was delivered before the view that has this node.
+///
+/// Whoever led an earlier attempt may have let this node in meanwhile: then a supplier says so before it is asked. The others
+/// know it too, and have what came before that view.
+fn take_all<R: Replica>(
+    description: &Description,
+    suppliers: &mut [Supplier],
+    replica: &mut R,
+) -> Result<View, AttemptError> {
+    let mut let_in = Vec::new();
+    for supplier in &mut *suppliers {
+        let_in.push(take(description, supplier, replica)?);
+    }
+    if let (Some(lead), Some(None)) = (suppliers.first_mut(), let_in.first()) {
+        say(&mut lead.talk, &JoinerAsks::Ready, STALL)?;
+    }
+    for (supplier, view) in suppliers.iter_mut().zip(&mut let_in) {
+        if view.is_none() {
+            *view = take(description, supplier, replica)?;
+        }
+    }
+    match let_in.into_iter().collect::<Option<Vec<View>>>() {
+        None => Err(AttemptError::Garbled),
+        Some(views) => views.into_iter().next().ok_or(AttemptError::Nobody),
+    }
 }
 
 /// The first member that answers, and its view.
@@ -319,4 +333,52 @@ fn restore<R: Replica>(talk: &mut Talk, subgroup: SubgroupId, replica: &mut R) -
             (Err(error), _) => Err(error.into()),
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use tramontane_mesh::{Door, Identity, Listener, visit};
+
+    use super::super::said::tests::message;
+    use super::super::view::{FIRST_VIEW, WireView};
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    /// A member that says what it is told to, and the talk to it.
+    fn scripted(script: impl Fn(&mut Talk) + Send + Sync + 'static) -> (Door, Supplier) {
+        let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
+        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let door = Door::open(listener, identity(1), None, move |mut visitor| script(&mut visitor.talk));
+        let door = door.expect("a thread");
+        let never = AtomicBool::new(false);
+        let talk =
+            visit(door.address(), &identity(2), None, Purpose::Join, LONG, &never).expect("let in").talk;
+        (door, Supplier { talk, subgroups: Vec::new() })
+    }
+
+    /// A member may say that the joiner is in by an earlier wish, when another has told that it has caught up.
+    #[test]
+    fn who_was_let_in_meanwhile_takes_what_every_supplier_delivered_before_that() {
+        let view = View { id: FIRST_VIEW, members: vec![NodeId(1), NodeId(2)], closed: Vec::new() };
+        let member = || JoinerHears::Member(WireView::from(&view));
+        let (first, second) = (member(), member());
+        let (_lead_door, lead) = scripted(move |talk| {
+            say(talk, &JoinerHears::CaughtUp, LONG).expect("it hears");
+            let ready: JoinerAsks = hear(talk, AROUND, LONG).expect("it is asked to go on");
+            assert_eq!(ready, JoinerAsks::Ready);
+            say(talk, &JoinerHears::Messages(vec![message(b"delivered late")]), LONG).expect("it hears");
+            say(talk, &first, LONG).expect("it hears");
+        });
+        let (_other_door, other) = scripted(move |talk| say(talk, &second, LONG).expect("it hears"));
+        let mut delivered = Vec::new();
+        let mut replica = |messages: &mut Messages<'_, '_>| {
+            messages.for_each(|message| delivered.push(message.payload.to_vec()));
+        };
+        let description = Description::local("joining", 3, 8, 16);
+        let taken = take_all(&description, &mut [lead, other], &mut replica).expect("it is let in");
+        assert_eq!((taken, delivered), (view, vec![b"delivered late".to_vec()]));
+    }
 }

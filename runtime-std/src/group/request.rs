@@ -16,8 +16,9 @@ pub(super) enum Request {
     Supply { node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink },
     /// A node that takes over state has caught up: it is to be let in.
     Wish { node: NodeId },
-    /// A node that takes over state is gone; or, if it was let in already, before it said that it is up.
-    Gone { node: NodeId, was_let_in: bool },
+    /// A node that takes over state is gone; or, if it was let in already, before it said that it is up. `led` says whether this
+    /// member leads its join.
+    Gone { node: NodeId, led: bool },
     /// Leave the group.
     Leave,
 }

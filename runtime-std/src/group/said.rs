@@ -32,7 +32,7 @@ pub(super) enum JoinerHears {
     State { subgroup: u16 },
     /// Messages that were delivered since, in their order.
     Messages(Vec<Shared>),
-    /// Nothing waits at this moment.
+    /// What was delivered while the states were sent is through; to the one that leads, the joiner says when it is ready.
     CaughtUp,
     /// The joiner is a member of this view, and has got everything that came before it.
     Member(WireView),

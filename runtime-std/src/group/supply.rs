@@ -73,10 +73,9 @@ fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -
     if !requests.ask(Request::Supply { node, subgroups, sink }) {
         return Err(SupplyError::Ended);
     }
-    let mut was_let_in = false;
-    let supplied = supply(node, talk, &mut queue, leads, requests, &mut was_let_in);
+    let supplied = supply(node, talk, &mut queue, leads, requests);
     if supplied.is_err() {
-        requests.ask(Request::Gone { node, was_let_in });
+        requests.ask(Request::Gone { node, led: leads });
     }
     supplied
 }
@@ -91,7 +90,10 @@ fn greet(talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool), SupplyError
     let view = board.view().ok_or(SupplyError::Ended)?;
     say(talk, &JoinerHears::View(WireView::from(&*view)), STALL)?;
     match hear(talk, ASK_MAX, CHOICE)? {
-        JoinerAsks::Supply { subgroups, leads } => Ok((subgroups, leads)),
+        // Each once: the application is asked for a state for each.
+        JoinerAsks::Supply { subgroups, leads } if subgroups.is_sorted_by(|one, next| one < next) => {
+            Ok((subgroups, leads))
+        }
         _ => Err(SupplyError::Garbled),
     }
 }
@@ -103,7 +105,6 @@ fn supply(
     queue: &mut Queue,
     leads: bool,
     requests: &Requests,
-    was_let_in: &mut bool,
 ) -> Result<(), SupplyError> {
     let states = match queue.take(ANSWER, || !talk.is_open())?.ok_or(SupplyError::Ended)? {
         Supplied::States(states) => states,
@@ -120,14 +121,16 @@ fn supply(
     supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
     if supplier.view.is_none() {
         say(supplier.talk, &JoinerHears::CaughtUp, STALL)?;
+        if leads {
+            match hear(supplier.talk, ASK_MAX, RESTORE_MAX)? {
+                JoinerAsks::Ready => {}
+                _ => return Err(SupplyError::Garbled),
+            }
+            supplier.queue.catches_up(true);
+            supplier.send_until(|_, queue| queue.is_close())?;
+        }
     }
     if leads && supplier.view.is_none() {
-        match hear(supplier.talk, ASK_MAX, RESTORE_MAX)? {
-            JoinerAsks::Ready => {}
-            _ => return Err(SupplyError::Garbled),
-        }
-        supplier.queue.catches_up(true);
-        supplier.send_until(|_, queue| queue.is_close())?;
         requests.ask(Request::Wish { node });
     }
     supplier.send_until(|_, _| false)?;
@@ -136,7 +139,6 @@ fn supply(
     if !leads {
         return Ok(());
     }
-    *was_let_in = true;
     // Until it is up its end is known by this talk alone.
     match hear(talk, ASK_MAX, STALL)? {
         JoinerAsks::Up => Ok(()),
