@@ -5,11 +5,11 @@
 use std::process::Command;
 
 /// Ten kills and as many leaves, and stops, which take as long as the failure timeout: generous, since others run on this
-/// machine.
+/// machine. Of five, one may be taken for dead by mistake beside the one that goes.
 fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
     let output = Command::new(env!("CARGO_BIN_EXE_tramontane"))
         .args(["bench", "views", "--fabric", fabric, "--ways", ways, "--rounds", rounds, "--json"])
-        .args(["--failure-timeout-ms", "2000", "--nodes", "4", "--settle-ms", "20"])
+        .args(["--failure-timeout-ms", "2000", "--nodes", "5", "--settle-ms", "20"])
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
@@ -19,16 +19,21 @@ fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
     // Each round has a view without the member, and one with it again.
     assert!(report["views"].as_u64() >= Some(2 * rounds - 1), "{report}");
     assert!(report["messages"].as_u64() > Some(0), "{report}");
+    assert!(report["promised"].as_u64() > Some(0), "{report}");
+    let of_way =
+        |way: &str| report["ways"].as_array()?.iter().find(|one| one["way"] == way)?["rounds"].as_u64();
+    let ways: Vec<&str> = ways.split(',').collect();
+    assert!(ways.iter().all(|way| of_way(way) == Some(rounds / ways.len() as u64)), "{report}");
 }
 
 #[test]
 fn kills_over_shared_memory() {
-    keeps_its_promises("shm", "kill,leave", "10");
+    keeps_its_promises("shm", "kill,leave", "20");
 }
 
 #[test]
 fn kills_over_tcp() {
-    keeps_its_promises("tcp", "kill,leave", "10");
+    keeps_its_promises("tcp", "kill,leave", "20");
 }
 
 #[test]

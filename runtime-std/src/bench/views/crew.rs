@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 use tramontane_fixtures::random::Random;
 
-use super::logs::{self, Who};
+use super::logs::{Delivered, Who};
 use super::member::{LEAVE, MESSAGE_BYTES, Part, Said, now_ns};
 use crate::bench::BenchError;
 use crate::bench::command::Views;
@@ -40,6 +40,7 @@ struct Known {
 pub(super) struct Checked {
     pub(super) views: u64,
     pub(super) messages: u64,
+    pub(super) promised: u64,
     pub(super) removed_by_mistake: u64,
 }
 
@@ -56,6 +57,7 @@ pub(super) struct Crew {
     ended: BTreeMap<Who, u64>,
     views: BTreeMap<u64, Known>,
     checked: Checked,
+    delivered: Delivered,
     sender: Sender<(Who, Option<Said>)>,
     receiver: Receiver<(Who, Option<Said>)>,
 }
@@ -85,6 +87,7 @@ impl Crew {
             ended: BTreeMap::new(),
             views: BTreeMap::new(),
             checked: Checked::default(),
+            delivered: Delivered::default(),
             sender,
             receiver,
         };
@@ -270,8 +273,9 @@ impl Crew {
             let members: Vec<Who> = known.installed.keys().copied().collect();
             let goes_on: Vec<Who> =
                 members.iter().copied().filter(|who| next.installed.contains_key(who)).collect();
-            self.checked.messages += logs::compare(self.folder.path(), view, &members, &goes_on)?;
+            self.checked.messages += self.delivered.compare(self.folder.path(), view, &members, &goes_on)?;
             self.checked.views += 1;
+            self.checked.promised = self.delivered.promised;
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! One process of `bench views`: it sends at a steady pace, checks and logs what it delivers, and says on its output what
 //! happens to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Write};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -13,7 +14,9 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::SubgroupId;
 
 use crate::bench::BenchError;
-use crate::group::{Description, Messages, Replica, Running, StartOptions, ViewChanged, start};
+use crate::group::{
+    Description, Fate, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,
+};
 use crate::member::{SendError, Settings, Stopped};
 use crate::process::Leash;
 use crate::rdma::DeviceOptions;
@@ -108,6 +111,34 @@ impl Named {
 /// The log of one member in one view.
 pub(super) fn log_name(view: u64, node: u32, start: u32) -> String {
     format!("view-{view}-{node}-{start}.log")
+}
+
+/// The file in which a process says of how many of its messages it was told that they are delivered: one number.
+pub(super) fn promises_name(node: u32, start: u32) -> String {
+    format!("promised-{node}-{start}")
+}
+
+/// What a process was told of its own messages.
+struct Promises {
+    /// Sent, and not known to be delivered.
+    open: VecDeque<Receipt>,
+    delivered: u64,
+    file: File,
+}
+
+impl Promises {
+    /// Looks what became of messages, and keeps that where a killed process leaves it.
+    fn look(&mut self, sender: &Sender) -> io::Result<()> {
+        let before = self.delivered;
+        while self.open.front().is_some_and(|receipt| sender.fate(*receipt) == Fate::Delivered) {
+            self.open.pop_front();
+            self.delivered += 1;
+        }
+        if self.delivered == before {
+            return Ok(());
+        }
+        self.file.write_all_at(&self.delivered.to_le_bytes(), 0)
+    }
 }
 
 /// The application: the next number of each sender's start is its state.
@@ -239,16 +270,31 @@ pub(in crate::bench) fn run(part: &Part, leash: &Leash) -> Result<(), BenchError
 /// Sends until the end.
 fn send(part: &Part, running: &Running, is_cut: &AtomicBool) {
     let Some(mut sender) = running.sender(GROUP) else { return };
+    let broken = |error: &dyn std::fmt::Display| say(&Said::Broken(format!("node {}: {error}", part.node)));
+    let mut promises = match File::create(part.folder.join(promises_name(part.node, part.start))) {
+        Ok(file) => Promises { open: VecDeque::new(), delivered: 0, file },
+        Err(error) => return broken(&error),
+    };
     let mut number = 0;
     while !is_cut.load(Ordering::Relaxed) {
         let named = Named { node: part.node, start: part.start, number };
         let sent = sender.send_with(MESSAGE_BYTES as usize, SEND_LIMIT, |payload| {
             payload[..NAME_BYTES].copy_from_slice(&named.encode());
         });
+        let is_over = matches!(sent, Err(SendError::Stopped(_)));
         match sent {
-            Ok(_) => number += 1,
-            Err(SendError::Stopped(_)) => return,
-            Err(error) => return say(&Said::Broken(format!("node {}: {error}", part.node))),
+            Ok(receipt) => {
+                promises.open.push_back(receipt);
+                number += 1;
+            }
+            Err(SendError::Stopped(_)) => {}
+            Err(error) => return broken(&error),
+        }
+        if let Err(error) = promises.look(&sender) {
+            return broken(&error);
+        }
+        if is_over {
+            return;
         }
         std::thread::sleep(Duration::from_micros(part.pace_us));
     }

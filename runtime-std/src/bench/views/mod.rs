@@ -70,6 +70,7 @@ pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
         ways: rounds.summaries(),
         views: checked.views,
         messages: checked.messages,
+        promised: checked.promised,
         removed_by_mistake: checked.removed_by_mistake,
     })
 }

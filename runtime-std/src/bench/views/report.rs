@@ -114,6 +114,8 @@ pub struct ViewsReport {
     pub views: u64,
     /// Deliveries in them, all members together.
     pub messages: u64,
+    /// Messages of members that went, which had been told that these are delivered: the others have them.
+    pub promised: u64,
     /// Members that were taken for dead and were not: the machine is too busy for the failure timeout.
     pub removed_by_mistake: u64,
 }
@@ -143,7 +145,8 @@ impl ViewsReport {
         }
         format!(
             "{}\n{} members over {}, failure timeout {} ms, heartbeat {} ms, seed {}\n{table}\
-             {} views compared, {} deliveries: nothing lost, doubled or reordered; taken for dead by mistake: {}\n",
+             {} views compared, {} deliveries: nothing lost, doubled or reordered; of those who went, {} messages had been said to \
+             be delivered, and are; taken for dead by mistake: {}\n",
             self.machine,
             self.nodes,
             self.fabric,
@@ -152,6 +155,7 @@ impl ViewsReport {
             self.seed,
             self.views,
             self.messages,
+            self.promised,
             self.removed_by_mistake,
         )
     }
