@@ -5,17 +5,9 @@ mod cli_support;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 
-use cli_support::{Ended, Place, Process, wait_for};
+use cli_support::{Ended, Place, Process, free_addresses, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
-
-/// Addresses that nobody listens at just now.
-fn addresses(count: usize) -> String {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    let addresses = listeners.iter().map(|listener| listener.local_addr().expect("an address").to_string());
-    addresses.collect::<Vec<_>>().join(",")
-}
 
 #[track_caller]
 fn cast(place: &Place, addresses: &str, id: usize, more: &[&str]) -> Process {
@@ -47,7 +39,7 @@ fn members_write_the_same_merge_with_a_key_and_without() {
     let place = Place::new();
     let key = key(&place, "7f");
     for more in [&[][..], &["--key-file", &key], &["--window", "4"]] {
-        let addresses = addresses(3);
+        let addresses = free_addresses(3).join(",");
         let feeders: Vec<_> = (0..3)
             .map(|id| {
                 let mut member = cast(&place, &addresses, id, more);
@@ -67,7 +59,7 @@ fn members_write_the_same_merge_with_a_key_and_without() {
 #[test]
 fn a_killed_member_is_named() {
     let place = Place::new();
-    let addresses = addresses(3);
+    let addresses = free_addresses(3).join(",");
     let mut members: Vec<Process> = (0..3).map(|id| cast(&place, &addresses, id, &[])).collect();
     let seen = place.path().join("seen");
     let mut watched = place.command(&["cast", "--fabric", "tcp", "--addresses", &addresses, "--id", "0"]);
@@ -94,6 +86,6 @@ fn what_keeps_members_apart_is_told() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = format!("{},127.0.0.1:9", taken.local_addr().expect("an address"));
     run(&["--id", "0", "--addresses", &taken]).failed(5, &["127.0.0.1"]);
-    let addresses = addresses(2);
+    let addresses = free_addresses(2).join(",");
     run(&["--id", "0", "--addresses", &addresses, "--join-timeout", "1"]).failed(5, &["member"]);
 }

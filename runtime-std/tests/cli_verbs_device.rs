@@ -8,17 +8,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use cli_support::{Ended, Place, Process, children_of, is_alive, wait_for};
+use cli_support::{Ended, Place, Process, children_of, free_addresses, is_alive, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
-
-/// Addresses on this machine that were free a moment ago.
-fn addresses(count: usize) -> String {
-    let listeners: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    let addresses = listeners.iter().map(|listener| listener.local_addr().expect("an address").to_string());
-    addresses.collect::<Vec<_>>().join(",")
-}
 
 #[track_caller]
 fn cast(place: &Place, addresses: &str, id: usize, more: &[&str]) -> Process {
@@ -40,7 +32,7 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 /// Members that have all joined, with their inputs open: each has delivered a record by then.
 #[track_caller]
 fn running(place: &Place, count: usize) -> Vec<Process> {
-    let addresses = addresses(count);
+    let addresses = free_addresses(count).join(",");
     let outputs: Vec<PathBuf> = (0..count).map(|id| place.path().join(format!("output-{id}"))).collect();
     let start = |id: usize| {
         let own = id.to_string();
@@ -64,7 +56,7 @@ fn running(place: &Place, count: usize) -> Vec<Process> {
 #[test]
 fn three_members_write_the_same_merge_of_their_inputs() {
     let place = Place::new();
-    let addresses = addresses(3);
+    let addresses = free_addresses(3).join(",");
     let key = key(&place, "key", "a", 0o600);
     let inputs = [numbered(0, 500), numbered(1, 3), numbered(2, 200)];
     let members: Vec<Process> =
@@ -86,14 +78,14 @@ fn three_members_write_the_same_merge_of_their_inputs() {
 fn keys_are_for_those_who_have_them() {
     let place = Place::new();
     let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
-    let addresses_of_two = addresses(2);
+    let addresses_of_two = free_addresses(2).join(",");
     let mut first = cast(&place, &addresses_of_two, 0, &["--key-file", &one, "--join-timeout", "4"]);
     let mut second = cast(&place, &addresses_of_two, 1, &["--key-file", &other, "--join-timeout", "4"]);
     second.wait_with_input().failed(5, &["member 0", "another key"]);
     first.wait_with_input().failed(5, &["member 1", "another key"]);
 
     let exposed = key(&place, "exposed", "a", 0o644);
-    let alone = |file: &str| cast(&place, &addresses(2), 0, &["--key-file", file]).wait();
+    let alone = |file: &str| cast(&place, &free_addresses(2).join(","), 0, &["--key-file", file]).wait();
     alone(&exposed).failed(2, &["600"]);
     let garbled = key(&place, "garbled", "x", 0o600);
     alone(&garbled).failed(2, &["64 hexadecimal digits"]);
@@ -104,7 +96,7 @@ fn keys_are_for_those_who_have_them() {
 #[test]
 fn who_does_not_come_is_named() {
     let place = Place::new();
-    let addresses = addresses(3);
+    let addresses = free_addresses(3).join(",");
     let mut first = cast(&place, &addresses, 0, &["--join-timeout", "2"]);
     let mut second = cast(&place, &addresses, 1, &["--join-timeout", "2"]);
     first.wait_with_input().failed(5, &["member 2 not reached"]);
@@ -116,19 +108,19 @@ fn an_address_that_cannot_be_used_is_named() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
-    let own = format!("{},{}", taken.1, addresses(1));
+    let own = format!("{},{}", taken.1, free_addresses(1).join(","));
     cast(&place, &own, 0, &[]).wait().failed(5, &[&taken.1.to_string(), "in use"]);
     cast(&place, "192.0.2.1:7000,127.0.0.1:7001", 0, &["--allow-clear"]).wait().failed(2, &["192.0.2.1"]);
     cast(&place, "no.such.host.invalid:1,127.0.0.1:7001", 0, &[]).wait().failed(2, &["no.such.host.invalid"]);
     // Where nothing of the kind is spoken.
-    let stranger = format!("{},{}", taken.1, addresses(1));
+    let stranger = format!("{},{}", taken.1, free_addresses(1).join(","));
     cast(&place, &stranger, 1, &["--join-timeout", "2"]).wait().failed(5, &["member 0"]);
 }
 
 #[test]
 fn other_options_make_another_group() {
     let place = Place::new();
-    let addresses = addresses(2);
+    let addresses = free_addresses(2).join(",");
     let mut first = cast(&place, &addresses, 0, &["--window", "8"]);
     let mut second = cast(&place, &addresses, 1, &["--window", "9"]);
     first.wait_with_input().failed(5, &["member 1", "another configuration"]);
@@ -155,7 +147,7 @@ fn what_a_device_does_not_have_is_named() {
 #[test]
 fn an_interrupt_ends_a_wait_and_a_run() {
     let place = Place::new();
-    let waiting = cast(&place, &addresses(2), 0, &[]);
+    let waiting = cast(&place, &free_addresses(2).join(","), 0, &[]);
     std::thread::sleep(Duration::from_millis(1500));
     waiting.signal(Signal::INT);
     let ended = waiting.wait();
@@ -254,6 +246,6 @@ fn no_device_is_told_with_what_to_do() {
     let place = Place::new();
     let advice = ["no RDMA device", "rdma link add"];
     place.run(&["demo", "--fabric", "verbs"]).failed(8, &advice);
-    cast(&place, &addresses(2), 0, &[]).wait().failed(8, &advice);
+    cast(&place, &free_addresses(2).join(","), 0, &[]).wait().failed(8, &advice);
     place.run(&["verbs", "devices"]).failed(8, &advice);
 }

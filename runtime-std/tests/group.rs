@@ -80,7 +80,7 @@ fn the_last_of_two_halts_when_the_other_dies_and_goes_on_when_it_leaves() {
         crowd.leave(1);
         let receipt = crowd.send(0, 0);
         crowd.await_all_of(&[0], &[0], 1);
-        assert_eq!(crowd.fate(0, receipt), Fate::Delivered);
+        crowd.await_fate(0, receipt);
         crowd.leave(0);
     }
 }
@@ -133,8 +133,10 @@ fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
         let told = std::sync::Arc::clone(&crowd.told[&1]);
         // An application that takes its time: its member has received the next message, and receives no other.
         let busy = told.lock().expect("nobody panics");
+        let calls = crowd.calls(1);
         let second = crowd.send(0, 1);
         crowd.await_all_of(&[0], &[0], 2);
+        crowd.await_call(1, calls + 1);
         let third = crowd.send(0, 2);
         crowd.await_sent(0, 3);
         let mut sender = crowd.sender(0);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,7 @@ use tramontane_runtime::shared_memory::Root;
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// After it, who says nothing is taken for dead in a crowd that is [`Crowd::impatient`].
-pub const IMPATIENCE: Duration = Duration::from_secs(2);
+pub const IMPATIENCE: Duration = Duration::from_secs(3);
 
 const GROUP: SubgroupId = SubgroupId(0);
 
@@ -91,11 +91,12 @@ pub struct Told {
     pub views: Vec<(u64, Vec<u32>)>,
 }
 
-/// The application.
-struct Ledger(Arc<Mutex<Told>>);
+/// The application: what it was told, and how many calls with messages have begun.
+struct Ledger(Arc<Mutex<Told>>, Arc<AtomicU64>);
 
 impl Replica for Ledger {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        self.1.fetch_add(1, Ordering::Relaxed);
         let mut told = self.0.lock().expect("nobody panics");
         for message in messages {
             let said = parsed(message.payload);
@@ -135,6 +136,7 @@ pub struct Crowd {
     listeners: BTreeMap<u32, TcpListener>,
     running: BTreeMap<u32, Running>,
     pub told: BTreeMap<u32, Arc<Mutex<Told>>>,
+    calls: BTreeMap<u32, Arc<AtomicU64>>,
 }
 
 impl Crowd {
@@ -155,7 +157,8 @@ impl Crowd {
             }
         }
         let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
-        Self { description, root, listeners, running: BTreeMap::new(), told: BTreeMap::new() }
+        let (running, told, calls) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { description, root, listeners, running, told, calls }
     }
 
     /// The same with large messages of up to so many bytes.
@@ -186,7 +189,7 @@ impl Crowd {
 
     /// Starts all of these at once.
     pub fn start_all(&mut self, nodes: &[u32]) {
-        let started: Vec<(u32, Arc<Mutex<Told>>, Running)> = std::thread::scope(|scope| {
+        let started: Vec<(u32, Ledger, Running)> = std::thread::scope(|scope| {
             let starting: Vec<_> = nodes
                 .iter()
                 .map(|node| {
@@ -195,7 +198,7 @@ impl Crowd {
                     let listener =
                         self.listeners.get(node).map(|listener| listener.try_clone().expect("a handle"));
                     scope.spawn(move || {
-                        let told = Arc::new(Mutex::new(Told::default()));
+                        let ledger = Ledger(Arc::default(), Arc::default());
                         let cancel = AtomicBool::new(false);
                         let options = StartOptions {
                             node: *node,
@@ -206,15 +209,17 @@ impl Crowd {
                             cancel: &cancel,
                             settings: Settings::default(),
                         };
-                        let running = start(description, options, Ledger(Arc::clone(&told)));
-                        (*node, told, running.unwrap_or_else(|error| panic!("node {node}: {error}")))
+                        let application = Ledger(Arc::clone(&ledger.0), Arc::clone(&ledger.1));
+                        let running = start(description, options, application);
+                        (*node, ledger, running.unwrap_or_else(|error| panic!("node {node}: {error}")))
                     })
                 })
                 .collect();
             starting.into_iter().map(|starting| starting.join().expect("it starts")).collect()
         });
-        for (node, told, running) in started {
+        for (node, Ledger(told, calls), running) in started {
             self.told.insert(node, told);
+            self.calls.insert(node, calls);
             self.running.insert(node, running);
         }
     }
@@ -258,6 +263,16 @@ impl Crowd {
         let running = self.running.remove(&node).expect("it runs");
         let unsent = running.leave(PATIENCE).expect("it leaves");
         assert!(unsent.is_empty(), "{unsent:?}");
+    }
+
+    /// How often an application was called with messages.
+    pub fn calls(&self, node: u32) -> u64 {
+        self.calls[&node].load(Ordering::Relaxed)
+    }
+
+    /// Until an application was called so often, whether or not it is through with that.
+    pub fn await_call(&self, node: u32, calls: u64) {
+        self.await_that("it is called", || self.calls(node) >= calls);
     }
 
     pub fn members_at(&self, node: u32) -> Vec<u32> {
