@@ -5,6 +5,7 @@
 //! has not seen. A node that has installed a view goes on in the next one, and sends again there, first and
 //! in order, what the trim dropped.
 
+mod deeds;
 mod judge;
 mod plan;
 
@@ -17,7 +18,7 @@ use tramontane_core::view::{Ballot, Status, ViewOptions};
 
 use crate::arena::{Arena, Setting, setting};
 use crate::oracle::{check, is_sealed};
-use plan::{Event, PHASES, Phase};
+use plan::Phase;
 
 /// One node through all its views.
 #[derive(Default)]
@@ -188,114 +189,6 @@ impl Chain {
         self.run_until(self.now + quiet_for)?;
         self.judge()?;
         Ok(self.reached)
-    }
-
-    fn happen(&mut self) {
-        let event = match self.random.below(100) {
-            0..22 => Event::Crash,
-            22..42 => Event::CrashLeader(PHASES[self.random.below(5) as usize]),
-            42..58 => Event::Pause(self.random.below(3 * TIMEOUT)),
-            58..72 => Event::Leave,
-            72..86 => Event::Join,
-            86..93 => Event::JoinerDies,
-            _ => Event::Part(self.random.below(3 * TIMEOUT)),
-        };
-        let inside: Vec<u32> = self
-            .nodes
-            .iter()
-            .filter(|(_, n)| n.alive && !n.out && n.at.is_some())
-            .map(|(id, _)| *id)
-            .collect();
-        // Several at once, now and then.
-        let times = if self.random.chance(25) { 2 } else { 1 };
-        for _ in 0..times {
-            match event {
-                Event::Crash => {
-                    if let Some(node) = self.random.pick(&inside) {
-                        self.crash(node);
-                    }
-                }
-                Event::CrashLeader(phase) => {
-                    self.crash_at = Some(phase);
-                    // Something has to change for it to lead.
-                    if let Some(node) = self.random.pick(&inside) {
-                        if self.random.chance(50) { self.leave(node) } else { self.crash(node) }
-                    }
-                }
-                Event::Pause(length) => {
-                    if let Some(node) = self.random.pick(&inside) {
-                        self.mistaken = true;
-                        self.nodes.get_mut(&node).expect("known").wakes_at = self.now + length;
-                    }
-                }
-                Event::Leave => {
-                    if let Some(node) = self.random.pick(&inside) {
-                        self.leave(node);
-                    }
-                }
-                Event::Join | Event::JoinerDies => {
-                    let node = self.nodes.keys().max().expect("some") + 1;
-                    self.add_node(node);
-                    self.waiting.insert(node);
-                    if matches!(event, Event::JoinerDies) {
-                        self.ask_for(node);
-                        self.nodes.get_mut(&node).expect("added").alive = false;
-                    }
-                }
-                Event::Part(length) => {
-                    let side = inside.iter().copied().filter(|_| self.random.chance(40)).collect();
-                    self.mistaken = true;
-                    self.parted = Some((self.now + length, side));
-                }
-            }
-        }
-    }
-
-    /// A node crashes: of what it published last, each other member sees some prefix.
-    fn crash(&mut self, node: u32) {
-        let traveller = self.nodes.get_mut(&node).expect("known");
-        traveller.alive = false;
-        let Some((view, rank)) = traveller.at else { return };
-        let arena = &mut self.arenas[view];
-        let length = arena.members[rank].log.len();
-        let visible: Vec<usize> = (0..arena.members.len())
-            .map(|reader| {
-                length
-                    - self
-                        .random
-                        .below(12)
-                        .min((length - arena.members[reader].seen[rank].min(length)) as u64)
-                        as usize
-            })
-            .collect();
-        arena.crash(rank, length, &visible);
-        // What it had published in views before is out already.
-    }
-
-    fn leave(&mut self, node: u32) {
-        let traveller = self.nodes.get_mut(&node).expect("known");
-        traveller.leaving = true;
-        if let Some((view, rank)) = traveller.at {
-            self.arenas[view].leave(rank);
-        }
-    }
-
-    /// Some member of the newest view asks for a node, or takes the wish back if the node has died.
-    fn ask_for(&mut self, node: u32) {
-        let newest = self.arenas.len() - 1;
-        let members = self.arenas[newest].setting.layout.group().members;
-        if members.contains(&NodeId(node)) {
-            return;
-        }
-        let ready: Vec<usize> =
-            (0..members.len()).filter(|rank| self.arenas[newest].is_active(*rank)).collect();
-        if let Some(rank) = self.random.pick(&ready) {
-            self.arenas[newest].wish(rank, NodeId(node));
-            if !self.nodes[&node].alive {
-                self.arenas[newest].take_back(rank);
-                self.reached.withdrawn += 1;
-            }
-        }
     }
 
     fn run_until(&mut self, until: u64) -> Result<(), String> {

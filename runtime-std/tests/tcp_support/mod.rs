@@ -186,11 +186,11 @@ pub fn members(key: Option<SharedKey>, settings: Settings) -> Vec<Member> {
 
 /// Lets come what is under way.
 pub fn settle(members: &mut [Member]) {
-    for _ in 0..20 {
+    for _ in 0..50 {
         for member in &mut *members {
             member.fabric.carry();
         }
-        std::thread::sleep(Duration::from_micros(200));
+        std::thread::sleep(Duration::from_micros(400));
     }
 }
 

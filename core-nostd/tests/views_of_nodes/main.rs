@@ -10,187 +10,20 @@
     clippy::panic
 )]
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+mod members;
 
-use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, LossCause, Promises, Token, ViewMemory, WRITES_MAX, Write,
-};
+use std::collections::{BTreeMap, BTreeSet};
+
+use tramontane_core::fabric::{Event, LossCause};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
-use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup};
-use tramontane_core::memory::{Line, Row, RowWriter};
-use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
-use tramontane_core::node::{Loan, Node, Options, State, ViewLink, ViewLoan, Views};
-use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
-use tramontane_core::view::{Halt, NextView, PeerState, Status, ViewOptions, ViewState};
+use tramontane_core::multicast::Batch;
+use tramontane_core::smc::Outbox;
+use tramontane_core::view::{Halt, NextView, Status};
+
+use members::{Member, open};
 
 const SUBGROUP: SubgroupId = SubgroupId(0);
 const WINDOW: u32 = 4;
-
-/// Carries a member's writes to its peers' copies at once, unless the queue to a peer is full: then the post
-/// must come again.
-struct Carrier {
-    own: usize,
-    /// What each owner's row looks like at each reader; nothing where all share one memory.
-    copies: Option<Vec<Vec<RowWriter<'static>>>>,
-    random: u64,
-    /// How often a queue is full.
-    full_percent: u64,
-    cut: BTreeSet<u16>,
-    /// Peers whose memory cannot be written yet.
-    unready: BTreeSet<u16>,
-    /// Peers that cut this member off.
-    denied_by: BTreeSet<u16>,
-    /// What there is to poll.
-    events: VecDeque<Event>,
-}
-
-impl Carrier {
-    fn chance(&mut self, percent: u64) -> bool {
-        self.random =
-            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.random >> 33 & 0xff < percent * 256 / 100
-    }
-}
-
-impl Fabric for Carrier {
-    type Error = ErrorKind;
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            promises: Promises::WRITE_ORDER,
-            writes_max: WRITES_MAX,
-            write_bytes_max: 4096,
-            guard_bytes_max: 24,
-        }
-    }
-    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        Ok(())
-    }
-    fn ready(&self, _: ViewId, peer: Rank) -> bool {
-        !self.unready.contains(&peer.0)
-    }
-    fn cut(&mut self, _: ViewId, peer: Rank) {
-        self.cut.insert(peer.0);
-    }
-    fn retire(&mut self, _: ViewId) -> bool {
-        true
-    }
-    fn post(&mut self, _: ViewId, to: Rank, writes: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
-        if self.cut.contains(&to.0) {
-            return Err(ErrorKind::PeerLost);
-        }
-        if self.denied_by.contains(&to.0) {
-            return Err(ErrorKind::Revoked);
-        }
-        if self.chance(self.full_percent) {
-            return Err(ErrorKind::QueueFull);
-        }
-        let Some(copies) = &self.copies else { return Ok(()) };
-        for write in writes {
-            let mut bytes = vec![0; write.length];
-            let row = copies[self.own][self.own].reader();
-            row.read(write.source.offset, &mut bytes).map_err(|_| ErrorKind::OutOfRange)?;
-            copies[self.own][to.index()]
-                .apply(write.target.offset, &bytes)
-                .map_err(|_| ErrorKind::OutOfRange)?;
-        }
-        Ok(())
-    }
-    fn poll(&mut self) -> Option<Event> {
-        self.events.pop_front()
-    }
-    fn wake(&mut self, _: ViewId, _: Rank) {}
-    fn arm(&mut self) -> bool {
-        true
-    }
-    fn disarm(&mut self) {}
-    fn observe_barrier(&self) {}
-}
-
-/// One member in one view.
-struct Member {
-    node: Node<'static>,
-    views: Views<'static>,
-    fabric: Carrier,
-    /// The next view's memory is ready after so many calls.
-    calls: u32,
-}
-
-fn leak<T>(items: Vec<T>) -> &'static mut [T] {
-    Box::leak(items.into())
-}
-
-fn lines(bytes: usize) -> &'static [Line] {
-    leak((0..bytes / 64).map(|_| Line::new()).collect())
-}
-
-/// All members of a view, with fresh memory.
-fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
-    let count = ids.len();
-    let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
-    let subgroups: &'static [Subgroup<'static>] = leak(vec![Subgroup {
-        members: ranks,
-        senders: ranks,
-        window: WINDOW,
-        message_max: 16,
-        delivery: Delivery::Ordered,
-    }]);
-    let members: &'static [NodeId] = leak(ids.to_vec());
-    let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
-    let copies: Vec<Vec<RowWriter<'static>>> = ranks
-        .iter()
-        .map(|owner| {
-            let one = lines(layout.row_bytes(*owner));
-            let copy = |_| RowWriter::from_lines(if shared { one } else { lines(layout.row_bytes(*owner)) });
-            ranks.iter().map(copy).collect()
-        })
-        .collect();
-    let options = ViewOptions {
-        heartbeat_interval_ns: 1_000,
-        failure_timeout_ns: 20_000,
-        first_timeout_ns: 40_000,
-        members_max: 8,
-        majority: true,
-    };
-    let open_one = |rank: &Rank| {
-        let sizes = layout.state_sizes(*rank);
-        let rows: &'static [Row<'static>] =
-            leak(copies.iter().map(|readers| readers[rank.index()].reader()).collect());
-        let loan = Loan {
-            rows,
-            row: copies[rank.index()][rank.index()],
-            cells: leak((0..sizes.handoffs).map(|_| HandOffCells::new()).collect()),
-            ready: leak((0..sizes.ready).map(|_| ReadyFlag::new()).collect()),
-            state: State {
-                subgroups: leak(vec![SubgroupState::VACANT; sizes.subgroups]),
-                senders: leak(vec![SenderState::VACANT; sizes.senders]),
-                members: leak(vec![MemberState::VACANT; sizes.members]),
-                links: leak(vec![Link::VACANT; sizes.links]),
-            },
-        };
-        let fabric = Carrier {
-            own: rank.index(),
-            copies: if shared { None } else { Some(copies.clone()) },
-            random: seed ^ u64::from(rank.0) << 32 | id,
-            full_percent: 20,
-            cut: BTreeSet::new(),
-            unready: BTreeSet::new(),
-            denied_by: BTreeSet::new(),
-            events: VecDeque::new(),
-        };
-        let view = ViewId(id);
-        let capabilities = fabric.capabilities();
-        let node =
-            Node::open(view, &layout, *rank, loan, Options::default(), capabilities).expect("it opens");
-        let loan = ViewLoan {
-            peers: leak(vec![PeerState::default(); count]),
-            next: leak(vec![NodeId(0); count.max(8) + JOINS_MAX]),
-            links: leak(vec![ViewLink::default(); count]),
-        };
-        let views = node.views(layout, ViewState::new(view, *rank, options), loan).expect("it takes part");
-        Member { node, views, fabric, calls: 0 }
-    };
-    ranks.iter().map(open_one).collect()
-}
 
 /// Nodes that go from view to view and write down what they deliver.
 struct Run {
