@@ -143,7 +143,7 @@ fn a_node_that_is_slower_than_the_group_is_let_in_all_the_same() {
             })
             .collect();
         std::thread::sleep(Duration::from_millis(100));
-        let last = join(&description, &root, 2, Duration::from_micros(200));
+        let last = join(&description, &root, 2, Duration::from_micros(100));
         is_over.store(true, Ordering::Relaxed);
         let sent: Vec<u64> = sending.into_iter().map(|sending| sending.join().expect("it sends")).collect();
         (sent, last)
