@@ -148,6 +148,9 @@ fn groups_that_cannot_be_are_refused() {
     assert_eq!(wrong(Setup { cells: CELLS_BYTES, ..good }), Some(OpenError::Cells));
     assert_eq!(wrong(Setup { window: Window { receives: 0, sends: 1 }, ..good }), Some(OpenError::Window));
     assert_eq!(wrong(Setup { window: Window { receives: 17, sends: 1 }, ..good }), Some(OpenError::Window));
+    assert_eq!(wrong(Setup { window: Window { receives: 1, sends: 0 }, ..good }), Some(OpenError::Window));
+    assert_eq!(wrong(Setup { window: Window { receives: 16, sends: 12 }, ..good }), None);
+    assert_eq!(wrong(Setup { window: Window { receives: 1, sends: 13 }, ..good }), Some(OpenError::Window));
     assert_eq!(wrong(Setup { channel: Channel(8), ..good }), Some(OpenError::Channel));
     let racks = std::num::NonZeroU16::new(3).expect("three");
     assert_eq!(wrong(setup(&both, Algorithm::Hybrid { racks })), Some(OpenError::Schedule));

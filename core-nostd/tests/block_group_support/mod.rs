@@ -71,7 +71,7 @@ impl Fabric for Willing {
 
 impl Blocks for Willing {
     fn block_limits(&self) -> BlockLimits {
-        BlockLimits { channels: 8, receives_max: 16, bytes_max: 1 << 20 }
+        BlockLimits { channels: 8, receives_max: 16, sends_max: 12, bytes_max: 1 << 20 }
     }
 
     fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {

@@ -70,7 +70,7 @@ pub struct GroupOptions {
 }
 
 impl Default for GroupOptions {
-    /// A pipeline of blocks of 1 MB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric) says what suits which fabric.
+    /// A pipeline of blocks of 1 MiB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric) says what suits which fabric.
     fn default() -> Self {
         Self {
             algorithm: Algorithm::Pipeline,
