@@ -1,6 +1,12 @@
 //! A member of a block group of four, over a fabric that takes everything: tests say what peers say and do.
 
-#![allow(dead_code, clippy::arithmetic_side_effects, clippy::expect_used, clippy::indexing_slicing)]
+#![allow(
+    dead_code,
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing
+)]
 
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, Event, Fabric, Promises, Region,
