@@ -7,170 +7,17 @@
     clippy::indexing_slicing
 )]
 
+mod block_group_support;
+
+use block_group_support::*;
 use proptest::prelude::*;
-use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, Event, Fabric, LossCause,
-    Promises, Region, Token, ViewMemory, Way, Write,
-};
+use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, LossCause, Promises, Token, ViewMemory, Way};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{
-    BlockGroup, CELLS_BYTES, Cause, Failure, MessageMemory, OpenError, Outcome, SendError, Setup, Window,
-    words_for,
+    BlockGroup, CELLS_BYTES, Cause, Failure, OpenError, Outcome, SendError, Setup, Window,
 };
-
-const VIEW: ViewId = ViewId(3);
-const CHANNEL: Channel = Channel(7);
-const BLOCK: usize = 100;
-const BLOCKS_MAX: u32 = 256;
-const ROOT: Rank = Rank(0);
-const OTHER: Rank = Rank(2);
-
-/// Takes everything, and remembers the tokens of its receives.
-struct Willing {
-    promises: Promises,
-    receives: Vec<(Rank, Token)>,
-    sends: usize,
-    closes: usize,
-    /// What posts are refused with, if they are.
-    refuses: Option<ErrorKind>,
-}
-
-impl Fabric for Willing {
-    type Error = ErrorKind;
-
-    fn capabilities(&self) -> Capabilities {
-        let promises = self.promises;
-        Capabilities { promises, writes_max: 16, write_bytes_max: 1 << 20, guard_bytes_max: 24 }
-    }
-
-    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        Ok(())
-    }
-
-    fn ready(&self, _: ViewId, _: Rank) -> bool {
-        true
-    }
-
-    fn cut(&mut self, _: ViewId, _: Rank) {}
-
-    fn retire(&mut self, _: ViewId) -> bool {
-        true
-    }
-
-    fn post(&mut self, _: ViewId, _: Rank, _: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
-        self.refuses.map_or(Ok(()), Err)
-    }
-
-    fn poll(&mut self) -> Option<Event> {
-        None
-    }
-
-    fn wake(&mut self, _: ViewId, _: Rank) {}
-
-    fn arm(&mut self) -> bool {
-        true
-    }
-
-    fn disarm(&mut self) {}
-
-    fn observe_barrier(&self) {}
-}
-
-impl Blocks for Willing {
-    fn block_limits(&self) -> BlockLimits {
-        BlockLimits { channels: 8, receives_max: 16, bytes_max: 1 << 20 }
-    }
-
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
-        assert!(into.offset + length <= MEMORY_BYTES, "a receive outside the memory");
-        self.receives.push((from.peer, token));
-        Ok(())
-    }
-
-    fn send(&mut self, _: Way, from: Area, length: usize, _: u32, _: Token) -> Result<(), ErrorKind> {
-        assert!(from.offset + length <= MEMORY_BYTES, "a send from outside the memory");
-        self.sends += 1;
-        self.refuses.map_or(Ok(()), Err)
-    }
-
-    fn close(&mut self, _: ViewId, channel: Channel) {
-        assert_eq!(channel, CHANNEL);
-        self.closes += 1;
-    }
-
-    fn poll_block(&mut self) -> Option<BlockEvent> {
-        None
-    }
-}
-
-const fn way(peer: Rank) -> Way {
-    Way { view: VIEW, channel: CHANNEL, peer }
-}
-
-/// The staging block, and the largest message behind it.
-const MEMORY_BYTES: usize = BLOCK * (1 + BLOCKS_MAX as usize);
-
-#[derive(Default)]
-struct Desk {
-    completed: Vec<usize>,
-}
-
-impl MessageMemory for Desk {
-    fn incoming(&mut self, _: u64, bytes: usize) -> Option<Area> {
-        (bytes <= MEMORY_BYTES - BLOCK).then_some(area(BLOCK))
-    }
-
-    fn place(&mut self, from: Area, to: Area, length: usize) {
-        assert!(from.offset + length <= BLOCK && to.offset + length <= MEMORY_BYTES);
-    }
-
-    fn completed(&mut self, _: u64, bytes: usize) {
-        self.completed.push(bytes);
-    }
-}
-
-fn area(offset: usize) -> Area {
-    Area { region: Region(1), offset }
-}
-
-/// A group of four in which we are the second, with what the others say of themselves in `rows`.
-fn with_member(
-    algorithm: Algorithm,
-    rows: [[u64; 4]; 4],
-    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Desk),
-) {
-    let lines: [[Line; 1]; 4] = Default::default();
-    let members = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)];
-    let ranks = [Rank(0), Rank(1), Rank(2), Rank(3)];
-    let seen: Vec<Row<'_>> = lines.iter().map(|lines| Row::from_lines(lines)).collect();
-    for (lines, cells) in lines.iter().zip(rows) {
-        for (index, value) in cells.into_iter().enumerate() {
-            RowWriter::from_lines(lines).cell(index * 8).expect("inside").publish(value);
-        }
-    }
-    let row = RowWriter::from_lines(&lines[1]);
-    let memory = ViewMemory { own: Rank(1), members: &members, row, rows: &seen };
-    let mut words = vec![0; words_for(BLOCKS_MAX)];
-    let mut fabric =
-        Willing { promises: Promises::WRITE_ORDER, receives: Vec::new(), sends: 0, closes: 0, refuses: None };
-    let group = BlockGroup::open(setup(&ranks, algorithm), &memory, &fabric, &mut words).expect("a group");
-    test(group, &mut fabric, &mut Desk::default());
-}
-
-fn setup(ranks: &[Rank], algorithm: Algorithm) -> Setup<'_> {
-    Setup {
-        view: VIEW,
-        channel: CHANNEL,
-        members: ranks,
-        algorithm,
-        block_bytes: BLOCK,
-        cells: 0,
-        staging: area(0),
-        window: Window::default(),
-    }
-}
 
 fn misbehaved(member: Rank) -> Option<Outcome> {
     Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Misbehaved) }))
@@ -301,6 +148,9 @@ fn groups_that_cannot_be_are_refused() {
     assert_eq!(wrong(Setup { cells: CELLS_BYTES, ..good }), Some(OpenError::Cells));
     assert_eq!(wrong(Setup { window: Window { receives: 0, sends: 1 }, ..good }), Some(OpenError::Window));
     assert_eq!(wrong(Setup { window: Window { receives: 17, sends: 1 }, ..good }), Some(OpenError::Window));
+    assert_eq!(wrong(Setup { window: Window { receives: 1, sends: 0 }, ..good }), Some(OpenError::Window));
+    assert_eq!(wrong(Setup { window: Window { receives: 16, sends: 12 }, ..good }), None);
+    assert_eq!(wrong(Setup { window: Window { receives: 1, sends: 13 }, ..good }), Some(OpenError::Window));
     assert_eq!(wrong(Setup { channel: Channel(8), ..good }), Some(OpenError::Channel));
     let racks = std::num::NonZeroU16::new(3).expect("three");
     assert_eq!(wrong(setup(&both, Algorithm::Hybrid { racks })), Some(OpenError::Schedule));

@@ -1,192 +1,21 @@
 //! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA where there is a device, as
 //! in `hal-verbs/lab/ci groups`.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::atomic::AtomicBool;
+mod block_group_support;
+
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tempfile::TempDir;
+use block_group_support::*;
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
-use tramontane_core::rdmc::transfer::{Cause, Window};
+use tramontane_core::rdmc::transfer::{Cause, OpenError, Window};
 use tramontane_runtime::blocks::{
-    BlockNode, Buffer, CloseFailure, CreateError, Ended, Group, GroupOptions, Recipient, SendRefusal,
+    Buffer, CloseFailure, CreateError, Ended, GroupOptions, Recipient, SendRefusal,
 };
-use tramontane_runtime::join::{JoinOptions, Meeting, NetworkMeeting};
-use tramontane_runtime::joined::BlockStore;
-use tramontane_runtime::member::{Settings, Stopped};
-use tramontane_runtime::shared_memory::{GroupName, Root};
-
-/// How long anything may take on a machine that is busy.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-const BLOCK: usize = 1000;
-
-const OPTIONS: GroupOptions = GroupOptions {
-    algorithm: Algorithm::Pipeline,
-    block_bytes: BLOCK,
-    message_max: 100 * BLOCK,
-    window: Window { receives: 2, sends: 2 },
-};
-
-/// What a recipient was told.
-#[derive(Debug)]
-enum Told {
-    Completed(u64, Vec<u8>),
-    Ended(Ended),
-}
-
-/// Keeps what it is told. `room` is how large a message it has memory for.
-struct Keeper {
-    store: BlockStore,
-    told: Sender<Told>,
-    room: usize,
-}
-
-impl Recipient for Keeper {
-    fn incoming(&mut self, _: u64, bytes: usize) -> Option<Buffer> {
-        if bytes > self.room {
-            return None;
-        }
-        Buffer::new(&self.store, bytes).ok()
-    }
-
-    fn completed(&mut self, message: u64, buffer: Buffer, bytes: usize) {
-        let _ = self.told.send(Told::Completed(message, buffer[..bytes].to_vec()));
-    }
-
-    fn ended(&mut self, ended: &Ended) {
-        let _ = self.told.send(Told::Ended(ended.clone()));
-    }
-}
-
-/// Nodes that have met.
-struct Crowd {
-    nodes: Vec<Option<BlockNode>>,
-    _folder: TempDir,
-}
-
-impl Crowd {
-    /// The same number of nodes over each fabric.
-    fn each(count: u32, test: impl Fn(Crowd)) {
-        let folder = TempDir::new().expect("a folder");
-        let root = Root::under(folder.path());
-        let name = GroupName::new("blocks").expect("a name");
-        let shared = Meeting::SharedMemory { root, name };
-        test(Self::meet(folder, &vec![shared; count as usize]));
-        let listeners: Vec<TcpListener> =
-            (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port")).collect();
-        let addresses: Vec<SocketAddr> =
-            listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
-        let meetings = listeners.into_iter().map(|listener| {
-            let (addresses, listener) = (addresses.clone(), Some(Arc::new(listener)));
-            NetworkMeeting { addresses, listener, ..NetworkMeeting::default() }
-        });
-        let meetings: Vec<NetworkMeeting> = meetings.collect();
-        let over_tcp: Vec<Meeting> = meetings.iter().cloned().map(Meeting::Tcp).collect();
-        test(Self::meet(TempDir::new().expect("a folder"), &over_tcp));
-        if let Some(over_rdma) = over_rdma(&meetings) {
-            test(Self::meet(TempDir::new().expect("a folder"), &over_rdma));
-            println!("over RDMA too");
-        }
-    }
-
-    fn meet(folder: TempDir, meetings: &[Meeting]) -> Self {
-        let ids: Vec<NodeId> = (0..meetings.len() as u32).map(NodeId).collect();
-        let cancel = AtomicBool::new(false);
-        let join = |id, meeting: &Meeting| {
-            let meeting = meeting.clone();
-            let settings = Settings::default();
-            let options = JoinOptions { meeting, time_limit: PATIENCE, cancel: &cancel, settings };
-            BlockNode::join(&ids, id, &options).expect("all come")
-        };
-        let join = &join;
-        let nodes = std::thread::scope(|scope| {
-            let joining =
-                ids.iter().zip(meetings).map(|(id, meeting)| scope.spawn(move || join(*id, meeting)));
-            let joining: Vec<_> = joining.collect();
-            joining.into_iter().map(|joining| Some(joining.join().expect("it joins"))).collect()
-        });
-        Self { nodes, _folder: folder }
-    }
-
-    fn node(&self, id: u32) -> &BlockNode {
-        self.nodes[id as usize].as_ref().expect("it is there")
-    }
-
-    /// One member's part in a group.
-    fn create(&self, id: u32, number: u16, members: &[u32], options: GroupOptions, room: usize) -> Part {
-        let members: Vec<NodeId> = members.iter().copied().map(NodeId).collect();
-        let (told, heard) = mpsc::channel();
-        let keeper = Keeper { store: self.node(id).store().clone(), told, room };
-        let group = self.node(id).create(number, &members, options, keeper).expect("a group");
-        Part { group, heard }
-    }
-
-    /// All members' parts in a group.
-    fn create_all(&self, number: u16, members: &[u32], options: GroupOptions) -> Vec<Part> {
-        members.iter().map(|id| self.create(*id, number, members, options, usize::MAX)).collect()
-    }
-
-    fn filled(&self, id: u32, bytes: &[u8]) -> Buffer {
-        let mut buffer = self.node(id).buffer(bytes.len()).expect("memory");
-        buffer[..bytes.len()].copy_from_slice(bytes);
-        buffer
-    }
-}
-
-/// The same meetings, to go on over RDMA, if there is a device.
-#[cfg(feature = "verbs")]
-fn over_rdma(meetings: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
-    let device = tramontane_runtime::rdma::DeviceOptions::default();
-    tramontane_runtime::rdma::choose(&device).ok()?;
-    let on = |network: &NetworkMeeting| {
-        tramontane_runtime::rdma::meeting(network.clone(), &device).expect("it is built in")
-    };
-    Some(meetings.iter().map(on).collect())
-}
-
-#[cfg(not(feature = "verbs"))]
-fn over_rdma(_: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
-    None
-}
-
-struct Part {
-    group: Group,
-    heard: Receiver<Told>,
-}
-
-impl Part {
-    #[track_caller]
-    fn next(&self) -> Told {
-        self.heard.recv_timeout(PATIENCE).expect("it is told")
-    }
-
-    #[track_caller]
-    fn expect_message(&self, number: u64, bytes: &[u8]) {
-        match self.next() {
-            Told::Completed(seen, content) => assert!(seen == number && content == bytes, "message {number}"),
-            Told::Ended(ended) => panic!("message {number} does not come: {ended}"),
-        }
-    }
-
-    #[track_caller]
-    fn expect_end(&self) -> Ended {
-        loop {
-            if let Told::Ended(ended) = self.next() {
-                return ended;
-            }
-        }
-    }
-}
-
-/// Bytes that no other message has.
-fn content(number: u64, bytes: usize) -> Vec<u8> {
-    (0..bytes as u64).map(|place| (place.wrapping_mul(2_654_435_761 + number) >> 7) as u8).collect()
-}
+use tramontane_runtime::member::Stopped;
 
 #[test]
 fn every_message_reaches_everybody_whole_and_in_order() {
@@ -195,6 +24,7 @@ fn every_message_reaches_everybody_whole_and_in_order() {
     let algorithms = [
         Algorithm::Pipeline,
         Algorithm::Sequential,
+        Algorithm::Interleaved,
         Algorithm::Chain,
         Algorithm::Tree,
         Algorithm::Hybrid { racks },
@@ -325,9 +155,93 @@ fn what_is_refused_says_why_and_gives_the_buffer_back() {
         assert!(matches!(again(&both, 0), CreateError::NumberUsed(0)));
         assert!(matches!(again(&[NodeId(0), NodeId(2)], 1), CreateError::Unknown(NodeId(2))));
         assert!(matches!(again(&[NodeId(1)], 2), CreateError::Open(_)));
-        assert!(matches!(again(&both, 1024), CreateError::Open(_)));
+        assert!(matches!(again(&both, 1024), CreateError::NumberTooLarge(1024)));
         assert_eq!(parts[0].group.close(PATIENCE), Ok(Ended::Closed));
         assert_eq!(parts[1].group.wait(PATIENCE), Some(Ended::Closed));
+    });
+}
+
+#[test]
+fn a_group_that_closes_takes_no_more_messages() {
+    Crowd::each(2, |crowd| {
+        let root = crowd.create(0, 3, &[0, 1], OPTIONS, usize::MAX);
+        let bytes = content(1, 3 * BLOCK);
+        root.group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
+        // The other is late, so that it cannot be over.
+        let short = Duration::from_millis(1);
+        assert_eq!(root.group.close(short), Err(CloseFailure::TimedOut(short)));
+        let refused = root.group.send(crowd.filled(0, &[5]), 1).expect_err("it closes");
+        assert_eq!((refused.why, refused.buffer[0]), (SendRefusal::Closing, 5));
+        let late = crowd.create(1, 3, &[0, 1], OPTIONS, usize::MAX);
+        assert_eq!(root.group.close(PATIENCE), Ok(Ended::Closed));
+        late.expect_message(0, &bytes);
+        assert_eq!(late.expect_end(), Ended::Closed);
+        let refused = root.group.send(crowd.filled(0, &[5]), 1).expect_err("it is over");
+        assert_eq!(refused.why, SendRefusal::Ended(Ended::Closed));
+    });
+}
+
+#[test]
+fn a_window_that_no_fabric_takes_is_refused_and_the_number_stays_free() {
+    Crowd::each(2, |crowd| {
+        let both = [NodeId(0), NodeId(1)];
+        let wrong = |window| {
+            let (told, _) = mpsc::channel();
+            let keeper = Keeper { store: crowd.node(0).store().clone(), told, room: 0 };
+            crowd
+                .node(0)
+                .create(3, &both, GroupOptions { window, ..OPTIONS }, keeper)
+                .expect_err("it is refused")
+        };
+        for window in [Window { receives: 1000, sends: 2 }, Window { receives: 2, sends: 1000 }] {
+            let refused = wrong(window);
+            assert!(matches!(refused, CreateError::Open(OpenError::Window)), "{window:?}: {refused}");
+        }
+        let parts = crowd.create_all(3, &[0, 1], OPTIONS);
+        assert_eq!(parts[0].group.close(PATIENCE), Ok(Ended::Closed));
+        assert!(matches!(wrong(OPTIONS.window), CreateError::NumberUsed(3)), "over, and not free");
+    });
+}
+
+/// Holds up its node at its first message, until it is let go.
+struct Slow {
+    begun: Sender<()>,
+    go_on: Receiver<()>,
+}
+
+impl Recipient for Slow {
+    fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
+        let _ = self.begun.send(());
+        // Not for ever: had it not confirmed the close before, everybody would wait for it.
+        let _ = self.go_on.recv_timeout(PATIENCE / 4);
+        None
+    }
+
+    fn completed(&mut self, _: u64, _: Buffer, _: usize) {}
+}
+
+/// Two members know that the group is closed and leave, while the third stands still: it finds the decision and their leaving
+/// at once.
+#[test]
+fn who_leaves_a_closed_group_makes_it_fail_for_nobody() {
+    Crowd::each(3, |mut crowd| {
+        let root = crowd.create(0, 0, &[0, 1, 2], OPTIONS, usize::MAX);
+        let third = crowd.create(2, 0, &[0, 1, 2], OPTIONS, usize::MAX);
+        let short = Duration::from_millis(200);
+        assert_eq!(root.group.close(short), Err(CloseFailure::TimedOut(short)), "one is not there");
+        let ((begun, begins), (release, go_on)) = (mpsc::channel(), mpsc::channel());
+        let holding = crowd.create(0, 1, &[0, 2], OPTIONS, usize::MAX);
+        let pair = [NodeId(0), NodeId(2)];
+        let _held = crowd.node(2).create(1, &pair, OPTIONS, Slow { begun, go_on }).expect("a group");
+        holding.group.send(crowd.filled(0, &[1]), 1).expect("it is sent");
+        begins.recv_timeout(PATIENCE).expect("it stands still");
+        let second = crowd.create(1, 0, &[0, 1, 2], OPTIONS, usize::MAX);
+        assert_eq!(root.group.close(PATIENCE), Ok(Ended::Closed));
+        assert_eq!(second.group.wait(PATIENCE), Some(Ended::Closed));
+        drop(crowd.nodes[1].take());
+        drop(crowd.nodes[0].take());
+        let _ = release.send(());
+        assert_eq!(third.expect_end(), Ended::Closed);
     });
 }
 

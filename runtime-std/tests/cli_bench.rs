@@ -108,3 +108,17 @@ fn large_messages_in_the_one_order_in_turn_with_small_ones() {
     }
     place.assert_empty();
 }
+
+#[test]
+fn the_help_names_every_experiment_and_what_it_runs_on() {
+    let help = Place::new().run(&["--help"]).succeeded();
+    let help = String::from_utf8(help).expect("text");
+    let (_, bench) = help.split_once("  bench ").expect("a line");
+    // Up to the next command: the line may be broken.
+    let (bench, _) = bench.split_once("  adapter ").expect("the next");
+    for word in
+        ["multicast", "blocks", "latency", "idling", "views", "shared memory", "TCP", "RDMA", "simulated"]
+    {
+        assert!(bench.contains(word), "{word}: {bench}");
+    }
+}

@@ -2,6 +2,8 @@
 
 mod cli_support;
 
+use std::collections::BTreeMap;
+
 use cli_support::Place;
 use serde_json::{Value, json};
 
@@ -86,6 +88,51 @@ fn people_get_a_line_a_step_and_a_drawing_an_arrow_a_block() {
     assert!(drawing.starts_with("<svg") && drawing.trim_end().ends_with("</svg>"));
     assert_eq!(drawing.matches("stroke-width=\"2\"").count(), 6 * 3);
     assert_eq!(drawing.matches("\nstep ").count(), 5);
+}
+
+/// The last of a sequential send receives five blocks at the end, and has nothing to do before.
+#[test]
+fn one_members_part_says_what_it_sends_and_what_it_receives() {
+    let place = Place::new();
+    let arguments = ["--algorithm", "sequential", "--members", "8", "--blocks", "5", "--rank", "2"];
+    let text = place.run(&[&["plan"], &arguments[..]].concat()).succeeded();
+    let text = String::from_utf8(text).expect("text");
+    for line in [
+        "sends                          0",
+        "receives                       5",
+        "links used                     1",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+    }
+    assert!(!text.contains("busiest sender"), "nothing is known of it: {text}");
+    let (steps, _) = text.split_once("\n\n").expect("a summary below");
+    assert_eq!(steps.lines().count(), 1 + 5, "a line for each step in which it does something: {text}");
+    let summary = &plan(&place, &arguments)["summary"];
+    assert_eq!((&summary["sends"], &summary["receives"]), (&json!(0), &json!(5)));
+    assert!(summary["blocks_sent_max"].is_null());
+}
+
+#[test]
+fn what_each_link_carries_is_what_the_steps_add_up_to() {
+    let place = Place::new();
+    let arguments = ["--members", "11", "--blocks", "6"];
+    let plan = plan(&place, &arguments);
+    let mut expected: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    let link = |of: &Value| (of["from"].as_u64().expect("a rank"), of["to"].as_u64().expect("a rank"));
+    for send in plan["sends"].as_array().expect("sends") {
+        *expected.entry(link(send)).or_default() += 1;
+    }
+    let load = plan["summary"]["load"].as_array().expect("a list");
+    let told: Vec<_> =
+        load.iter().map(|load| (link(load), load["blocks"].as_u64().expect("a count"))).collect();
+    assert_eq!(told, expected.clone().into_iter().collect::<Vec<_>>());
+    let text = place.run(&[&["plan"], &arguments[..]].concat()).succeeded();
+    let text = String::from_utf8(text).expect("text");
+    let (_, load) = text.split_once("\nlink  from>to:blocks\n").expect("a list");
+    let words: Vec<&str> = load.split_whitespace().filter(|word| word.contains('>')).collect();
+    let expected: Vec<String> =
+        expected.into_iter().map(|((from, to), blocks)| format!("{from}>{to}:{blocks}")).collect();
+    assert_eq!(words, expected);
 }
 
 #[test]

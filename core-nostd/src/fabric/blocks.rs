@@ -38,6 +38,8 @@ pub struct BlockLimits {
     pub channels: u16,
     /// Receives that may be posted for one peer on one channel.
     pub receives_max: usize,
+    /// Sends to one peer on one channel that may be posted and not done.
+    pub sends_max: usize,
     /// Bytes of one block.
     pub bytes_max: usize,
 }

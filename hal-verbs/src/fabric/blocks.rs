@@ -18,7 +18,7 @@ use super::block_memory::{BlockMemory, BlockRange, BlockStore, LentMemory};
 use super::link::Link;
 use super::{Life, Loss, Purpose, Stage, Verbs};
 use crate::ffi::{MemoryRegion, SendBuffers};
-use crate::protocol::blocks::{Block, CHANNELS, Envelope, Exchange, RECEIVES_MAX, Receive, Told};
+use crate::protocol::blocks::{Block, CHANNELS, Envelope, Exchange, RECEIVES_MAX, Receive, SENDS_MAX, Told};
 use crate::protocol::{Counters, Name};
 
 /// The way to one peer.
@@ -203,7 +203,12 @@ impl Verbs {
 
 /// How blocks go over a fabric of these capabilities.
 pub(crate) const fn block_limits(capabilities: &Capabilities) -> BlockLimits {
-    BlockLimits { channels: CHANNELS, receives_max: RECEIVES_MAX, bytes_max: capabilities.write_bytes_max }
+    BlockLimits {
+        channels: CHANNELS,
+        receives_max: RECEIVES_MAX,
+        sends_max: SENDS_MAX,
+        bytes_max: capabilities.write_bytes_max,
+    }
 }
 
 impl Blocks for Verbs {

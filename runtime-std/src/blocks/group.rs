@@ -1,8 +1,7 @@
 //! A group's handle, and how the group ended.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tramontane_core::fabric::Channel;
@@ -67,6 +66,9 @@ pub enum SendRefusal {
         /// The most there may be.
         limit: usize,
     },
+    /// The group was closed, and may still be at it.
+    #[error("the group was closed, and takes no more messages; create another to go on")]
+    Closing,
     /// The group is over.
     #[error(transparent)]
     Ended(#[from] Ended),
@@ -110,6 +112,14 @@ impl End {
     }
 }
 
+/// What was asked of a group by its handle. Held while a request goes to the polling thread, so that none comes behind a close,
+/// and messages have the numbers of their order.
+#[derive(Debug, Default)]
+pub(super) struct Asked {
+    sent: u64,
+    is_closing: bool,
+}
+
 /// One member's handle on a group. Dropping it changes nothing: the group goes on until its root closes it, or somebody
 /// fails.
 pub struct Group {
@@ -119,7 +129,7 @@ pub struct Group {
     pub(super) requests: Sender<Request>,
     pub(super) driver: Arc<dyn Drive>,
     pub(super) end: Arc<End>,
-    pub(super) sent: AtomicU64,
+    pub(super) asked: Mutex<Asked>,
 }
 
 impl Group {
@@ -133,12 +143,14 @@ impl Group {
     /// other, and each comes back in [`Recipient::completed`](super::Recipient::completed).
     ///
     /// # Errors
-    /// [`SendFailure`]; where the group ends before a message was completed, its buffer is dropped.
+    /// [`SendFailure`]; where the group fails before a message was completed, its buffer is dropped.
     pub fn send(&self, buffer: Buffer, bytes: usize) -> Result<u64, SendFailure> {
         let limit = buffer.len().min(self.message_max);
+        let mut asked = self.asked();
         let why = match self.end.get() {
             Some(ended) => Some(ended.into()),
             None if !self.is_root => Some(SendRefusal::NotRoot),
+            None if asked.is_closing => Some(SendRefusal::Closing),
             None if bytes > limit => Some(SendRefusal::TooLarge { bytes, limit }),
             None => None,
         };
@@ -148,7 +160,8 @@ impl Group {
         let request = Request::Send { channel: self.channel, buffer, bytes };
         match self.requests.send(request) {
             Ok(()) => {
-                let message = self.sent.fetch_add(1, Ordering::Relaxed);
+                let message = asked.sent;
+                asked.sent += 1;
                 self.driver.ring();
                 Ok(message)
             }
@@ -161,7 +174,8 @@ impl Group {
         }
     }
 
-    /// Closes the group once everything that was sent is through, and waits until it is over, at most `timeout`.
+    /// Closes the group once everything that was sent is through, and waits until it is over, at most `timeout`. From then on it
+    /// takes no message, whether it is over in that time or not; to wait longer, ask again.
     ///
     /// # Errors
     /// [`CloseFailure`].
@@ -169,10 +183,18 @@ impl Group {
         if !self.is_root {
             return Err(CloseFailure::NotRoot);
         }
-        // Who does not take it has ended, which is told below.
-        let _ = self.requests.send(Request::Close { channel: self.channel });
+        {
+            let mut asked = self.asked();
+            asked.is_closing = true;
+            // Who does not take it has ended, which is told below.
+            let _ = self.requests.send(Request::Close { channel: self.channel });
+        }
         self.driver.ring();
         self.wait(timeout).ok_or(CloseFailure::TimedOut(timeout))
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the group is over, at most `timeout`.

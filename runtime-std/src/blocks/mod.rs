@@ -1,6 +1,6 @@
 //! Groups of block multicasts: large messages from one member to all others, at nearly the price of one copy (RDMC).
 //!
-//! A process joins others once ([`BlockNode::join`]). Between them any number of groups come and go
+//! A process joins others once ([`BlockNode::join`]). Between them groups come and go, up to 1024 in a node's life
 //! ([`BlockNode::create`]), each with members, a root, and a way in which its blocks go; they may overlap in any way, and
 //! share one polling thread and the medium.
 //!
@@ -17,7 +17,7 @@
 //! # Invariants
 //! - A buffer is its holder's alone, or the runtime's: from `send` or `incoming` to `completed` nobody here can touch it.
 //! - Upcalls are made one at a time, from the polling thread. A panic in one ends the node.
-//! - A number names one group in the life of a node: it is not used twice.
+//! - A number names one group in the life of a node: it is not used twice, but for one that was refused.
 //!
 //! | module | subject |
 //! |---|---|

@@ -1,9 +1,8 @@
 //! A process that takes part in block groups.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::AtomicU64;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tramontane_core::fabric::Channel;
@@ -15,7 +14,7 @@ use tramontane_core::rdmc::transfer::{OpenError, Window};
 use super::buffer::Buffer;
 use super::desk::Desk;
 use super::engine::{Engine, Opening, Request};
-use super::group::{End, Group};
+use super::group::{Asked, End, Group};
 use super::recipient::Recipient;
 use super::transfer::Table;
 use crate::join::{JoinError, JoinOptions, meet};
@@ -70,7 +69,7 @@ pub struct GroupOptions {
 }
 
 impl Default for GroupOptions {
-    /// A pipeline of blocks of 1 MB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric) says what suits which fabric.
+    /// A pipeline of blocks of 1 MiB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric) says what suits which fabric.
     fn default() -> Self {
         Self {
             algorithm: Algorithm::Pipeline,
@@ -118,6 +117,9 @@ pub enum CreateError {
     /// The number was given to a group of this node before.
     #[error("group {0} was created before; take another number")]
     NumberUsed(u16),
+    /// The number is above all that a node has.
+    #[error("there is no group {0}: a node has {CHANNELS} in its life, from 0 on; join again for more")]
+    NumberTooLarge(u16),
     /// A member that the node did not join.
     #[error("node {0} is none of those that were joined")]
     Unknown(NodeId),
@@ -183,7 +185,8 @@ impl BlockNode {
     }
 
     /// Creates a group: every member does, under the same number and with the same members in the same order, of whom the
-    /// first is the root. Nobody waits for the others. Numbers are from 0 to 1023.
+    /// first is the root. Nobody waits for the others. Numbers are from 0 to 1023, and none is used twice: a node has so many
+    /// groups in its life. What is refused leaves its number free.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -197,9 +200,6 @@ impl BlockNode {
         let ranks = members.iter().map(|member| self.rank_of(*member)).collect::<Result<Vec<_>, _>>()?;
         let is_root = ranks.first() == Some(&self.own);
         let staging = if is_root { None } else { Some(self.buffer(options.block_bytes)?) };
-        if !self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(number) {
-            return Err(CreateError::NumberUsed(number));
-        }
         let end = Arc::new(End::default());
         let channel = Channel(number);
         let (answer, answered) = mpsc::channel();
@@ -211,19 +211,10 @@ impl BlockNode {
             end: Arc::clone(&end),
             answer,
         };
-        let stopped = || self.poller.stopped().unwrap_or(Stopped::Closed);
-        self.requests.send(Request::Open(Box::new(opening))).map_err(|_| stopped())?;
-        self.poller.driver().ring();
-        loop {
-            match answered.recv_timeout(LOOK_PAUSE) {
-                Ok(opened) => break opened?,
-                Err(RecvTimeoutError::Disconnected) => return Err(stopped().into()),
-                // A polling thread that has ended answers nobody.
-                Err(RecvTimeoutError::Timeout) if self.poller.stopped().is_some() => {
-                    return Err(stopped().into());
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-            }
+        self.take_number(number)?;
+        if let Err(error) = self.open(opening, &answered) {
+            self.used().remove(&number);
+            return Err(error);
         }
         Ok(Group {
             channel,
@@ -232,8 +223,40 @@ impl BlockNode {
             requests: self.requests.clone(),
             driver: Arc::clone(self.poller.driver()),
             end,
-            sent: AtomicU64::new(0),
+            asked: Mutex::new(Asked::default()),
         })
+    }
+
+    fn take_number(&self, number: u16) -> Result<(), CreateError> {
+        if number >= CHANNELS {
+            return Err(CreateError::NumberTooLarge(number));
+        }
+        if !self.used().insert(number) {
+            return Err(CreateError::NumberUsed(number));
+        }
+        Ok(())
+    }
+
+    fn used(&self) -> MutexGuard<'_, BTreeSet<u16>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the polling thread open a group, and waits for its answer.
+    fn open(&self, opening: Opening, answered: &Receiver<Result<(), OpenError>>) -> Result<(), CreateError> {
+        let stopped = || self.poller.stopped().unwrap_or(Stopped::Closed);
+        self.requests.send(Request::Open(Box::new(opening))).map_err(|_| stopped())?;
+        self.poller.driver().ring();
+        loop {
+            match answered.recv_timeout(LOOK_PAUSE) {
+                Ok(opened) => return Ok(opened?),
+                Err(RecvTimeoutError::Disconnected) => return Err(stopped().into()),
+                // A polling thread that has ended answers nobody.
+                Err(RecvTimeoutError::Timeout) if self.poller.stopped().is_some() => {
+                    return Err(stopped().into());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
     }
 
     fn rank_of(&self, node: NodeId) -> Result<Rank, CreateError> {

@@ -110,7 +110,7 @@ fn submit(transfer: &mut Transfer, desk: &mut Desk, is_closing: bool) {
         return;
     }
     if let Some((area, bytes)) = desk.take_up() {
-        // It fits, since the handle looked. Behind a close it is not sent any more, and goes when the group ends.
+        // The handle looked: it fits, and nothing comes behind a close.
         let _ = transfer.send(area, bytes);
     } else if is_closing {
         // Only the root's handle asks for it; asked again, it changes nothing.

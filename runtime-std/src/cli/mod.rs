@@ -60,7 +60,9 @@ const LOG_DEFAULT: &str = "warn,tramontane_runtime::member=error";
 const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
   tramontane bench latency
   tramontane bench multicast --fabric verbs --senders one --bytes 10240
-  tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg";
+  tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
+  tramontane bench blocks --experiment algorithms,scale
+  tramontane bench views --ways kill,leave";
 
 const EXAMPLES: &str = "  tramontane demo
   tramontane cast --group log --id 0 --nodes 3
@@ -99,7 +101,7 @@ enum Command {
     Layout(layout::Arguments),
     #[command(after_help = help(plan::EXAMPLES))]
     Plan(plan::Arguments),
-    /// Experiments: continuous sending, latency, idling; on shared memory, RDMA or in the simulator
+    /// Experiments: multicast, blocks, latency, idling, views; over shared memory, TCP or RDMA, or simulated
     #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
     Bench(bench::command::Command),
     #[command(after_help = help(adapter::EXAMPLES))]

@@ -14,7 +14,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::ViewId;
 
 use super::block_memory::{BlockMemory, OwnRegion, REGIONS_MAX};
-use super::desk::CHANNELS;
+use super::desk::{CHANNELS, SENDS};
 use super::exchange::Range;
 use super::fabric::SharedMemory;
 use super::receiving::RECEIVES_MAX;
@@ -71,7 +71,7 @@ impl Blocks for SharedMemory {
     fn block_limits(&self) -> BlockLimits {
         // A block is as long as its memory may be; that there is one of such a length is not said.
         let bytes_max = usize::MAX >> 1;
-        BlockLimits { channels: CHANNELS, receives_max: RECEIVES_MAX, bytes_max }
+        BlockLimits { channels: CHANNELS, receives_max: RECEIVES_MAX, sends_max: SENDS as usize, bytes_max }
     }
 
     fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {

@@ -1,5 +1,6 @@
 //! What comes in: blocks, each compared with what the schedule says it must be.
 
+use super::ending::Close;
 use super::failure::Cause;
 use super::group::{BlockGroup, Stage};
 use super::lengths::{Lengths, blocks_min};
@@ -60,6 +61,10 @@ impl BlockGroup<'_> {
     fn begin(&mut self, arrival: Arrival, memory: &mut impl MessageMemory) -> Result<(), Fault> {
         let Arrival { peer, step, immediate: blocks, length } = arrival;
         let fewest = blocks_min(self.setup.algorithm);
+        // Who confirmed has every message there is.
+        if self.close == Close::Confirmed {
+            return Err(Fault::Misbehaved);
+        }
         if step != FIRST || blocks < fewest || blocks > self.here.blocks_max() {
             return Err(Fault::Misbehaved);
         }

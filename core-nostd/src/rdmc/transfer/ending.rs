@@ -4,6 +4,10 @@
 //! the root; the root, once all have, decides and tells. Who learns of the decision knows that everything
 //! reached everyone, whatever happens next.
 //!
+//! Who has told the root that it has everything depends on the root alone: others may be gone because they
+//! know the decision already. What becomes of them then is for the root to judge, which waits for each; and a decision that
+//! has arrived counts before any loss, the root's own too.
+//!
 //! Failing: who learns of a failure, from its fabric or from a peer's cell, tells all. So a survivor that no
 //! other can reach in one way is reached in another. Who says that a peer denied it is itself the one that failed: that a
 //! member [was denied](LossCause::Denied) is known to that member alone. Who is cut off from all and has nothing under way learns
@@ -56,7 +60,9 @@ impl BlockGroup<'_> {
             let cell = if *member == self.memory.own { 0 } else { self.told_by(*member, Name::Failed) };
             if cell != 0 {
                 self.hear(*member, cell);
-                return;
+                if matches!(self.stage, Stage::Over(_)) {
+                    return;
+                }
             }
         }
         self.looked = self.looked.saturating_add(LOOKS_MAX);
@@ -69,14 +75,50 @@ impl BlockGroup<'_> {
 
     /// A peer says that the group failed, or what no correct member says.
     fn hear(&mut self, teller: Rank, cell: u64) {
-        match Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member)) {
+        let told = Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member));
+        let failure = match told {
             // A peer that was denied is gone to whoever denied it; to accuse that one would turn everybody against the living.
             Some(Failure { cause: Cause::Lost(LossCause::Denied), .. }) => {
-                self.fail(teller, Cause::Lost(LossCause::Unreachable));
+                Failure { member: teller, cause: Cause::Lost(LossCause::Unreachable) }
             }
-            Some(Failure { member, cause }) => self.fail(member, cause),
-            None => self.fail(teller, Cause::Lost(LossCause::Misbehaved)),
+            Some(failure) => failure,
+            None => Failure { member: teller, cause: Cause::Lost(LossCause::Misbehaved) },
+        };
+        if self.is_root(teller) {
+            self.end_failed(failure);
+        } else {
+            self.fail(failure.member, failure.cause);
         }
+    }
+
+    fn is_root(&self, member: Rank) -> bool {
+        self.setup.members.first() == Some(&member)
+    }
+
+    /// Ends the group here for what became of a member, unless that no longer matters; everybody will be told.
+    pub(super) fn fail(&mut self, member: Rank, cause: Cause) {
+        if self.close == Close::Confirmed && !self.is_root(member) {
+            return;
+        }
+        self.end_failed(Failure { member, cause });
+    }
+
+    fn end_failed(&mut self, failure: Failure) {
+        if matches!(self.stage, Stage::Over(_)) || self.close.is_decided() {
+            return;
+        }
+        if self.has_heard_of_close() {
+            self.stage = Stage::Over(Outcome::Closed);
+            return;
+        }
+        self.cells.publish(self.memory.row, Name::Failed, failure.encode());
+        self.stage = Stage::Over(Outcome::Failed(failure));
+    }
+
+    /// Whether the root's decision that everybody has everything is here. It counts only from who was asked.
+    fn has_heard_of_close(&self) -> bool {
+        let root = self.setup.members.first();
+        self.close == Close::Confirmed && root.is_some_and(|root| self.told_by(*root, Name::Closed) != 0)
     }
 
     /// Tells who was not told yet of the failure.
@@ -154,7 +196,7 @@ impl BlockGroup<'_> {
                 Err(error) => self.refused(root, error.kind(), progress),
             }
         }
-        if self.close == Close::Confirmed && self.told_by(root, Name::Closed) != 0 {
+        if self.has_heard_of_close() {
             self.stage = Stage::Over(Outcome::Closed);
         }
     }

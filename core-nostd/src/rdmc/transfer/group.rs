@@ -317,16 +317,6 @@ impl<'m> BlockGroup<'m> {
         self.memory.rows.get(member.index()).map_or(0, |row| self.cells.read(row, name))
     }
 
-    /// Ends the group here, unless it is over; everybody will be told.
-    pub(super) fn fail(&mut self, member: Rank, cause: Cause) {
-        if matches!(self.stage, Stage::Over(_)) || self.close.is_decided() {
-            return;
-        }
-        let failure = Failure { member, cause };
-        self.cells.publish(self.memory.row, Name::Failed, failure.encode());
-        self.stage = Stage::Over(Outcome::Failed(failure));
-    }
-
     /// What a refused post means.
     pub(super) fn refused(&mut self, peer: Rank, kind: ErrorKind, progress: &mut Progress) {
         match kind {

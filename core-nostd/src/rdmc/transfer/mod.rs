@@ -29,7 +29,7 @@
 //! - Messages are completed in the order of their sends, whole, and once (RDM-5).
 //! - A receive is posted before it is told of, and no block is sent that was not asked for (RDM-4).
 //! - A group ends once, for all: the first failure that a member learns stays in its `failed` cell, and is told to
-//!   everybody (RDM-6).
+//!   everybody (RDM-6). Who has confirmed a close leaves others' failures to the root.
 //! - Memory: one bit a block, lent, and constant state beside it.
 //!
 //! # One group, one channel

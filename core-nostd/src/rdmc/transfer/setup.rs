@@ -69,7 +69,7 @@ pub enum OpenError {
     Schedule = 3,
     /// A block has no bytes, or more than the fabric takes.
     BlockBytes = 4,
-    /// A window is zero, or larger than the fabric takes.
+    /// A window is zero, or larger than the fabric takes for one peer.
     Window = 5,
     /// The cells are outside a row, or not on a cache line.
     Cells = 6,
@@ -129,7 +129,8 @@ impl Setup<'_> {
             return Err(OpenError::BlockBytes);
         }
         let Window { receives, sends } = self.window;
-        if receives == 0 || sends == 0 || index_from_u16(receives) > limits.receives_max {
+        let fits = |window: u16, most: usize| window > 0 && index_from_u16(window) <= most;
+        if !fits(receives, limits.receives_max) || !fits(sends, limits.sends_max) {
             return Err(OpenError::Window);
         }
         if words == 0 {

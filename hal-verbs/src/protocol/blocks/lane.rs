@@ -11,8 +11,11 @@ use tramontane_core::fabric::{LossCause, Token};
 
 use super::message::{Message, Place};
 
-/// Receives that may be posted for one peer on one channel, and blocks under way to it.
+/// Receives that may be posted for one peer on one channel.
 pub(crate) const RECEIVES_MAX: usize = 16;
+
+/// Blocks that may be under way to one peer on one channel.
+pub(crate) const SENDS_MAX: usize = 16;
 
 /// A receive that is posted, and where its block goes: the peer is told that.
 #[derive(Debug)]
@@ -97,10 +100,10 @@ impl<M> Lane<M> {
             offered: 0,
             offers: VecDeque::with_capacity(RECEIVES_MAX),
             offers_heard: 0,
-            waiting: VecDeque::with_capacity(RECEIVES_MAX),
+            waiting: VecDeque::with_capacity(SENDS_MAX),
             begun: 0,
             writing: 0,
-            landed: VecDeque::with_capacity(RECEIVES_MAX),
+            landed: VecDeque::with_capacity(SENDS_MAX),
             asks: false,
             refuses: false,
             is_closed: false,
@@ -125,7 +128,7 @@ impl<M> Lane<M> {
     }
 
     pub(super) fn takes_block(&self) -> bool {
-        self.waiting.len() + self.writing + self.landed.len() < RECEIVES_MAX
+        self.waiting.len() + self.writing + self.landed.len() < SENDS_MAX
     }
 
     /// Blocks and receives of which something would be told.

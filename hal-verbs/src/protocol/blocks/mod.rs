@@ -47,7 +47,7 @@ mod told;
 
 pub(crate) use credits::MESSAGES_MAX;
 pub(crate) use exchange::{Exchange, Order};
-pub(crate) use lane::{Block, RECEIVES_MAX, Receive};
+pub(crate) use lane::{Block, RECEIVES_MAX, Receive, SENDS_MAX};
 pub(crate) use message::{Envelope, MESSAGE_BYTES};
 pub(crate) use told::Told;
 

@@ -39,8 +39,8 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError
         return real::run(arguments, carrier, out);
     }
     check_simulated(arguments)?;
-    if arguments.mib == 0 || arguments.block_kib == 0 {
-        return Err(BenchError::Arguments("--mib and --block-kib are at least 1".into()));
+    if arguments.mib == 0 || arguments.block_kib == 0 || arguments.writes == 0 {
+        return Err(BenchError::Arguments("--mib, --block-kib and --writes are at least 1".into()));
     }
     if let Some(nodes) = arguments.nodes.iter().find(|nodes| !(2..=1024).contains(*nodes)) {
         return Err(BenchError::Arguments(format!("--nodes is {nodes}: from 2 to 1024 are simulated")));

@@ -1,5 +1,7 @@
 //! What an experiment found, and what the paper says of it: only what its text states, nothing read off a plot.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 use tramontane_fixtures::block_multicast::Setup;
@@ -47,7 +49,7 @@ impl Row {
     pub(super) fn of_message(experiment: Experiment, setup: &Setup, latency_ns: u64, skew_ns: u64) -> Self {
         let group = &setup.groups[0];
         let bytes = group.messages.first().map_or(0, |message| message.bytes);
-        let steps = steps(group.algorithm, group.members.len(), bytes, setup.block_bytes);
+        let steps = steps_of(setup);
         let port_ns = setup.profile.port_ps(setup.block_bytes as u64) as f64 / 1000.0;
         let block_ns = (setup.profile.post_ns + setup.profile.latency_ns(setup.block_bytes)) as f64;
         let by = |step_ns: f64| Some(latency_ns as f64 / (steps as f64 * step_ns)).filter(|_| steps > 0);
@@ -83,6 +85,13 @@ pub(super) const fn name(algorithm: Algorithm) -> &'static str {
         Algorithm::Pipeline => "pipeline",
         Algorithm::Hybrid { .. } => "hybrid",
     }
+}
+
+/// Steps of the first message of a setup's first group.
+pub(super) fn steps_of(setup: &Setup) -> u64 {
+    let group = &setup.groups[0];
+    let bytes = group.messages.first().map_or(0, |message| message.bytes);
+    steps(group.algorithm, group.members.len(), bytes, setup.block_bytes)
 }
 
 /// Steps of a message's schedule; none if there is none.
@@ -128,9 +137,8 @@ pub(super) fn text(rows: &[Row]) -> String {
             ]);
         }
         text += &format!("{}:\n{table}", rows[0].experiment.name());
-        let mut said: Vec<&str> =
+        let said: BTreeSet<&str> =
             rows.iter().map(|row| row.paper).filter(|paper| !paper.is_empty()).collect();
-        said.dedup();
         for paper in said {
             text += &format!("the paper: {paper}\n");
         }

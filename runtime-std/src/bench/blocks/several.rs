@@ -26,7 +26,7 @@ type Written = (usize, usize);
 /// The paper's Fig. 9: objects of log-normal sizes, each to a random three of fifteen replicas. Once with time
 /// between them, for their latency; once all at once, for the throughput.
 pub(super) fn storage(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
-    let writes = writes(arguments.writes.max(1), arguments.seed);
+    let writes = writes(arguments.writes, arguments.seed);
     let mut rows: Vec<Row> = Vec::new();
     for algorithm in [Algorithm::Pipeline, Algorithm::Tree, Algorithm::Sequential] {
         let apart = simulated(&storage_setup(arguments, algorithm, &writes, 4))?;

@@ -145,7 +145,7 @@ impl Plan {
             shape.blocks,
             self.schedule.steps()
         )?;
-        let mut summary = Summary::new(&self.schedule);
+        let mut summary = Summary::new(&self.schedule, self.rank);
         let mut comma = "";
         for send in (0..self.schedule.steps()).flat_map(|step| self.sends(step)) {
             summary.count(&send);
@@ -157,17 +157,20 @@ impl Plan {
     }
 
     fn text(&self, output: &mut impl Write) -> io::Result<()> {
-        let mut summary = Summary::new(&self.schedule);
+        let mut summary = Summary::new(&self.schedule, self.rank);
         writeln!(output, "step  from>to:block")?;
         for step in 0..self.schedule.steps() {
-            let mut line = format!("{step:>4}");
+            let mut line = String::new();
             for send in self.sends(step) {
                 summary.count(&send);
                 let Send { from, to, block, .. } = send;
                 // Writing to a string cannot fail.
                 let _ = write!(line, "  {from}>{to}:{block}");
             }
-            writeln!(output, "{line}")?;
+            // One member may have nothing to do.
+            if !line.is_empty() {
+                writeln!(output, "{step:>4}{line}")?;
+            }
         }
         write!(output, "\n{}", summary.finish())
     }

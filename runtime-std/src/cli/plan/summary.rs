@@ -12,8 +12,11 @@ use super::Send;
 #[derive(Debug)]
 pub(super) struct Summary {
     members: u16,
+    /// Whose part is counted, if not the whole.
+    rank: Option<u16>,
     steps: u64,
     sends: u64,
+    receives: u64,
     /// Blocks that cross each link, which has a direction.
     links: HashMap<(u16, u16), u64>,
     /// The step in which a member got a block.
@@ -23,29 +26,45 @@ pub(super) struct Summary {
     slack_min: Option<u64>,
 }
 
+/// The blocks that cross a link.
+#[derive(Debug, Serialize)]
+struct Load {
+    from: u16,
+    to: u16,
+    blocks: u64,
+}
+
 /// The counts.
 #[derive(Debug, Serialize)]
 pub(super) struct Finished {
     steps: u64,
     sends: u64,
+    /// Of one member's part: in the whole, each send is received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receives: Option<u64>,
     /// Links that carry anything, each direction for itself.
     links: usize,
     /// Blocks on the link that carries most.
     blocks_per_link_max: u64,
-    /// Blocks that the busiest member sends.
-    blocks_sent_max: u64,
+    /// Blocks that the busiest member sends; of one member's part nothing is known of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks_sent_max: Option<u64>,
     /// How many steps a block had been at whom sends it on, on the average; the root's sends apart (RDMC 4.5).
     slack_mean: Option<f64>,
     /// And at the least.
     slack_min: Option<u64>,
+    /// By sender, then by receiver.
+    load: Vec<Load>,
 }
 
 impl Summary {
-    pub(super) fn new(schedule: &Schedule) -> Self {
+    pub(super) fn new(schedule: &Schedule, rank: Option<u16>) -> Self {
         Self {
             members: schedule.shape().members.get(),
+            rank,
             steps: schedule.steps(),
             sends: 0,
+            receives: 0,
             links: HashMap::new(),
             came: HashMap::new(),
             relayed: 0,
@@ -56,7 +75,11 @@ impl Summary {
 
     pub(super) fn count(&mut self, send: &Send) {
         let Send { step, from, to, block } = *send;
-        self.sends += 1;
+        if self.rank.is_none_or(|rank| rank == from) {
+            self.sends += 1;
+        } else {
+            self.receives += 1;
+        }
         *self.links.entry((from, to)).or_default() += 1;
         self.came.insert((to, block), step);
         if let Some(came) = self.came.get(&(from, block)) {
@@ -74,14 +97,22 @@ impl Summary {
         }
         // Counts of what was printed: far below what a float holds exactly.
         let mean = |relayed| self.slack as f64 / relayed as f64;
+        let mut load: Vec<Load> = self
+            .links
+            .iter()
+            .map(|((from, to), blocks)| Load { from: *from, to: *to, blocks: *blocks })
+            .collect();
+        load.sort_by_key(|load| (load.from, load.to));
         Finished {
             steps: self.steps,
             sends: self.sends,
-            links: self.links.len(),
-            blocks_per_link_max: self.links.values().copied().max().unwrap_or(0),
-            blocks_sent_max: sent.into_iter().max().unwrap_or(0),
+            receives: self.rank.map(|_| self.receives),
+            links: load.len(),
+            blocks_per_link_max: load.iter().map(|load| load.blocks).max().unwrap_or(0),
+            blocks_sent_max: self.rank.is_none().then(|| sent.into_iter().max().unwrap_or(0)),
             slack_mean: (self.relayed > 0).then(|| mean(self.relayed)),
             slack_min: self.slack_min,
+            load,
         }
     }
 }
@@ -90,15 +121,27 @@ impl fmt::Display for Finished {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(out, "steps                   {:>8}", self.steps)?;
         writeln!(out, "sends                   {:>8}", self.sends)?;
+        if let Some(receives) = self.receives {
+            writeln!(out, "receives                {receives:>8}")?;
+        }
         writeln!(out, "links used              {:>8}", self.links)?;
         writeln!(out, "blocks on busiest link  {:>8}", self.blocks_per_link_max)?;
-        writeln!(out, "blocks of busiest sender {:>7}", self.blocks_sent_max)?;
+        if let Some(blocks) = self.blocks_sent_max {
+            writeln!(out, "blocks of busiest sender {blocks:>7}")?;
+        }
         if let (Some(mean), Some(least)) = (self.slack_mean, self.slack_min) {
             writeln!(
                 out,
                 "slack, mean             {mean:>8.2} steps\nslack, least            {least:>8} steps"
             )?;
         }
-        Ok(())
+        write!(out, "\nlink  from>to:blocks")?;
+        for links in self.load.chunk_by(|one, other| one.from == other.from) {
+            write!(out, "\n{:>4}", links[0].from)?;
+            for Load { from, to, blocks } in links {
+                write!(out, "  {from}>{to}:{blocks}")?;
+            }
+        }
+        writeln!(out)
     }
 }

@@ -15,7 +15,7 @@ use super::lanes::Lanes;
 use super::memory::BlockBytes;
 
 /// Blocks that may be under way to one peer on one channel.
-const SENDS_MAX: usize = 16;
+pub(super) const SENDS_MAX: usize = 16;
 
 /// The most bytes of a piece.
 const PIECE_MAX: usize = 256 << 10;

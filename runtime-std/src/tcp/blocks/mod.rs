@@ -34,6 +34,7 @@ pub(super) use memory::BlockBytes;
 pub use memory::{BlockMemory, BlockStore, NoBlockMemory};
 
 use self::arrivals::RECEIVES_MAX;
+use self::departures::SENDS_MAX;
 use self::lanes::CHANNELS;
 use super::connection::Connection;
 use super::fabric::Tcp;
@@ -75,7 +76,12 @@ impl Tcp {
 
 impl Blocks for Tcp {
     fn block_limits(&self) -> BlockLimits {
-        BlockLimits { channels: CHANNELS, receives_max: RECEIVES_MAX, bytes_max: WRITE_MAX }
+        BlockLimits {
+            channels: CHANNELS,
+            receives_max: RECEIVES_MAX,
+            sends_max: SENDS_MAX,
+            bytes_max: WRITE_MAX,
+        }
     }
 
     fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {

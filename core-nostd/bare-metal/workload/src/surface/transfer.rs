@@ -16,7 +16,7 @@ const MEMBERS: usize = 3;
 
 impl Blocks for Local {
     fn block_limits(&self) -> BlockLimits {
-        black_box(BlockLimits { channels: 4, receives_max: 16, bytes_max: 1 << 20 })
+        black_box(BlockLimits { channels: 4, receives_max: 16, sends_max: 16, bytes_max: 1 << 20 })
     }
 
     fn post_receive(&mut self, _: Way, _: Area, _: usize, _: Token) -> Result<(), ErrorKind> {

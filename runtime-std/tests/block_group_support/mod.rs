@@ -1,0 +1,185 @@
+//! Nodes that are threads of this process, over each fabric, and what their groups' recipients were told.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tramontane_core::ids::NodeId;
+use tramontane_core::rdmc::Algorithm;
+use tramontane_core::rdmc::transfer::Window;
+use tramontane_runtime::blocks::{BlockNode, Buffer, Ended, Group, GroupOptions, Recipient};
+use tramontane_runtime::join::{JoinOptions, Meeting, NetworkMeeting};
+use tramontane_runtime::joined::BlockStore;
+use tramontane_runtime::member::Settings;
+use tramontane_runtime::shared_memory::{GroupName, Root};
+
+/// How long anything may take on a machine that is busy.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub const BLOCK: usize = 1000;
+
+pub const OPTIONS: GroupOptions = GroupOptions {
+    algorithm: Algorithm::Pipeline,
+    block_bytes: BLOCK,
+    message_max: 100 * BLOCK,
+    window: Window { receives: 2, sends: 2 },
+};
+
+/// What a recipient was told.
+#[derive(Debug)]
+pub enum Told {
+    Completed(u64, Vec<u8>),
+    Ended(Ended),
+}
+
+/// Keeps what it is told. `room` is how large a message it has memory for.
+pub struct Keeper {
+    pub store: BlockStore,
+    pub told: Sender<Told>,
+    pub room: usize,
+}
+
+impl Recipient for Keeper {
+    fn incoming(&mut self, _: u64, bytes: usize) -> Option<Buffer> {
+        if bytes > self.room {
+            return None;
+        }
+        Buffer::new(&self.store, bytes).ok()
+    }
+
+    fn completed(&mut self, message: u64, buffer: Buffer, bytes: usize) {
+        let _ = self.told.send(Told::Completed(message, buffer[..bytes].to_vec()));
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        let _ = self.told.send(Told::Ended(ended.clone()));
+    }
+}
+
+/// Nodes that have met.
+pub struct Crowd {
+    pub nodes: Vec<Option<BlockNode>>,
+    _folder: TempDir,
+}
+
+impl Crowd {
+    /// The same number of nodes over each fabric.
+    pub fn each(count: u32, test: impl Fn(Crowd)) {
+        let folder = TempDir::new().expect("a folder");
+        let root = Root::under(folder.path());
+        let name = GroupName::new("blocks").expect("a name");
+        let shared = Meeting::SharedMemory { root, name };
+        test(Self::meet(folder, &vec![shared; count as usize]));
+        let listeners: Vec<TcpListener> =
+            (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port")).collect();
+        let addresses: Vec<SocketAddr> =
+            listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
+        let meetings = listeners.into_iter().map(|listener| {
+            let (addresses, listener) = (addresses.clone(), Some(Arc::new(listener)));
+            NetworkMeeting { addresses, listener, ..NetworkMeeting::default() }
+        });
+        let meetings: Vec<NetworkMeeting> = meetings.collect();
+        let over_tcp: Vec<Meeting> = meetings.iter().cloned().map(Meeting::Tcp).collect();
+        test(Self::meet(TempDir::new().expect("a folder"), &over_tcp));
+        if let Some(over_rdma) = over_rdma(&meetings) {
+            test(Self::meet(TempDir::new().expect("a folder"), &over_rdma));
+            println!("over RDMA too");
+        }
+    }
+
+    fn meet(folder: TempDir, meetings: &[Meeting]) -> Self {
+        let ids: Vec<NodeId> = (0..meetings.len() as u32).map(NodeId).collect();
+        let cancel = AtomicBool::new(false);
+        let join = |id, meeting: &Meeting| {
+            let meeting = meeting.clone();
+            let settings = Settings::default();
+            let options = JoinOptions { meeting, time_limit: PATIENCE, cancel: &cancel, settings };
+            BlockNode::join(&ids, id, &options).expect("all come")
+        };
+        let join = &join;
+        let nodes = std::thread::scope(|scope| {
+            let joining =
+                ids.iter().zip(meetings).map(|(id, meeting)| scope.spawn(move || join(*id, meeting)));
+            let joining: Vec<_> = joining.collect();
+            joining.into_iter().map(|joining| Some(joining.join().expect("it joins"))).collect()
+        });
+        Self { nodes, _folder: folder }
+    }
+
+    pub fn node(&self, id: u32) -> &BlockNode {
+        self.nodes[id as usize].as_ref().expect("it is there")
+    }
+
+    /// One member's part in a group.
+    pub fn create(&self, id: u32, number: u16, members: &[u32], options: GroupOptions, room: usize) -> Part {
+        let members: Vec<NodeId> = members.iter().copied().map(NodeId).collect();
+        let (told, heard) = mpsc::channel();
+        let keeper = Keeper { store: self.node(id).store().clone(), told, room };
+        let group = self.node(id).create(number, &members, options, keeper).expect("a group");
+        Part { group, heard }
+    }
+
+    /// All members' parts in a group.
+    pub fn create_all(&self, number: u16, members: &[u32], options: GroupOptions) -> Vec<Part> {
+        members.iter().map(|id| self.create(*id, number, members, options, usize::MAX)).collect()
+    }
+
+    pub fn filled(&self, id: u32, bytes: &[u8]) -> Buffer {
+        let mut buffer = self.node(id).buffer(bytes.len()).expect("memory");
+        buffer[..bytes.len()].copy_from_slice(bytes);
+        buffer
+    }
+}
+
+/// The same meetings, to go on over RDMA, if there is a device.
+#[cfg(feature = "verbs")]
+fn over_rdma(meetings: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
+    let device = tramontane_runtime::rdma::DeviceOptions::default();
+    tramontane_runtime::rdma::choose(&device).ok()?;
+    let on = |network: &NetworkMeeting| {
+        tramontane_runtime::rdma::meeting(network.clone(), &device).expect("it is built in")
+    };
+    Some(meetings.iter().map(on).collect())
+}
+
+#[cfg(not(feature = "verbs"))]
+fn over_rdma(_: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
+    None
+}
+
+pub struct Part {
+    pub group: Group,
+    heard: Receiver<Told>,
+}
+
+impl Part {
+    #[track_caller]
+    pub fn next(&self) -> Told {
+        self.heard.recv_timeout(PATIENCE).expect("it is told")
+    }
+
+    #[track_caller]
+    pub fn expect_message(&self, number: u64, bytes: &[u8]) {
+        match self.next() {
+            Told::Completed(seen, content) => assert!(seen == number && content == bytes, "message {number}"),
+            Told::Ended(ended) => panic!("message {number} does not come: {ended}"),
+        }
+    }
+
+    #[track_caller]
+    pub fn expect_end(&self) -> Ended {
+        loop {
+            if let Told::Ended(ended) = self.next() {
+                return ended;
+            }
+        }
+    }
+}
+
+/// Bytes that no other message has.
+pub fn content(number: u64, bytes: usize) -> Vec<u8> {
+    (0..bytes as u64).map(|place| (place.wrapping_mul(2_654_435_761 + number) >> 7) as u8).collect()
+}
