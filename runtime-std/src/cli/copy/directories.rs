@@ -13,6 +13,10 @@ use tar::Header;
 /// What an owner needs to fill a directory and to move it.
 const WRITABLE: u32 = 0o700;
 
+/// Permissions that are worth what their owner is: a program that runs as its owner would run as whoever copied it. Nothing
+/// that arrives has them, since owners are not kept.
+pub(super) const OF_THE_OWNER: u32 = 0o7000;
+
 /// The directories that an archive is within, and those of the top that are whole.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
@@ -56,7 +60,7 @@ impl Directories {
 
     /// A directory that was unpacked just now.
     pub(super) fn enter(&mut self, unpacked: &Path, path: PathBuf, header: &Header) -> io::Result<()> {
-        let directory = Directory { path, mode: header.mode()?, modified_s: header.mtime()? };
+        let directory = Directory { path, mode: header.mode()? & !OF_THE_OWNER, modified_s: header.mtime()? };
         directory.allow(unpacked)?;
         self.open.push(directory);
         Ok(())

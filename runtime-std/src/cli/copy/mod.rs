@@ -4,14 +4,19 @@
 //! |---|---|
 //! | `group` | the groups of a copy: one for what is copied, and one from each receiver for what it reports |
 //! | `sending` | the root: what is copied goes out as one archive, and what became of it comes back |
+//! | `packing` | the thread that packs and sends it |
+//! | `hearing` | what receivers say to the root, and whose failure ends a copy |
+//! | `telling` | what the root says to each receiver |
 //! | `source` | what is to be copied |
 //! | `archive` | files as entries of an archive |
 //! | `receiving` | a receiver: unpacks beside the place, and moves there once everybody has everything |
+//! | `orders` | what a receiver hears of the root |
 //! | `nested` | places that lie in what is copied |
 //! | `place` | the directory that is copied into |
 //! | `standstill` | a copy in which nothing goes on, and who is waited for |
 //! | `stream` | bytes as messages, and messages as bytes |
 //! | `talk` | what members say to each other |
+//! | `messages` | how they say it |
 //! | `crew` | receivers on this machine, each a process |
 //! | `report` | progress, and the table at the end |
 //!
@@ -27,7 +32,11 @@ mod archive;
 mod crew;
 mod directories;
 mod group;
+mod hearing;
+mod messages;
 mod nested;
+mod orders;
+mod packing;
 mod place;
 mod receiving;
 mod report;
@@ -36,6 +45,7 @@ mod source;
 mod standstill;
 mod stream;
 mod talk;
+mod telling;
 
 pub(super) use crew::MEMBER_COMMAND;
 
@@ -179,9 +189,13 @@ fn hosts(
         let what = format_args!("node {own} receives what node {from} copies");
         return Err(Failure::new(Status::Usage, what, "give it one --to, and no files; or say --from"));
     };
-    let received = receiving::receive(&job, to, interrupts.flag());
-    interrupts.check()?;
-    report::received(&received?, to, arguments.json)?;
+    let received = receiving::receive(&job, to, interrupts.flag()).map_err(|failure| {
+        // It knows that it was asked to end, and not how.
+        let asked = interrupts.check().err().filter(|_| failure.status == Status::Interrupted);
+        asked.map_or_else(|| failure.clone(), |asked| Failure::told(asked.status, failure.text()))
+    })?;
+    // Also where a signal came too late to change anything.
+    report::received(&received, to, arguments.json)?;
     Ok(None)
 }
 

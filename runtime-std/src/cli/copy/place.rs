@@ -90,6 +90,7 @@ impl Place {
         let mut archive = tar::Archive::new(archive);
         archive.set_preserve_permissions(true);
         archive.set_preserve_mtime(true);
+        archive.set_mask(directories::OF_THE_OWNER);
         let mut files = 0;
         for entry in archive.entries().map_err(|error| self.unpackable(&error))? {
             let entry = entry.map_err(|error| self.unpackable(&error))?;
@@ -120,10 +121,9 @@ impl Place {
 
     /// What becomes of an error in the middle of an archive: of the file system here, or of the stream.
     fn unpackable(&self, error: &io::Error) -> Failure {
-        let cause = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
-        let cause = cause.unwrap_or(error);
+        let cause = innermost(error);
         if cause.kind() == io::ErrorKind::ConnectionAborted {
-            return Failure::told(Status::PeerLost, cause);
+            return Failure::new(Status::PeerLost, cause, "copy again");
         }
         cannot_write(&self.directory, cause)
     }
@@ -201,6 +201,17 @@ impl Drop for Place {
             tracing::warn!(path = %self.unpacked.display(), %error, "what was unpacked cannot be removed");
         }
     }
+}
+
+/// What the system said: an archive's reader wraps it in words of its own, several times over.
+fn innermost(error: &io::Error) -> &io::Error {
+    let mut innermost = error;
+    let mut next = std::error::Error::source(error);
+    while let Some(source) = next {
+        innermost = source.downcast_ref().unwrap_or(innermost);
+        next = source.source();
+    }
+    innermost
 }
 
 fn cannot_write(directory: &Path, error: &io::Error) -> Failure {
