@@ -76,6 +76,7 @@ impl Brief {
 /// Copies into directories of this machine.
 pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Report, Failure> {
     nested::refuse(&arguments.files, &arguments.to)?;
+    nested::refuse_twice(&arguments.to)?;
     Root::from_env().sweep()?;
     let places = &arguments.to;
     let nodes = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_add(1);

@@ -167,7 +167,7 @@ mod tests {
             let directory = File::open(&path).expect("it is there");
             futimens(&directory, &Timestamps { last_access: long_ago, last_modification: long_ago })
                 .expect("times");
-            fs::set_permissions(&path, Permissions::from_mode(0o555)).expect("its owner may");
+            fs::set_permissions(&path, Permissions::from_mode(0o7555)).expect("its owner may");
         }
         for path in paths {
             let metadata = fs::symlink_metadata(folder.join(path)).expect("it is there");
@@ -179,7 +179,7 @@ mod tests {
     fn unpack(archive: &[u8], to: &Path) -> Place {
         let mut place = Place::take(to).expect("a place");
         place.expect(&Manifest { names: vec!["tree".into()], bytes: 14 }).expect("nothing is there");
-        assert_eq!(place.unpack(archive).expect("an archive"), 2);
+        assert_eq!(place.unpack(archive).expect("an archive"), 2, "files");
         place
     }
 

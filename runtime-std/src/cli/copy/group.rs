@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
+use tramontane_mesh::MeshError;
 
 use super::messages::SAID_MAX;
 use super::talk::Terms;
 use crate::blocks::{BlockNode, CreateError, Group, GroupOptions, Recipient};
 use crate::cli::exit::{Failure, Status};
-use crate::join::{JoinOptions, Meeting};
+use crate::join::{JoinError, JoinOptions, Meeting};
 use crate::joined::BlockMemoryError;
 use crate::member::Settings;
+use crate::tcp::TcpError;
 
 /// Bytes of a message of what is copied.
 pub(super) const CHUNK_BYTES: usize = 16 << 20;
@@ -58,7 +60,11 @@ impl Job {
     pub(super) fn join(&self, cancel: &AtomicBool) -> Result<BlockNode, Failure> {
         if self.receivers().count() > RECEIVERS_MAX {
             let what = format_args!("there are more than {RECEIVERS_MAX} receivers");
-            return Err(Failure::new(Status::Usage, what, "copy to some of them first, and then to the others"));
+            return Err(Failure::new(
+                Status::Usage,
+                what,
+                "copy to some of them first, and then to the others",
+            ));
         }
         let nodes: Vec<NodeId> = self.nodes.iter().copied().map(NodeId).collect();
         let options = JoinOptions {
@@ -67,7 +73,29 @@ impl Job {
             cancel,
             settings: Settings::default(),
         };
-        Ok(BlockNode::join(&nodes, NodeId(self.own), &options)?)
+        BlockNode::join(&nodes, NodeId(self.own), &options).map_err(|error| self.not_met(error))
+    }
+
+    /// What keeps members of a copy apart that nothing else does.
+    fn not_met(&self, error: JoinError) -> Failure {
+        match of_mesh(&error) {
+            Some(MeshError::AddressInUse { address }) => {
+                let what = format_args!(
+                    "{address} is in use: by this node of the group, if it runs, whose address a copy takes meanwhile"
+                );
+                let advice =
+                    "stop the node for so long, or give 'copy' a group file with other ports, at all nodes";
+                Failure::new(Status::Group, what, advice)
+            }
+            Some(MeshError::WrongDigest { peer }) => {
+                let what = format_args!(
+                    "node {peer} does not copy from node {}, or does not have this group file",
+                    self.root
+                );
+                Failure::new(Status::Group, what, "give the same --from and the same group file at all nodes")
+            }
+            _ => error.into(),
+        }
     }
 
     /// Who receives, in order.
@@ -131,6 +159,15 @@ impl Job {
         };
         let number = u16::try_from(number).unwrap_or(u16::MAX);
         Ok(node.create(number, &members.map(NodeId), options, recipient)?)
+    }
+}
+
+fn of_mesh(error: &JoinError) -> Option<&MeshError> {
+    match error {
+        JoinError::Tcp(TcpError::Mesh(error)) => Some(error),
+        #[cfg(feature = "verbs")]
+        JoinError::Verbs(tramontane_verbs::JoinError::Mesh(error)) => Some(error),
+        _ => None,
     }
 }
 

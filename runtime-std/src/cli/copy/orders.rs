@@ -74,7 +74,11 @@ impl<'c> Orders<'c> {
             self.root,
             ROOT_SILENT_MAX.as_secs()
         );
-        Err(Failure::new(Status::PeerLost, what, "see whether it is stopped, or its network is, and copy again"))
+        Err(Failure::new(
+            Status::PeerLost,
+            what,
+            "see whether it is stopped, or its network is, and copy again",
+        ))
     }
 
     /// The next word.

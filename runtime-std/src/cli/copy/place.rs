@@ -44,7 +44,8 @@ impl Place {
                 );
                 Err(Failure::new(Status::Input, what, "if none is under way, remove it and copy again"))
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            // A file system of the kernel's own says that of what cannot be made in it too.
+            Err(_) if !directory.is_dir() => {
                 let what = format_args!("there is no directory {}", directory.display());
                 Err(Failure::new(Status::Usage, what, "make it, or give another --to"))
             }
@@ -85,7 +86,7 @@ impl Place {
         Failure::new(Status::Input, what, "remove it, or copy to another directory")
     }
 
-    /// Unpacks an archive beside the place. How many files it has.
+    /// Unpacks an archive beside the place. How many files it has, links among them.
     pub(super) fn unpack(&mut self, archive: impl Read) -> Result<u64, Failure> {
         let mut archive = tar::Archive::new(archive);
         archive.set_preserve_permissions(true);
@@ -94,9 +95,8 @@ impl Place {
         let mut files = 0;
         for entry in archive.entries().map_err(|error| self.unpackable(&error))? {
             let entry = entry.map_err(|error| self.unpackable(&error))?;
-            // One with holes is a file too.
-            let kind = entry.header().entry_type();
-            files += u64::from(kind.is_file() || kind.is_gnu_sparse());
+            // One with holes is a file too, and so is a link.
+            files += u64::from(!entry.header().entry_type().is_dir());
             if !self.unpack_entry(entry).map_err(|error| self.unpackable(&error))? {
                 let what = "the copy has something that would be outside of its place";
                 return Err(Failure::new(Status::Input, what, "copy it from where it is not"));

@@ -52,8 +52,8 @@ impl Telling {
             return Ok(());
         }
         self.last = now;
-        let idle = self.ears.iter().filter(|ear| ear.under_way.load(Ordering::Relaxed) == 0);
-        idle.map(|ear| ear.tell(&self.store, &Word::StillHere)).collect()
+        let mut idle = self.ears.iter().filter(|ear| ear.under_way.load(Ordering::Relaxed) == 0);
+        idle.try_for_each(|ear| ear.tell(&self.store, &Word::StillHere))
     }
 
     /// Waits until all were told everything, at most `timeout` in all.
