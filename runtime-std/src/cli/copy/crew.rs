@@ -27,7 +27,7 @@ use crate::shared_memory::Root;
 /// The command that runs a receiver.
 pub(in crate::cli) const MEMBER_COMMAND: &str = "copy-member";
 
-/// How long receivers' last words may take once the copy has failed: longer than they wait for the root.
+/// How long receivers' last words may take once the copy has failed, and the root has told them why.
 const LAST_WORD: Duration = Duration::from_secs(8);
 
 /// What a receiver's end is: of several, the first in this order tells why the copy failed.

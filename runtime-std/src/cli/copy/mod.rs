@@ -51,6 +51,8 @@ mod standstill;
 mod stream;
 mod talk;
 mod telling;
+#[cfg(test)]
+mod tests;
 
 pub(super) use crew::MEMBER_COMMAND;
 

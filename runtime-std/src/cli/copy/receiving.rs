@@ -45,19 +45,19 @@ pub(super) fn receive(job: &Job, to: &Path, cancel: &AtomicBool) -> Result<Recei
 }
 
 /// A receiver of a copy.
-struct Receiving<'r> {
-    job: &'r Job,
-    node: &'r BlockNode,
-    reports: &'r Group,
-    orders: &'r Orders<'r>,
+pub(super) struct Receiving<'r> {
+    pub(super) job: &'r Job,
+    pub(super) node: &'r BlockNode,
+    pub(super) reports: &'r Group,
+    pub(super) orders: &'r Orders<'r>,
 }
 
 impl Receiving<'_> {
-    fn say(&self, said: &Said) -> Result<(), Failure> {
+    pub(super) fn say(&self, said: &Said) -> Result<(), Failure> {
         say(self.reports, self.node, said)
     }
 
-    fn take(&self, mut place: Place) -> Result<Received, Failure> {
+    pub(super) fn take(&self, mut place: Place) -> Result<Received, Failure> {
         let stop = Arc::new(AtomicBool::new(false));
         let received = self.unpack(&mut place, &stop).inspect_err(|failure| {
             // Before anything ends here: what ended this member is the better word than that it went.
@@ -75,7 +75,7 @@ impl Receiving<'_> {
     }
 
     /// Waits for the root's word that everybody has everything in its place.
-    fn all_placed(&self, directory: &Path) -> Result<(), Failure> {
+    pub(super) fn all_placed(&self, directory: &Path) -> Result<(), Failure> {
         let failure = match self.orders.next() {
             Ok(Word::Placed) => return Ok(()),
             Ok(_) => out_of_turn(),
@@ -91,16 +91,23 @@ impl Receiving<'_> {
     }
 
     /// Takes everything, and moves it into place once all have it. Of what fails here nothing is in place.
-    fn unpack(&self, place: &mut Place, stop: &Arc<AtomicBool>) -> Result<Received, Failure> {
+    pub(super) fn unpack(&self, place: &mut Place, stop: &Arc<AtomicBool>) -> Result<Received, Failure> {
+        let received = self.take_all(place, stop)?;
+        self.agree(&received)?;
+        place.settle()?;
+        Ok(received)
+    }
+
+    /// Takes everything, beside its place, and says so.
+    pub(super) fn take_all(&self, place: &mut Place, stop: &Arc<AtomicBool>) -> Result<Received, Failure> {
         match self.orders.next()? {
             Word::Terms(terms) => compare(&terms, &self.job.terms(), self.job.root)?,
             _ => return Err(out_of_turn()),
         }
         let (give, free) = mpsc::channel();
         for _ in 0..BUFFERS {
-            // A message comes as whole blocks, of which a pipeline has two at least.
-            let block = self.job.options.block_bytes;
-            let bytes = CHUNK_BYTES.next_multiple_of(block).max(2 * block);
+            // A message comes as whole blocks. The two that a pipeline has at least are no more than this.
+            let bytes = CHUNK_BYTES.next_multiple_of(self.job.options.block_bytes);
             let _ = give.send(self.node.buffer(bytes)?);
         }
         let (arrivals, arrived) = mpsc::channel();
@@ -121,19 +128,24 @@ impl Receiving<'_> {
             self.say(&Said::Received { bytes })
         })?;
         self.say(&Said::Complete { bytes, checksum: checksum.clone() })?;
-        // Whatever becomes of the others meanwhile: all or none of those that live are told to go on.
-        match self.orders.next()? {
-            Word::Agreed { checksum: agreed } if agreed == checksum => {}
-            Word::Agreed { .. } => {
-                let what =
-                    format_args!("what came here has the checksum {checksum}, and not that of the source");
-                let advice = "copy again; if it stays so, please report it";
-                return Err(Failure::new(Status::Disagreement, what, advice));
-            }
-            _ => return Err(out_of_turn()),
-        }
-        place.settle()?;
         Ok(Received { bytes, checksum, files })
+    }
+
+    /// Waits until the root says that all have the same. Whatever becomes of the others meanwhile: all or none of those that
+    /// live are told to go on.
+    fn agree(&self, received: &Received) -> Result<(), Failure> {
+        match self.orders.next()? {
+            Word::Agreed { checksum } if checksum == received.checksum => Ok(()),
+            Word::Agreed { .. } => {
+                let what = format_args!(
+                    "what came here has the checksum {}, and not that of the source",
+                    received.checksum
+                );
+                let advice = "copy again; if it stays so, please report it";
+                Err(Failure::new(Status::Disagreement, what, advice))
+            }
+            _ => Err(out_of_turn()),
+        }
     }
 
     /// Unpacks all that comes; how many files it has.
