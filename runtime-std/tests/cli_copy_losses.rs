@@ -5,7 +5,7 @@ mod cli_support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cli_support::copy::{content, hosts, joined, targets};
+use cli_support::copy::{content, hosts, targets};
 use cli_support::{Place, Process, children_of, send, wait_for};
 use rustix::process::Signal;
 

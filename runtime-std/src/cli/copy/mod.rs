@@ -136,7 +136,7 @@ struct BlockOptions {
     /// fabric]
     #[arg(long, value_enum)]
     algorithm: Option<AlgorithmName>,
-    /// Bytes of a block; the same at all nodes of a group file [default: 1048576, and
+    /// Bytes of a block, from 4096 to 8388608; the same at all nodes of a group file [default: 1048576, and
     /// over TCP 131072]
     #[arg(long, value_name = "BYTES", value_parser = block_bytes)]
     block: Option<usize>,

@@ -53,7 +53,7 @@ pub(super) struct Receiving<'r> {
 }
 
 impl Receiving<'_> {
-    pub(super) fn say(&self, said: &Said) -> Result<(), Failure> {
+    fn say(&self, said: &Said) -> Result<(), Failure> {
         say(self.reports, self.node, said)
     }
 
@@ -69,14 +69,14 @@ impl Receiving<'_> {
             Status::PeerLost => self.orders.reason(failure),
             _ => failure,
         })?;
-        self.say(&Said::Placed { files: received.files })?;
-        self.all_placed(place.directory())?;
+        self.all_placed(&received, place.directory())?;
         Ok(received)
     }
 
-    /// Waits for the root's word that everybody has everything in its place.
-    pub(super) fn all_placed(&self, directory: &Path) -> Result<(), Failure> {
-        let failure = match self.orders.next() {
+    /// Says that everything is in its place here, and waits for the root's word that it is so everywhere.
+    pub(super) fn all_placed(&self, received: &Received, directory: &Path) -> Result<(), Failure> {
+        let said = self.say(&Said::Placed { files: received.files });
+        let failure = match said.and_then(|()| self.orders.next()) {
             Ok(Word::Placed) => return Ok(()),
             Ok(_) => out_of_turn(),
             Err(failure) => failure,

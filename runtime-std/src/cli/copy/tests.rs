@@ -12,7 +12,6 @@ use super::orders::Orders;
 use super::place::Place;
 use super::receiving::Receiving;
 use super::sending::{CopyError, send};
-use super::talk::Said;
 use crate::blocks::{BlockNode, Group, GroupOptions};
 use crate::cli::exit::Failure;
 use crate::join::Meeting;
@@ -97,8 +96,7 @@ fn the_living_are_heard_when_one_went_while_it_moved() {
                 let received = receiving.unpack(&mut place, &Arc::default()).expect("all have it");
                 is_gone.recv_timeout(PATIENCE).expect("the other one goes");
                 std::thread::sleep(A_WHILE);
-                receiving.say(&Said::Placed { files: received.files }).expect("the root is there");
-                receiving.all_placed(place.directory()).expect_err("not everywhere")
+                receiving.all_placed(&received, place.directory()).expect_err("not everywhere")
             })
         });
         scope.spawn(move || {
