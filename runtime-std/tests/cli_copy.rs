@@ -4,7 +4,7 @@ mod cli_support;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn files_and_directories_reach_every_place_as_they_are() {
         let output = place.run(&arguments).succeeded();
         let result: Value = serde_json::from_slice(&output).expect("one object");
         assert_eq!(result["receivers"].as_array().map(Vec::len), Some(3));
-        assert!(result["receivers"].as_array().expect("three").iter().all(|line| line["files"] == 4));
+        assert!(result["receivers"].as_array().expect("three").iter().all(|line| line["files"] == 5));
         assert!(result["bytes"].as_u64().expect("bytes") > LARGE as u64);
         assert_eq!(result["checksum"].as_str().map(str::len), Some(32));
         let source = content(&place.path().join("source"));
@@ -94,6 +94,29 @@ fn one_empty_file_is_a_copy_too_by_any_algorithm() {
 }
 
 #[test]
+fn bits_that_are_worth_what_an_owner_is_do_not_arrive() {
+    let place = Place::new();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).expect("a directory");
+    let [to]: [PathBuf; 1] = targets(&place);
+    let modes = [("program", 0o6755), ("sticky", 0o1644), ("inner", 0o7777), ("", 0o2755)];
+    for (name, mode) in modes {
+        let path = tree.join(name);
+        match name {
+            "inner" => fs::create_dir(&path).expect("a directory"),
+            "" => {}
+            _ => fs::write(&path, b"content").expect("a file"),
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its owner may");
+    }
+    place.run(&["copy", &tree.display().to_string(), "--to", &to.display().to_string()]).succeeded();
+    for (name, mode) in modes {
+        let arrived = fs::metadata(to.join("tree").join(name)).expect("it is there").permissions().mode();
+        assert_eq!(arrived & 0o7777, mode & 0o777, "{name:?}: {arrived:o}");
+    }
+}
+
+#[test]
 fn nodes_of_a_group_file_copy_between_hosts() {
     let place = Place::new();
     let sources = sources(&place);
@@ -109,7 +132,7 @@ fn nodes_of_a_group_file_copy_between_hosts() {
     let sent: Value = serde_json::from_slice(&root.wait().succeeded()).expect("one object");
     for receiver in receivers {
         let received: Value = serde_json::from_slice(&receiver.wait().succeeded()).expect("one object");
-        assert_eq!((&received["checksum"], &received["files"]), (&sent["checksum"], &4.into()));
+        assert_eq!((&received["checksum"], &received["files"]), (&sent["checksum"], &5.into()));
     }
     let source = content(&place.path().join("source"));
     assert!(content(&to[0]) == source && content(&to[2]) == source);

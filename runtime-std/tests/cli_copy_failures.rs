@@ -33,7 +33,12 @@ fn what_is_refused_leaves_nothing_anywhere() {
     copy(&["/", "--to", &all]).failed(2, &["is within /"]);
     copy(&[&file, "--to", &format!("{all},{nowhere}")]).failed(2, &["no directory", "nowhere"]);
     copy(&[&file, "--to", &all, "--algorithm", "hybrid"]).failed(2, &["racks"]);
-    copy(&[&file, "--to", &all, "--block", "17"]).failed(2, &["4096"]);
+    copy(&[&file, "--to", &all, "--block", "17"]).failed(2, &["4096", "8388608"]);
+    copy(&[&file, "--to", "/proc"]).failed(1, &["cannot write to /proc"]);
+    let again = to[0].join("../to-0").display().to_string();
+    for twice in [&first, &again] {
+        copy(&[&file, "--to", &format!("{all},{twice}")]).failed(2, &["to-0", "one place", "once"]);
+    }
     assert!(to.iter().all(|to| content(to).len() == 1), "nothing came");
 
     fs::write(to[1].join("file"), b"older").expect("a file");
@@ -238,4 +243,58 @@ fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
         assert_eq!(copy.wait_with_input().status.code(), Some(status));
         assert!(!cli_support::is_alive(first), "nobody is left behind");
     }
+}
+
+#[test]
+fn options_that_differ_between_hosts_are_told() {
+    let terms = [["--block", "65536"], ["--algorithm", "chain"]];
+    for (own, words) in
+        terms.iter().zip([["65536 bytes by 'pipeline'", "--block"], ["by 'chain'", "--algorithm"]])
+    {
+        let place = Place::new();
+        let file = place.file("file", b"content").display().to_string();
+        let to: [PathBuf; 2] = targets(&place);
+        let config = hosts(&place, 3);
+        let node = |id: &str, rest: &[&str]| {
+            place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
+        };
+        let receivers = [("1", &to[0]), ("2", &to[1])];
+        let receivers = receivers.map(|(id, to)| node(id, &["--to", &to.display().to_string()]));
+        node("0", &[own[0], own[1], &file])
+            .wait()
+            .failed(5, &["node 0 sends", words[0], words[1], "at all nodes"]);
+        for receiver in receivers {
+            receiver.wait().failed(5, &["node 0 sends", words[0], words[1], "at all nodes"]);
+        }
+        assert!(to.iter().all(|to| content(to).len() == 1), "nothing came");
+    }
+}
+
+#[test]
+fn hosts_that_disagree_on_who_copies_are_told() {
+    let place = Place::new();
+    let file = place.file("file", b"content").display().to_string();
+    let to = targets::<2>(&place).map(|to| to.display().to_string());
+    let config = hosts(&place, 2);
+    let node =
+        |id: &str, rest: &[&str]| place.start(&[&["copy", "--config", &config, "--id", id], rest].concat());
+    let both = |nodes: [Process; 2]| {
+        for node in nodes {
+            node.wait().failed(5, &["does not copy from node", "the same --from"]);
+        }
+    };
+    both([node("0", &["--from", "0", &file]), node("1", &["--from", "1", &file])]);
+    both([node("0", &["--from", "1", "--to", &to[0]]), node("1", &["--from", "0", "--to", &to[1]])]);
+}
+
+#[test]
+fn an_address_that_a_running_node_has_is_told() {
+    let place = Place::new();
+    let file = place.file("file", b"content").display().to_string();
+    let config = hosts(&place, 2);
+    let group = fs::read_to_string(&config).expect("it is there");
+    let address = group.split("address = \"").nth(1).and_then(|rest| rest.split('"').next()).expect("one");
+    let _running = std::net::TcpListener::bind(address).expect("it is free");
+    let ended = place.run(&["copy", "--config", &config, "--id", "0", &file]);
+    ended.failed(5, &[address, "in use", "by this node of the group", "stop the node", "other ports"]);
 }

@@ -272,6 +272,7 @@ fn once_all_have_met_nobody_listens() {
                 scope.spawn(move || {
                     let options = TcpOptions {
                         addresses,
+                        terms: 0,
                         listener: Some(listener),
                         view: VIEW,
                         key: key(),

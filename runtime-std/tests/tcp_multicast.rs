@@ -29,6 +29,7 @@ fn member(
 ) -> Member<Tcp> {
     let options = TcpOptions {
         addresses,
+        terms: 0,
         listener: Some(listener),
         view: FIXED_VIEW,
         key,

@@ -28,6 +28,8 @@ pub struct NetworkMeeting {
     /// The most bytes a second that this member sends to each, by rank; who is not listed, or has none, is sent as many as the
     /// network takes. For experiments, and where others share the network.
     pub rates: Vec<Option<NonZeroU64>>,
+    /// What else all members must have been told alike, as a number: who has another is refused, as with another layout.
+    pub terms: u64,
 }
 
 impl NetworkMeeting {
@@ -46,6 +48,7 @@ pub(super) fn join(
 ) -> Result<(JoinedFabric, Memory), JoinError> {
     let tcp_options = TcpOptions {
         addresses: &meeting.addresses,
+        terms: meeting.terms,
         listener: meeting.listener().map_err(tcp::TcpError::from)?,
         view: FIXED_VIEW,
         key: meeting.key.clone(),

@@ -74,7 +74,7 @@ fn mesh<'m>(
         listener,
         incarnation: None,
         view: FIXED_VIEW,
-        digest: layout.digest(),
+        digest: layout.digest() ^ meeting.network.terms,
         key: meeting.network.key.clone(),
         allow_clear: meeting.network.allow_clear,
         time_limit: options.time_limit,

@@ -23,6 +23,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(50);
 pub struct TcpOptions<'t> {
     /// Where each member listens, in rank order.
     pub addresses: &'t [SocketAddr],
+    /// What all members must have been told alike beside the layout, as a number; mixed with the layout's digest.
+    pub terms: u64,
     /// A socket that listens at the own address already, if there is one.
     pub listener: Option<TcpListener>,
     /// The view that starts.
@@ -65,10 +67,11 @@ pub enum TcpError {
 /// # Errors
 /// [`TcpError`]; nothing is left behind then.
 pub fn meet(layout: &Layout<'_>, own: Rank, options: TcpOptions<'_>) -> Result<(Tcp, Arc<Rows>), TcpError> {
-    let TcpOptions { addresses, listener, view, key, allow_clear, time_limit, cancel, settings } = options;
+    let TcpOptions { addresses, terms, listener, view, key, allow_clear, time_limit, cancel, settings } =
+        options;
     let until = Instant::now() + time_limit;
     let members = layout.group().members;
-    let digest = layout.digest();
+    let digest = layout.digest() ^ terms;
     let addresses: Vec<Address> = addresses.iter().copied().map(Address::from).collect();
     let listener = listener.map(Listener::try_from).transpose()?;
     let mesh = Mesh::join(MeshOptions {

@@ -177,7 +177,18 @@ impl Process {
     /// As [`Process::wait`], with the input left open.
     #[track_caller]
     pub fn wait_with_input(&mut self) -> Ended {
-        let status = wait_for("the end of a process", || self.child.try_wait().expect("a status"));
+        self.wait_within(LONG)
+    }
+
+    /// As [`Process::wait_with_input`], of a process that takes a minute to notice that nothing goes on.
+    #[track_caller]
+    pub fn wait_patiently(&mut self) -> Ended {
+        self.wait_within(3 * LONG)
+    }
+
+    #[track_caller]
+    fn wait_within(&mut self, limit: Duration) -> Ended {
+        let status = wait_within(limit, "the end of a process", || self.child.try_wait().expect("a status"));
         let take = |reader: &mut Option<JoinHandle<Vec<u8>>>| {
             reader.take().map(|reader| reader.join().expect("no panic")).unwrap_or_default()
         };
@@ -210,13 +221,18 @@ pub fn free_addresses(count: usize) -> Vec<String> {
 
 /// Waits until there is a value.
 #[track_caller]
-pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_within(LONG, what, look)
+}
+
+#[track_caller]
+fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = look() {
             return value;
         }
-        assert!(start.elapsed() < LONG, "{what} did not come");
+        assert!(start.elapsed() < limit, "{what} did not come");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -27,7 +27,7 @@ use crate::shared_memory::Root;
 /// The command that runs a receiver.
 pub(in crate::cli) const MEMBER_COMMAND: &str = "copy-member";
 
-/// How long receivers' last words may take once the copy has failed: longer than they wait for the root.
+/// How long receivers' last words may take once the copy has failed, and the root has told them why.
 const LAST_WORD: Duration = Duration::from_secs(8);
 
 /// What a receiver's end is: of several, the first in this order tells why the copy failed.
@@ -76,6 +76,7 @@ impl Brief {
 /// Copies into directories of this machine.
 pub(super) fn copy(arguments: &Arguments, interrupts: &Interrupts) -> Result<Report, Failure> {
     nested::refuse(&arguments.files, &arguments.to)?;
+    nested::refuse_twice(&arguments.to)?;
     Root::from_env().sweep()?;
     let places = &arguments.to;
     let nodes = u32::try_from(places.len()).unwrap_or(u32::MAX).saturating_add(1);

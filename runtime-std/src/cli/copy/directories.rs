@@ -13,6 +13,10 @@ use tar::Header;
 /// What an owner needs to fill a directory and to move it.
 const WRITABLE: u32 = 0o700;
 
+/// Permissions that are worth what their owner is: a program that runs as its owner would run as whoever copied it. Nothing
+/// that arrives has them, since owners are not kept.
+pub(super) const OF_THE_OWNER: u32 = 0o7000;
+
 /// The directories that an archive is within, and those of the top that are whole.
 #[derive(Debug, Default)]
 pub(super) struct Directories {
@@ -56,7 +60,7 @@ impl Directories {
 
     /// A directory that was unpacked just now.
     pub(super) fn enter(&mut self, unpacked: &Path, path: PathBuf, header: &Header) -> io::Result<()> {
-        let directory = Directory { path, mode: header.mode()?, modified_s: header.mtime()? };
+        let directory = Directory { path, mode: header.mode()? & !OF_THE_OWNER, modified_s: header.mtime()? };
         directory.allow(unpacked)?;
         self.open.push(directory);
         Ok(())
@@ -163,7 +167,7 @@ mod tests {
             let directory = File::open(&path).expect("it is there");
             futimens(&directory, &Timestamps { last_access: long_ago, last_modification: long_ago })
                 .expect("times");
-            fs::set_permissions(&path, Permissions::from_mode(0o555)).expect("its owner may");
+            fs::set_permissions(&path, Permissions::from_mode(0o7555)).expect("its owner may");
         }
         for path in paths {
             let metadata = fs::symlink_metadata(folder.join(path)).expect("it is there");
@@ -175,7 +179,7 @@ mod tests {
     fn unpack(archive: &[u8], to: &Path) -> Place {
         let mut place = Place::take(to).expect("a place");
         place.expect(&Manifest { names: vec!["tree".into()], bytes: 14 }).expect("nothing is there");
-        assert_eq!(place.unpack(archive).expect("an archive"), 2);
+        assert_eq!(place.unpack(archive).expect("an archive"), 2, "files");
         place
     }
 

@@ -1,18 +1,21 @@
-//! The groups of a copy: one from the root to all, for what is copied; and one from each receiver back to the root, for
-//! what it has to say.
+//! The groups of a copy: one from the root to all, for what is copied; and with each receiver two more, for what it has to
+//! say to the root, and the root to it.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
+use tramontane_mesh::MeshError;
 
-use super::talk::Said;
-use crate::blocks::{BlockNode, Buffer, CreateError, Group, GroupOptions, Recipient};
+use super::messages::SAID_MAX;
+use super::talk::Terms;
+use crate::blocks::{BlockNode, CreateError, Group, GroupOptions, Recipient};
 use crate::cli::exit::{Failure, Status};
-use crate::join::{JoinOptions, Meeting};
+use crate::join::{JoinError, JoinOptions, Meeting};
 use crate::joined::BlockMemoryError;
 use crate::member::Settings;
+use crate::tcp::TcpError;
 
 /// Bytes of a message of what is copied.
 pub(super) const CHUNK_BYTES: usize = 16 << 20;
@@ -20,14 +23,15 @@ pub(super) const CHUNK_BYTES: usize = 16 << 20;
 /// Messages that a member has memory for.
 pub(super) const BUFFERS: usize = 4;
 
-/// Bytes of what a receiver says at a time.
-pub(super) const SAID_MAX: usize = 8 << 10;
-
-/// The largest block: a message is one.
-const BLOCK_MAX: usize = CHUNK_BYTES;
+/// The largest block: a message is two, which is the least that a pipeline has. With larger ones the buffers would be larger
+/// than messages.
+const BLOCK_MAX: usize = CHUNK_BYTES / 2;
 
 /// The group of what is copied.
 const DATA: u16 = 0;
+
+/// So many have two groups with the root, of those that a node has in its life.
+const RECEIVERS_MAX: usize = 511;
 
 /// What a member's part in a copy is.
 #[derive(Clone, Debug)]
@@ -54,6 +58,14 @@ pub(super) fn block_bytes(text: &str) -> Result<usize, String> {
 impl Job {
     /// Meets all other members.
     pub(super) fn join(&self, cancel: &AtomicBool) -> Result<BlockNode, Failure> {
+        if self.receivers().count() > RECEIVERS_MAX {
+            let what = format_args!("there are more than {RECEIVERS_MAX} receivers");
+            return Err(Failure::new(
+                Status::Usage,
+                what,
+                "copy to some of them first, and then to the others",
+            ));
+        }
         let nodes: Vec<NodeId> = self.nodes.iter().copied().map(NodeId).collect();
         let options = JoinOptions {
             meeting: self.meeting.clone(),
@@ -61,7 +73,29 @@ impl Job {
             cancel,
             settings: Settings::default(),
         };
-        Ok(BlockNode::join(&nodes, NodeId(self.own), &options)?)
+        BlockNode::join(&nodes, NodeId(self.own), &options).map_err(|error| self.not_met(error))
+    }
+
+    /// What keeps members of a copy apart that nothing else does.
+    fn not_met(&self, error: JoinError) -> Failure {
+        match of_mesh(&error) {
+            Some(MeshError::AddressInUse { address }) => {
+                let what = format_args!(
+                    "{address} is in use: by this node of the group, if it runs, whose address a copy takes meanwhile"
+                );
+                let advice =
+                    "stop the node for so long, or give 'copy' a group file with other ports, at all nodes";
+                Failure::new(Status::Group, what, advice)
+            }
+            Some(MeshError::WrongDigest { peer }) => {
+                let what = format_args!(
+                    "node {peer} does not copy from node {}, or does not have this group file",
+                    self.root
+                );
+                Failure::new(Status::Group, what, "give the same --from and the same group file at all nodes")
+            }
+            _ => error.into(),
+        }
     }
 
     /// Who receives, in order.
@@ -79,6 +113,12 @@ impl Job {
         Ok(node.create(DATA, &members, self.options, recipient)?)
     }
 
+    /// How blocks go.
+    pub(super) fn terms(&self) -> Terms {
+        let GroupOptions { algorithm, block_bytes, .. } = self.options;
+        Terms { algorithm: format!("{algorithm:?}").to_lowercase(), block_bytes }
+    }
+
     /// The group of what one receiver says.
     pub(super) fn reports(
         &self,
@@ -86,37 +126,49 @@ impl Job {
         receiver: u32,
         recipient: impl Recipient + 'static,
     ) -> Result<Group, Failure> {
-        let place = self.receivers().position(|known| known == receiver);
-        let number = place.and_then(|place| u16::try_from(place).ok()).unwrap_or_default().saturating_add(1);
+        self.pair(node, 2 * self.place(receiver) + 1, [receiver, self.root], recipient)
+    }
+
+    /// The group of what one receiver is told.
+    pub(super) fn words(
+        &self,
+        node: &BlockNode,
+        receiver: u32,
+        recipient: impl Recipient + 'static,
+    ) -> Result<Group, Failure> {
+        self.pair(node, 2 * self.place(receiver) + 2, [self.root, receiver], recipient)
+    }
+
+    fn place(&self, receiver: u32) -> usize {
+        self.receivers().position(|known| known == receiver).unwrap_or_default()
+    }
+
+    /// A group of short messages from one member to another.
+    fn pair(
+        &self,
+        node: &BlockNode,
+        number: usize,
+        members: [u32; 2],
+        recipient: impl Recipient + 'static,
+    ) -> Result<Group, Failure> {
         let options = GroupOptions {
             algorithm: Algorithm::Sequential,
             block_bytes: SAID_MAX,
             message_max: SAID_MAX,
             ..GroupOptions::default()
         };
-        Ok(node.create(number, &[NodeId(receiver), NodeId(self.root)], options, recipient)?)
+        let number = u16::try_from(number).unwrap_or(u16::MAX);
+        Ok(node.create(number, &members.map(NodeId), options, recipient)?)
     }
 }
 
-/// Says something in a receiver's own group. Who cannot be told has ended, which is told otherwise.
-pub(super) fn say(group: &Group, node: &BlockNode, said: &Said) -> Result<(), Failure> {
-    let bytes =
-        serde_json::to_vec(said).map_err(|error| Failure::new(Status::Other, error, "please report this"))?;
-    let mut buffer = Buffer::to_send(node.store(), SAID_MAX)?;
-    buffer[..bytes.len()].copy_from_slice(&bytes);
-    let _ = group.send(buffer, bytes.len());
-    Ok(())
-}
-
-/// Of one's own messages there is nothing to be told but that they are through.
-pub(super) struct Quiet;
-
-impl Recipient for Quiet {
-    fn incoming(&mut self, _: u64, _: usize) -> Option<Buffer> {
-        None
+fn of_mesh(error: &JoinError) -> Option<&MeshError> {
+    match error {
+        JoinError::Tcp(TcpError::Mesh(error)) => Some(error),
+        #[cfg(feature = "verbs")]
+        JoinError::Verbs(tramontane_verbs::JoinError::Mesh(error)) => Some(error),
+        _ => None,
     }
-
-    fn completed(&mut self, _: u64, _: Buffer, _: usize) {}
 }
 
 impl From<CreateError> for Failure {

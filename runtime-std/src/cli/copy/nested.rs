@@ -1,4 +1,5 @@
-//! A copy into what is copied would not end: it would copy what it has just unpacked.
+//! Places that lie where they must not. A copy into what is copied would not end: it would copy what it has just unpacked.
+//! Two into one place would be in each other's way.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,17 @@ pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failur
         if let Some(place) = places.iter().find(|place| whole(place).starts_with(&source)) {
             let what = format_args!("{} is within {}, which is copied", place.display(), file.display());
             return Err(Failure::new(Status::Usage, what, "copy to a directory outside of it"));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a place that is given twice, by whichever names.
+pub(super) fn refuse_twice(places: &[PathBuf]) -> Result<(), Failure> {
+    for (number, place) in places.iter().enumerate() {
+        if let Some(other) = places[..number].iter().find(|other| whole(other) == whole(place)) {
+            let what = format_args!("{} and {} are one place", other.display(), place.display());
+            return Err(Failure::new(Status::Usage, what, "give each --to once"));
         }
     }
     Ok(())

@@ -44,7 +44,8 @@ impl Place {
                 );
                 Err(Failure::new(Status::Input, what, "if none is under way, remove it and copy again"))
             }
-            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            // A file system of the kernel's own says that of what cannot be made in it too.
+            Err(_) if !directory.is_dir() => {
                 let what = format_args!("there is no directory {}", directory.display());
                 Err(Failure::new(Status::Usage, what, "make it, or give another --to"))
             }
@@ -85,17 +86,17 @@ impl Place {
         Failure::new(Status::Input, what, "remove it, or copy to another directory")
     }
 
-    /// Unpacks an archive beside the place. How many files it has.
+    /// Unpacks an archive beside the place. How many files it has, links among them.
     pub(super) fn unpack(&mut self, archive: impl Read) -> Result<u64, Failure> {
         let mut archive = tar::Archive::new(archive);
         archive.set_preserve_permissions(true);
         archive.set_preserve_mtime(true);
+        archive.set_mask(directories::OF_THE_OWNER);
         let mut files = 0;
         for entry in archive.entries().map_err(|error| self.unpackable(&error))? {
             let entry = entry.map_err(|error| self.unpackable(&error))?;
-            // One with holes is a file too.
-            let kind = entry.header().entry_type();
-            files += u64::from(kind.is_file() || kind.is_gnu_sparse());
+            // One with holes is a file too, and so is a link.
+            files += u64::from(!entry.header().entry_type().is_dir());
             if !self.unpack_entry(entry).map_err(|error| self.unpackable(&error))? {
                 let what = "the copy has something that would be outside of its place";
                 return Err(Failure::new(Status::Input, what, "copy it from where it is not"));
@@ -120,10 +121,9 @@ impl Place {
 
     /// What becomes of an error in the middle of an archive: of the file system here, or of the stream.
     fn unpackable(&self, error: &io::Error) -> Failure {
-        let cause = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
-        let cause = cause.unwrap_or(error);
+        let cause = innermost(error);
         if cause.kind() == io::ErrorKind::ConnectionAborted {
-            return Failure::told(Status::PeerLost, cause);
+            return Failure::new(Status::PeerLost, cause, "copy again");
         }
         cannot_write(&self.directory, cause)
     }
@@ -201,6 +201,17 @@ impl Drop for Place {
             tracing::warn!(path = %self.unpacked.display(), %error, "what was unpacked cannot be removed");
         }
     }
+}
+
+/// What the system said: an archive's reader wraps it in words of its own, several times over.
+fn innermost(error: &io::Error) -> &io::Error {
+    let mut innermost = error;
+    let mut next = std::error::Error::source(error);
+    while let Some(source) = next {
+        innermost = source.downcast_ref().unwrap_or(innermost);
+        next = source.source();
+    }
+    innermost
 }
 
 fn cannot_write(directory: &Path, error: &io::Error) -> Failure {

@@ -1,18 +1,18 @@
-//! A receiver's part: it unpacks beside the place, says so, and moves everything into place when all have it.
+//! A receiver's part: it unpacks beside the place, says so, and moves everything into place when the root says that all have
+//! it.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use serde::de::DeserializeOwned;
-
-use super::group::{BUFFERS, CHUNK_BYTES, Job, Quiet, say};
+use super::group::{BUFFERS, CHUNK_BYTES, Job};
+use super::messages::{Quiet, say};
+use super::orders::Orders;
 use super::place::Place;
 use super::stream::{Incoming, Taking};
-use super::talk::{Manifest, Said, Verdict, told_by};
+use super::talk::{Manifest, Said, Terms, Word};
 use crate::blocks::{BlockNode, Group};
 use crate::cli::exit::{Failure, Status};
 
@@ -35,120 +35,160 @@ pub(super) fn receive(job: &Job, to: &Path, cancel: &AtomicBool) -> Result<Recei
     let place = Place::take(to)?;
     let node = job.join(cancel)?;
     let reports = job.reports(&node, job.own, Quiet)?;
-    let taken = take(job, &node, &reports, place, cancel);
-    // The root closes this group when it has heard the last word.
+    let orders = Orders::open(job, &node, cancel)?;
+    let member = Receiving { job, node: &node, reports: &reports, orders: &orders };
+    let taken = member.take(place);
+    // The root has heard the last word then.
     let _ = reports.close(LAST_WORD);
     let _ = node.close();
     taken
 }
 
-fn take(
-    job: &Job,
-    node: &BlockNode,
-    reports: &Group,
-    mut place: Place,
-    cancel: &AtomicBool,
-) -> Result<Received, Failure> {
-    let (give, free) = mpsc::channel();
-    for _ in 0..BUFFERS {
-        // A message comes as whole blocks, of which a pipeline has two at least.
-        let block = job.options.block_bytes;
-        let bytes = CHUNK_BYTES.next_multiple_of(block).max(2 * block);
-        let _ = give.send(node.buffer(bytes)?);
+/// A receiver of a copy.
+pub(super) struct Receiving<'r> {
+    pub(super) job: &'r Job,
+    pub(super) node: &'r BlockNode,
+    pub(super) reports: &'r Group,
+    pub(super) orders: &'r Orders<'r>,
+}
+
+impl Receiving<'_> {
+    fn say(&self, said: &Said) -> Result<(), Failure> {
+        say(self.reports, self.node, said)
     }
-    let (arrivals, arrived) = mpsc::channel();
-    let stop = Arc::new(AtomicBool::new(false));
-    let group = job.data(node, Taking { free, arrivals, stop: Arc::clone(&stop) })?;
-    let mut said = Instant::now();
-    let progress = |bytes| {
-        if said.elapsed() >= SAY_INTERVAL {
-            said = Instant::now();
-            let _ = say(reports, node, &Said::Received { bytes });
-        }
-    };
-    let mut stream = Incoming::new(&arrived, &give, cancel, progress);
-    let received = unpack(&mut stream, &mut place, &|said| say(reports, node, said)).and_then(|received| {
-        say(reports, node, &Said::Placed { files: received.files })?;
-        all_placed(&mut stream, place.directory())?;
-        Ok(received)
-    });
-    if !stream.is_over() {
-        // Nothing more is taken: that ends the copy for everybody.
+
+    pub(super) fn take(&self, mut place: Place) -> Result<Received, Failure> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let received = self.unpack(&mut place, &stop).inspect_err(|failure| {
+            // Before anything ends here: what ended this member is the better word than that it went.
+            let _ = self.say(&Said::failed(failure));
+        });
+        // Nothing more is taken: that ends the copy for everybody who is not through.
         stop.store(true, Ordering::Relaxed);
-        let _ = group.wait(Duration::ZERO);
+        let received = received.map_err(|failure| match failure.status {
+            Status::PeerLost => self.orders.reason(failure),
+            _ => failure,
+        })?;
+        self.all_placed(&received, place.directory())?;
+        Ok(received)
     }
-    if let Err(failure) = &received {
-        // The root tells everybody; what ended this member is the better word than that it went.
-        let _ = say(reports, node, &Said::failed(failure));
+
+    /// Says that everything is in its place here, and waits for the root's word that it is so everywhere.
+    pub(super) fn all_placed(&self, received: &Received, directory: &Path) -> Result<(), Failure> {
+        let said = self.say(&Said::Placed { files: received.files });
+        let failure = match said.and_then(|()| self.orders.next()) {
+            Ok(Word::Placed) => return Ok(()),
+            Ok(_) => out_of_turn(),
+            Err(failure) => failure,
+        };
+        let why = if failure.text().is_empty() { "this node was interrupted" } else { failure.text() };
+        let what = format_args!(
+            "everything is in place in {}, and perhaps not everywhere: {why}",
+            directory.display()
+        );
+        let status = if failure.status == Status::Interrupted { failure.status } else { Status::PeerLost };
+        Err(Failure::new(status, what, "see who lacks it, and copy it there"))
     }
-    if stream.is_over() {
-        // Others may have the root's last word from this member.
-        let _ = group.wait(LAST_WORD);
+
+    /// Takes everything, and moves it into place once all have it. Of what fails here nothing is in place.
+    pub(super) fn unpack(&self, place: &mut Place, stop: &Arc<AtomicBool>) -> Result<Received, Failure> {
+        let received = self.take_all(place, stop)?;
+        self.agree(&received)?;
+        place.settle()?;
+        Ok(received)
     }
-    received
+
+    /// Takes everything, beside its place, and says so.
+    pub(super) fn take_all(&self, place: &mut Place, stop: &Arc<AtomicBool>) -> Result<Received, Failure> {
+        match self.orders.next()? {
+            Word::Terms(terms) => compare(&terms, &self.job.terms(), self.job.root)?,
+            _ => return Err(out_of_turn()),
+        }
+        let (give, free) = mpsc::channel();
+        for _ in 0..BUFFERS {
+            // A message comes as whole blocks. The two that a pipeline has at least are no more than this.
+            let bytes = CHUNK_BYTES.next_multiple_of(self.job.options.block_bytes);
+            let _ = give.send(self.node.buffer(bytes)?);
+        }
+        let (arrivals, arrived) = mpsc::channel();
+        self.job.data(self.node, Taking { free, arrivals, stop: Arc::clone(stop) })?;
+        let mut said = Instant::now();
+        let progress = |bytes| {
+            if said.elapsed() >= SAY_INTERVAL {
+                said = Instant::now();
+                let _ = self.say(&Said::Received { bytes });
+            }
+        };
+        let mut stream = Incoming::new(&arrived, &give, self.orders, progress);
+        let files = self.unpack_stream(&mut stream, place)?;
+        let (bytes, checksum) = stream.sum();
+        // Before anybody moves anything: a disk that turns out to be full now still leaves nobody with it.
+        place.sync(|| {
+            self.orders.check()?;
+            self.say(&Said::Received { bytes })
+        })?;
+        self.say(&Said::Complete { bytes, checksum: checksum.clone() })?;
+        Ok(Received { bytes, checksum, files })
+    }
+
+    /// Waits until the root says that all have the same. Whatever becomes of the others meanwhile: all or none of those that
+    /// live are told to go on.
+    fn agree(&self, received: &Received) -> Result<(), Failure> {
+        match self.orders.next()? {
+            Word::Agreed { checksum } if checksum == received.checksum => Ok(()),
+            Word::Agreed { .. } => {
+                let what = format_args!(
+                    "what came here has the checksum {}, and not that of the source",
+                    received.checksum
+                );
+                let advice = "copy again; if it stays so, please report it";
+                Err(Failure::new(Status::Disagreement, what, advice))
+            }
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// Unpacks all that comes; how many files it has.
+    fn unpack_stream<P: FnMut(u64)>(
+        &self,
+        stream: &mut Incoming<'_, P>,
+        place: &mut Place,
+    ) -> Result<u64, Failure> {
+        let broken = |error| self.orders.check().err().unwrap_or_else(|| ended(error));
+        let manifest: Manifest =
+            serde_json::from_slice(&stream.message().map_err(broken)?).map_err(|_| out_of_turn())?;
+        place.expect(&manifest)?;
+        let unpacked = place.unpack(&mut *stream);
+        // What stands behind an archive's end is part of the stream.
+        let files = unpacked.and_then(|files| {
+            std::io::copy(stream, &mut std::io::sink()).map_err(ended)?;
+            Ok(files)
+        });
+        files.map_err(|failure| match failure.status {
+            // It only knows that the stream ended. What is to be known of why stands in the orders.
+            Status::PeerLost => self.orders.check().err().unwrap_or(failure),
+            _ => failure,
+        })
+    }
 }
 
-/// Waits for the root's word that everybody has everything in its place.
-fn all_placed<P: FnMut(u64)>(stream: &mut Incoming<'_, P>, directory: &Path) -> Result<(), Failure> {
-    let why = match stream.message().map_err(|error| error.to_string()) {
-        Ok(word) => match understood(&word)? {
-            Verdict::Placed => return Ok(()),
-            Verdict::Failed { text, .. } => text,
-            Verdict::Agreed { .. } => "the node that copies repeats itself".into(),
-        },
-        Err(why) => why,
-    };
-    let what =
-        format_args!("everything is in place in {}, and perhaps not everywhere: {why}", directory.display());
-    Err(Failure::new(Status::PeerLost, what, "see who lacks it, and copy it there"))
-}
-
-/// The checksum that all agree on, or why there is none.
-fn verdict<P: FnMut(u64)>(stream: &mut Incoming<'_, P>) -> Result<String, Failure> {
-    match understood(&stream.message().map_err(ended)?)? {
-        Verdict::Agreed { checksum } => Ok(checksum),
-        Verdict::Placed => Ok(String::new()),
-        Verdict::Failed { status, text } => Err(told_by("the node that copies", status, &text)),
+/// Fails if the root sends in another way than this member was told to take.
+fn compare(theirs: &Terms, own: &Terms, root: u32) -> Result<(), Failure> {
+    if theirs == own {
+        return Ok(());
     }
+    let what = format_args!(
+        "node {root} sends blocks of {} bytes by '{}', and this node was told {} bytes by '{}'",
+        theirs.block_bytes, theirs.algorithm, own.block_bytes, own.algorithm
+    );
+    Err(Failure::new(Status::Group, what, "give the same --block and --algorithm at all nodes"))
 }
 
 fn ended(error: std::io::Error) -> Failure {
-    Failure::told(Status::PeerLost, error)
+    Failure::new(Status::PeerLost, error, "copy again")
 }
 
-fn understood<T: DeserializeOwned>(message: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(message)
-        .map_err(|error| Failure::new(Status::Group, error, "run the same version of the program everywhere"))
-}
-
-fn unpack<P: FnMut(u64)>(
-    stream: &mut Incoming<'_, P>,
-    place: &mut Place,
-    say: &dyn Fn(&Said) -> Result<(), Failure>,
-) -> Result<Received, Failure> {
-    let manifest: Manifest = understood(&stream.message().map_err(ended)?)?;
-    place.expect(&manifest)?;
-    let files = place.unpack(&mut *stream).map_err(|failure| match stream.is_over() {
-        // An archive that ends too soon: the root says why.
-        true => verdict(stream).err().unwrap_or(failure),
-        false => failure,
-    })?;
-    // What stands behind an archive's end is part of the stream.
-    std::io::copy(stream, &mut std::io::sink()).map_err(ended)?;
-    let (bytes, checksum) = stream.sum();
-    // Before anybody moves anything: a disk that turns out to be full now still leaves nobody with it.
-    place.sync(|| {
-        if stream.is_stopped() {
-            Err(ended(ErrorKind::ConnectionAborted.into()))
-        } else {
-            say(&Said::Received { bytes })
-        }
-    })?;
-    say(&Said::Complete { bytes, checksum: checksum.clone() })?;
-    if verdict(stream)? != checksum {
-        let what = format_args!("what came here has the checksum {checksum}, and not that of the source");
-        return Err(Failure::new(Status::Disagreement, what, "copy again; if it stays so, please report it"));
-    }
-    place.settle()?;
-    Ok(Received { bytes, checksum, files })
+fn out_of_turn() -> Failure {
+    let what = "the node that copies says something else than is expected";
+    Failure::new(Status::Group, what, "run the same version of the program everywhere")
 }

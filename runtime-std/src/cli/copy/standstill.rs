@@ -9,6 +9,9 @@ use crate::cli::exit::{Failure, Status};
 /// A copy that stands still for so long has a member that is stopped, or a disk that is.
 pub(super) const STANDSTILL_MAX: Duration = Duration::from_secs(60);
 
+/// A root that says nothing for so long is stopped: it says every few seconds that it is there.
+pub(super) const ROOT_SILENT_MAX: Duration = STANDSTILL_MAX;
+
 /// What the root's packing thread is at.
 #[derive(Debug, Default)]
 pub(super) struct Pace {

@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::group::CHUNK_BYTES;
+use super::orders::Orders;
 use super::standstill::Pace;
+use super::talk::Manifest;
 use crate::blocks::{Buffer, Ended, Group, Recipient};
 
 /// Between two looks whether a wait is to end.
@@ -23,8 +24,9 @@ pub(super) fn hexadecimal(hash: &Xxh3) -> String {
     format!("{:032x}", hash.digest128())
 }
 
-fn over(ended: &Ended) -> io::Error {
-    io::Error::new(io::ErrorKind::ConnectionAborted, ended.to_string())
+/// What reads and writes fail with when it is the copy that ended, and not the file system.
+pub(super) fn broken(why: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, why.to_string())
 }
 
 /// What was written so far, as messages of a group.
@@ -49,9 +51,9 @@ impl Outgoing {
         Self { group, free, stop, pace, filling: None, hash: Xxh3::new(), bytes: 0 }
     }
 
-    /// Says something in a message of its own, which is no part of the stream.
-    pub(super) fn word(&mut self, word: &impl Serialize) -> io::Result<()> {
-        self.message(&serde_json::to_vec(word)?)
+    /// Says what it is about, which is no part of the stream.
+    pub(super) fn manifest(&mut self, manifest: &Manifest) -> io::Result<()> {
+        self.message(&serde_json::to_vec(manifest)?)
     }
 
     fn message(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -69,7 +71,7 @@ impl Outgoing {
     }
 
     fn send(&self, buffer: Buffer, bytes: usize) -> io::Result<()> {
-        self.group.send(buffer, bytes).map(drop).map_err(|failure| io::Error::other(failure.to_string()))
+        self.group.send(buffer, bytes).map(drop).map_err(|failure| broken(failure.why))
     }
 
     /// Waits for a buffer that is free.
@@ -82,7 +84,7 @@ impl Outgoing {
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if let Some(ended) = self.group.ended() {
-                return Err(over(&ended));
+                return Err(broken(ended));
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Err(io::ErrorKind::ConnectionAborted.into());
@@ -179,7 +181,7 @@ impl Recipient for Taking {
 pub(super) struct Incoming<'r, P> {
     arrivals: &'r Receiver<Arrival>,
     free: &'r Sender<Buffer>,
-    stop: &'r AtomicBool,
+    orders: &'r Orders<'r>,
     /// Called with the bytes so far after each message.
     progress: P,
     current: Option<(Buffer, usize, usize)>,
@@ -189,14 +191,14 @@ pub(super) struct Incoming<'r, P> {
 }
 
 impl<'r, P: FnMut(u64)> Incoming<'r, P> {
-    /// A stream of what arrives; buffers that were read go back to `free`.
+    /// A stream of what arrives, until the root says otherwise; buffers that were read go back to `free`.
     pub(super) fn new(
         arrivals: &'r Receiver<Arrival>,
         free: &'r Sender<Buffer>,
-        stop: &'r AtomicBool,
+        orders: &'r Orders<'r>,
         progress: P,
     ) -> Self {
-        Self { arrivals, free, stop, progress, current: None, is_over: false, hash: Xxh3::new(), bytes: 0 }
+        Self { arrivals, free, orders, progress, current: None, is_over: false, hash: Xxh3::new(), bytes: 0 }
     }
 
     /// One message of its own, which is no part of the stream.
@@ -212,26 +214,16 @@ impl<'r, P: FnMut(u64)> Incoming<'r, P> {
         (self.bytes, hexadecimal(&self.hash))
     }
 
-    /// Whether this member is to end.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Whether it was read to its end.
-    pub(super) const fn is_over(&self) -> bool {
-        self.is_over
-    }
-
     fn next_arrival(&self) -> io::Result<(Buffer, usize)> {
+        self.orders.waits();
         loop {
+            // At each message: where data comes all the time, nobody ever waits.
+            self.orders.check().map_err(|failure| broken(failure.text()))?;
             match self.arrivals.recv_timeout(LOOK_PAUSE) {
                 Ok(Arrival::Message(buffer, bytes)) => return Ok((buffer, bytes)),
-                Ok(Arrival::Ended(ended)) => return Err(over(&ended)),
+                Ok(Arrival::Ended(ended)) => return Err(broken(ended)),
                 Err(RecvTimeoutError::Disconnected) => return Err(io::ErrorKind::ConnectionAborted.into()),
                 Err(RecvTimeoutError::Timeout) => {}
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                return Err(io::ErrorKind::ConnectionAborted.into());
             }
         }
     }

@@ -13,6 +13,13 @@ pub(super) struct Manifest {
     pub(super) bytes: u64,
 }
 
+/// How blocks go: what all members must have been told alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Terms {
+    pub(super) algorithm: String,
+    pub(super) block_bytes: usize,
+}
+
 /// What a receiver says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,10 +34,14 @@ pub(super) enum Said {
     Failed { status: u8, text: String },
 }
 
-/// What the root says behind the end of what is copied: twice, if all goes well.
+/// What the root says to each receiver, beside what is copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Verdict {
+pub(super) enum Word {
+    /// How it sends; before anything else.
+    Terms(Terms),
+    /// It is there, however long nothing else comes.
+    StillHere,
     /// Everybody has everything, with this checksum.
     Agreed { checksum: String },
     /// Everybody has everything in its place.
@@ -39,21 +50,50 @@ pub(super) enum Verdict {
     Failed { status: u8, text: String },
 }
 
-impl Verdict {
+impl Word {
     pub(super) fn failed(failure: &Failure) -> Self {
-        Self::Failed { status: failure.status.code(), text: failure.text().into() }
+        Self::Failed { status: failure.status.code(), text: words_of(failure) }
     }
 }
 
 impl Said {
     pub(super) fn failed(failure: &Failure) -> Self {
+        Self::Failed { status: failure.status.code(), text: words_of(failure) }
+    }
+}
+
+/// Some failures need no words where they happen.
+fn words_of(failure: &Failure) -> String {
+    let is_interrupt = matches!(failure.status, Status::Interrupted | Status::Terminated);
+    match failure.text() {
+        "" if is_interrupt => "it was interrupted; copy again".into(),
+        "" => "it failed; see what it says".into(),
         // A message of its own carries it, which has room for so much.
-        let text = failure.text().chars().take(1000).collect();
-        Self::Failed { status: failure.status.code(), text }
+        text => text.chars().take(1000).collect(),
     }
 }
 
 /// What a member's failure is to whoever hears of it.
 pub(super) fn told_by(member: &str, status: u8, text: &str) -> Failure {
-    Failure::told(Status::of(status), format_args!("{member}: {text}"))
+    let status = match Status::of(status) {
+        // The signal was for that member. This one has lost it.
+        Status::Interrupted | Status::Terminated => Status::PeerLost,
+        status => status,
+    };
+    Failure::told(status, format_args!("{member}: {text}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interrupt_is_that_of_the_member_and_a_loss_to_others() {
+        let Said::Failed { status, text } = Said::failed(&Failure::silent(Status::Terminated)) else {
+            panic!("it failed");
+        };
+        let failure = told_by("node 3", status, &text);
+        assert_eq!(failure.status, Status::PeerLost);
+        assert_eq!(failure.text(), "node 3: it was interrupted; copy again");
+    }
 }
