@@ -176,8 +176,7 @@ fn a_receiver_that_is_stopped_on_this_machine_does_not_hold_the_root() {
 
 #[test]
 #[ignore = "a member that is stopped is told after a minute; CI runs it"]
-fn a_member_that_stays_stopped_is_told_by_the_others() {
-    // The root, and a receiver: whoever waits for it says so, once.
+fn a_root_that_stays_stopped_is_told_by_its_receivers() {
     let hosts = Hosts::start();
     hosts.wait_for_data();
     hosts.root.signal(Signal::STOP);
@@ -185,8 +184,11 @@ fn a_member_that_stays_stopped_is_told_by_the_others() {
         let told = receiver.wait_patiently();
         told.failed(6, &["node 0, which copies, has said nothing for 60 s"]);
     }
-    drop(hosts.root);
+}
 
+#[test]
+#[ignore = "a member that is stopped is told after a minute; CI runs it"]
+fn a_receiver_that_stays_stopped_is_told_by_the_others() {
     let mut hosts = Hosts::start();
     hosts.wait_for_data();
     hosts.receivers[1].signal(Signal::STOP);
