@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `group` | the groups of a copy: one for what is copied, and one from each receiver for what it reports |
+//! | `group` | the groups of a copy: one for what is copied, and two with each receiver, for what it says and is told |
 //! | `sending` | the root: what is copied goes out as one archive, and what became of it comes back |
 //! | `packing` | the thread that packs and sends it |
 //! | `hearing` | what receivers say to the root, and whose failure ends a copy |
@@ -12,7 +12,7 @@
 //! | `receiving` | a receiver: unpacks beside the place, and moves there once everybody has everything |
 //! | `orders` | what a receiver hears of the root |
 //! | `nested` | places that lie in what is copied |
-//! | `place` | the directory that is copied into |
+//! | `place`, `directories` | the directory that is copied into; those that arrive in it |
 //! | `standstill` | a copy in which nothing goes on, and who is waited for |
 //! | `stream` | bytes as messages, and messages as bytes |
 //! | `talk` | what members say to each other |
