@@ -4,7 +4,8 @@
 //! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, and as much more as the group's large messages can be under way
 //!   at a time; what is being sent counts until it is taken.
 //! - A message is copied once, whoever is supplied with it.
-//! - Who is behind by more than it may be holds the member back, and so the group; by [`HELD_MAX`] in all, and then it is given up.
+//! - Who is behind by more than it may be holds the member back, and so the group; by [`HELD_MAX`] in all
+//!   without getting on, and then it is given up.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ const MESSAGE_COST: usize = 64;
 /// Messages are sent together up to so many bytes, and one message: one by one, a joiner of a busy group never catches up.
 pub(super) const TOGETHER_MAX: usize = 256 << 10;
 
-/// For how long a joiner may hold the member back, in all.
+/// For how long a joiner may hold the member back and not catch up by that, in all. Waits in which it does are not counted: it gets on.
 pub(super) const HELD_MAX: Duration = Duration::from_secs(10);
 
 /// Between two looks whether a joiner is still there.

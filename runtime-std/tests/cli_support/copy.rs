@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use super::Place;
+use super::{Place, free_addresses};
 
 /// Several messages, and a piece of one.
 pub const LARGE: usize = 40 << 20;
@@ -64,11 +63,8 @@ pub fn content(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
 
 /// A group file of so many nodes on this host, over TCP.
 pub fn hosts(place: &Place, nodes: usize) -> String {
-    let listeners: Vec<TcpListener> =
-        (0..nodes).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port")).collect();
     let mut group = String::from("name = \"hosts\"\nfabric = \"tcp\"\n");
-    for (id, listener) in listeners.iter().enumerate() {
-        let address = listener.local_addr().expect("its address");
+    for (id, address) in free_addresses(nodes).into_iter().enumerate() {
         group += &format!("[[nodes]]\nid = {id}\naddress = \"{address}\"\n");
     }
     place.file("group.toml", group.as_bytes()).display().to_string()
