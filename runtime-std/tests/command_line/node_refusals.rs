@@ -1,0 +1,154 @@
+//! What keeps a `tramontane node` from its group, and what does not disturb one.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use crate::support::group::{Carrier, Group, lines};
+use rustix::process::Signal;
+
+fn short(id: &str) -> Vec<&str> {
+    vec!["--id", id, "--time-limit", "4"]
+}
+
+#[test]
+fn a_wrong_group_file_is_told_with_what_to_do() {
+    let group = Group::without_file();
+    let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
+    for (text, words) in [
+        ("", &["line 1", "name", "--example-config"][..]),
+        ("name = \"g\"\nnodes = []\nfabrik = 1\n", &["line 3", "fabrik"]),
+        (&format!("name = \"g\"\n{nodes}{nodes}"), &["node 0", "twice"]),
+        (&format!("name = \"g\"\ninitial = [7]\n{nodes}"), &["initial", "node 7"]),
+        (&format!("name = \"g\"\nfabric = \"tcp\"\n{nodes}"), &["node 0", "address"]),
+        (&format!("name = \"g/h\"\n{nodes}"), &["g/h"]),
+        (&format!("name = \"g\"\nheartbeat_ms = 0\n{nodes}"), &["heartbeat_ms"]),
+        (&format!("name = \"g\"\nkey_file = \"nokey\"\n{nodes}"), &["nokey", "key_file"]),
+        (
+            &format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nmessage_max = 7\n"),
+            &["\"s\"", "large_max", "message_max"],
+        ),
+        (
+            &format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 268435457\n"),
+            &["large_max", "268435456"],
+        ),
+        (
+            &format!(
+                "name = \"g\"\n{nodes}{}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nlarge_window = 64\n",
+                (2..10).map(|id| format!("[[nodes]]\nid = {id}\n")).collect::<String>(),
+            ),
+            &["660 buffers", "large_window"],
+        ),
+    ] {
+        group.write(text);
+        group.run("node", &short("0")).failed(2, words);
+    }
+    group.write(&format!("name = \"g\"\n{nodes}"));
+    group.run("node", &short("9")).failed(2, &["node 9"]);
+    group.run("node", &[&short("0")[..], &["--subgroup", "x"]].concat()).failed(2, &["--subgroup x"]);
+    group
+        .run("node", &[&short("0")[..], &["--metrics", "0.0.0.0:0"]].concat())
+        .failed(2, &["--metrics-exposed"]);
+    group
+        .run("node", &[&short("0")[..], &["--device", "rxe0"]].concat())
+        .failed(2, &["--device", "fabric = \"verbs\""]);
+    group.run("node", &[&short("0")[..], &["--log", "/nowhere/log"]].concat()).failed(2, &["/nowhere/log"]);
+    group.place.assert_empty();
+}
+
+#[test]
+fn another_key_and_another_description_are_told_with_the_node_that_has_them() {
+    let group = Group::of(Carrier::TcpWithKey, 3);
+    group.key("other", "3c");
+    let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
+    group.await_members(&[0, 1, 2]);
+    nodes.pop().expect("the last").kill();
+    group.await_members(&[0, 1]);
+    let refused = |config: &str, words: &[&str]| {
+        let ended = group.place.run(&[&["node", "--config", config][..], &short("2")].concat());
+        ended.failed(5, words);
+    };
+    refused(&group.variant("key_file = \"key\"", "key_file = \"other\""), &["has another key"]);
+    refused(&group.variant("name = \"log\"", "name = \"glo\""), &["node ", "another configuration"]);
+    nodes.push(group.node(2, &[]));
+    group.await_members(&[0, 1, 2]);
+}
+
+#[test]
+fn nodes_that_meet_with_different_files_name_each_other() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 2);
+        let other = group.variant("[[nodes]]\nid = 0", "majority = false\n[[nodes]]\nid = 0");
+        let mut first = group.node(0, &["--time-limit", "20"]);
+        let ended = group.place.run(&["node", "--config", &other, "--id", "1", "--time-limit", "20"]);
+        ended.failed(5, &["member 0", "another configuration"]);
+        let (code, errors) = first.ended();
+        assert_eq!(code, Some(5), "{errors}");
+        assert!(errors.contains("member 1 was started with another configuration"), "{errors}");
+    }
+}
+
+#[test]
+fn who_is_missing_is_named_and_one_of_two_alone_forms_no_group() {
+    let group = Group::of(Carrier::SharedMemory, 3);
+    group.run("node", &short("0")).failed(5, &["1", "2"]);
+    let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
+    nodes[0].write(&lines(0, 0..10));
+    group.await_same(&[0, 1, 2], 10);
+    drop(nodes);
+    // All died at once; one that comes back alone has no right to speak for them.
+    group.run("node", &short("1")).failed(5, &["0", "2"]);
+    assert_eq!(group.log(1).lines().count(), 10, "its log is untouched");
+}
+
+#[test]
+fn a_minority_comes_back_while_the_majority_runs() {
+    let group = Group::of(Carrier::TcpWithKey, 5);
+    let mut nodes: Vec<_> = (0..5).map(|id| group.node(id, &[])).collect();
+    nodes[0].write(&lines(0, 0..50));
+    group.await_same(&[0, 1, 2, 3, 4], 50);
+    let gone = nodes.split_off(3);
+    gone.into_iter().for_each(crate::support::group::Node::kill);
+    nodes[1].write(&lines(1, 0..50));
+    group.await_same(&[0, 1, 2], 100);
+    nodes.extend((3..5).map(|id| group.node(id, &[])));
+    group.await_members(&[0, 1, 2, 3, 4]);
+    nodes[4].write(&lines(4, 0..50));
+    group.await_same(&[0, 1, 2, 3, 4], 150);
+}
+
+#[test]
+fn one_id_is_one_process() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 2);
+        let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+        group.await_members(&[0, 1]);
+        group.run("node", &short("1")).failed(5, &["running already"]);
+        nodes[1].write("still there\n");
+        group.await_same(&[0, 1], 1);
+        let log = group.log_path(0);
+        let log = log.to_str().expect("a path");
+        group.run("node", &[&short("1")[..], &["--log", log]].concat()).failed(2, &["its log"]);
+    }
+}
+
+#[test]
+fn garbage_at_the_port_disturbs_nobody() {
+    let group = Group::of(Carrier::TcpWithKey, 2);
+    let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+    group.await_members(&[0, 1]);
+    let text = group.text();
+    let addresses: Vec<&str> = text.split('"').filter(|part| part.starts_with("127.0.0.1:")).collect();
+    for address in &addresses {
+        for garbage in
+            [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 4096], b"tramontn\xff\xff\xff\xff\xff\xff\xff\xff", b""]
+        {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            // It may be closed in mid-word.
+            let _ = stream.write_all(garbage);
+        }
+    }
+    nodes[0].write(&lines(0, 0..100));
+    group.await_same(&[0, 1], 100);
+    nodes[1].signal(Signal::TERM);
+    nodes[1].assert_left();
+}
