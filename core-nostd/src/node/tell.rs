@@ -22,7 +22,7 @@ impl<'m> Node<'m> {
         if views.told == current {
             return;
         }
-        let offset = |column| views.layout.view_offset(self.rank, column);
+        let offset = |column| views.table.own_offset(column);
         let places =
             (offset(ViewColumn::Heartbeat), offset(ViewColumn::Stance), offset(ViewColumn::Suspicions(0)));
         let (Some(head), Some(guards), Some(rest)) = places else { return };

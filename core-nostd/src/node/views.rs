@@ -211,7 +211,7 @@ impl<'m> Node<'m> {
             return Err(ViewError::FabricTooSmall);
         }
         loan.links.iter_mut().for_each(|link| *link = ViewLink::default());
-        let table = RowTable::new(layout, self.rank, self.rows, self.row);
+        let table = RowTable::new(&layout, self.rank, self.rows, self.row);
         Ok(Views { layout, state, table, loan, next_look: Time::ZERO, told: ViewLink::default() })
     }
 
