@@ -268,12 +268,10 @@ impl<'m> Node<'m> {
             poster.post(self.links, |candidate| work.shown(candidate == index));
         }
 
-        match work.receive() {
+        let observed = &*poster.fabric;
+        match work.receive(|| observed.observe_barrier()) {
             Ok(received) => {
                 progress.received = progress.received.saturating_add(received.slots);
-                if received.changed {
-                    poster.fabric.observe_barrier();
-                }
                 let nulls = work.acknowledge(received.changed, sent.slots > 0)?;
                 progress.nulls = progress.nulls.saturating_add(nulls);
             }

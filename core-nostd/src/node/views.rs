@@ -173,6 +173,10 @@ where
         }
     }
 
+    fn observe(&self) {
+        self.fabric.observe_barrier();
+    }
+
     fn cut(&mut self, peer: Rank, cause: Cause) {
         self.fabric.cut(self.node.view, peer);
         let cause = match cause {
@@ -289,7 +293,7 @@ impl<'m> Node<'m> {
                 if !(all || blocks && has_blocks) {
                     return Ok(0);
                 }
-                let received = work.receive().map_err(|_| crate::memory::OutOfRow)?;
+                let received = work.receive(|| {}).map_err(|_| crate::memory::OutOfRow)?;
                 work.acknowledge(received.changed, false)
             })?;
         }

@@ -220,12 +220,21 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.stance(self.state.rank)
     }
 
+    /// A cell that guards others of its row: whatever is read after this is as new as it.
+    pub(crate) fn guard(&self, owner: Rank, column: ViewColumn) -> u64 {
+        let guard = self.table.load(owner, column);
+        if owner != self.state.rank {
+            self.host.observe();
+        }
+        guard
+    }
+
     pub(crate) fn stance(&self, owner: Rank) -> Stance {
-        Stance::decode(self.table.load(owner, ViewColumn::Stance))
+        Stance::decode(self.guard(owner, ViewColumn::Stance))
     }
 
     pub(crate) fn committed(&self, owner: Rank) -> Committed {
-        Committed::decode(self.table.load(owner, ViewColumn::Committed))
+        Committed::decode(self.guard(owner, ViewColumn::Committed))
     }
 
     /// Whether this member suspects that one.

@@ -40,7 +40,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 continue;
             }
             // In this order: who shows that it is here has shown its first heartbeat.
-            let installed = self.table.load(rank, ViewColumn::Installed);
+            let installed = self.guard(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
             let timeout = if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
             // Who has installed the next view is there, and its heart beats there.

@@ -7,8 +7,8 @@ use crate::memory::{Row, RowWriter};
 
 /// The view columns of all rows, as one member sees them.
 ///
-/// An implementation keeps two promises: a reader that sees a published cell sees all that its owner
-/// published before, and a cell that is not there reads as zero.
+/// An implementation keeps two promises: a reader that sees a published cell and then calls [`Host::observe`] sees all
+/// that its owner published before, and a cell that is not there reads as zero.
 pub trait Table {
     /// A cell of a member's row; of the own row, what was last published.
     fn load(&self, owner: Rank, column: ViewColumn) -> u64;
@@ -34,6 +34,10 @@ pub trait Host {
 
     /// Delivers a subgroup up to its trim; true once that is done. Called again until it is.
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool;
+
+    /// Stands between seeing a guard in a peer's row, one of `Stance`, `Committed` and `Installed`, and reading what it
+    /// guards (HAL-1). Nothing where a [`Table`] keeps its first promise by itself.
+    fn observe(&self) {}
 
     /// Stops traffic with a peer in both directions, and reads nothing more from its row (VIE-3).
     fn cut(&mut self, peer: Rank, cause: Cause);
