@@ -12,7 +12,8 @@ use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
 pub struct ViewOptions {
     /// From one own heartbeat to the next.
     pub heartbeat_interval_ns: u64,
-    /// A peer without a heartbeat for so long is suspected. Longer than the longest upcall (VIE-2).
+    /// A peer whose heartbeat is overdue by so long is suspected: no upcall may take longer, and any number in a row may
+    /// each take as long (VIE-2).
     pub failure_timeout_ns: u64,
     /// The same for a peer that was not yet seen in this view: a joiner still takes over its state.
     pub first_timeout_ns: u64,
@@ -176,6 +177,17 @@ impl ViewState {
     #[must_use]
     pub const fn status(&self) -> Status {
         self.status
+    }
+
+    /// Publishes a heartbeat, if it is time for that again.
+    pub(crate) fn beat(&mut self, now: Time, table: &mut impl Table) -> bool {
+        let is_due = now.since(self.last_heartbeat) >= self.options.heartbeat_interval_ns;
+        if is_due {
+            self.last_heartbeat = now;
+            let count = table.load(self.rank, ViewColumn::Heartbeat).saturating_add(1);
+            table.publish(ViewColumn::Heartbeat, count);
+        }
+        is_due
     }
 
     #[cfg(feature = "planted-faults")]
