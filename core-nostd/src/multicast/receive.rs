@@ -56,8 +56,9 @@ impl From<OutOfRow> for ReceiveError {
 }
 
 impl Work<'_, '_> {
-    /// Takes what peers published: of each at most one window; without batching one slot in all.
-    pub(crate) fn receive(&mut self) -> Result<Received, ReceiveError> {
+    /// Takes what peers published: of each at most one window; without batching one slot in all. `observe` stands between
+    /// seeing a guard and reading what it guards (HAL-1).
+    pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
         let mut received = Received::default();
         let count = self.senders.len();
@@ -68,7 +69,7 @@ impl Work<'_, '_> {
                 index = 0;
             }
             let before = received.slots;
-            self.receive_from(index, batching, &mut received)?;
+            self.receive_from(index, batching, &observe, &mut received)?;
             index = index.saturating_add(1);
             if !batching && received.slots > before {
                 break;
@@ -83,6 +84,7 @@ impl Work<'_, '_> {
         &mut self,
         index: usize,
         batching: bool,
+        observe: &impl Fn(),
         received: &mut Received,
     ) -> Result<(), ReceiveError> {
         let Some(sender) = self.senders.get_mut(index) else { return Ok(()) };
@@ -103,6 +105,9 @@ impl Work<'_, '_> {
             }
             Delivery::Unordered => Round::ZERO,
         };
+        if silent > sender.taken {
+            observe();
+        }
 
         // A correct sender never runs more than a window ahead of what was handed over here.
         let ahead = u32::try_from(sender.take.since(sender.hand)).unwrap_or(window);
@@ -113,6 +118,8 @@ impl Work<'_, '_> {
         while taken < most {
             match SlotCounter::decode(ring.counter(sender.take.slot).load()) {
                 SlotCounter::Message(round) if round >= sender.taken => {
+                    // For the length here and for the payload at delivery.
+                    observe();
                     let length = ring.length(sender.take.slot);
                     if round >= round_limit {
                         return Err(misbehaved);

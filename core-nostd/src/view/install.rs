@@ -64,7 +64,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             peer.goes
                 || peer.is_lost()
                 || self.suspects(rank)
-                || self.table.load(rank, ViewColumn::Installed) >= installed
+                || self.guard(rank, ViewColumn::Installed) >= installed
         })
     }
 }

@@ -12,7 +12,8 @@ use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
 pub struct ViewOptions {
     /// From one own heartbeat to the next.
     pub heartbeat_interval_ns: u64,
-    /// A peer without a heartbeat for so long is suspected. Longer than the longest upcall (VIE-2).
+    /// A peer whose heartbeat is overdue by so long is suspected: no upcall may take longer, and any number in a row may
+    /// each take as long (VIE-2).
     pub failure_timeout_ns: u64,
     /// The same for a peer that was not yet seen in this view: a joiner still takes over its state.
     pub first_timeout_ns: u64,
@@ -178,6 +179,17 @@ impl ViewState {
         self.status
     }
 
+    /// Publishes a heartbeat, if it is time for that again.
+    pub(crate) fn beat(&mut self, now: Time, table: &mut impl Table) -> bool {
+        let is_due = now.since(self.last_heartbeat) >= self.options.heartbeat_interval_ns;
+        if is_due {
+            self.last_heartbeat = now;
+            let count = table.load(self.rank, ViewColumn::Heartbeat).saturating_add(1);
+            table.publish(ViewColumn::Heartbeat, count);
+        }
+        is_due
+    }
+
     #[cfg(feature = "planted-faults")]
     pub(crate) fn planted(&self, fault: Fault) -> bool {
         self.fault == Some(fault)
@@ -220,12 +232,21 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.stance(self.state.rank)
     }
 
+    /// A cell that guards others of its row: whatever is read after this is as new as it.
+    pub(crate) fn guard(&self, owner: Rank, column: ViewColumn) -> u64 {
+        let guard = self.table.load(owner, column);
+        if owner != self.state.rank {
+            self.host.observe();
+        }
+        guard
+    }
+
     pub(crate) fn stance(&self, owner: Rank) -> Stance {
-        Stance::decode(self.table.load(owner, ViewColumn::Stance))
+        Stance::decode(self.guard(owner, ViewColumn::Stance))
     }
 
     pub(crate) fn committed(&self, owner: Rank) -> Committed {
-        Committed::decode(self.table.load(owner, ViewColumn::Committed))
+        Committed::decode(self.guard(owner, ViewColumn::Committed))
     }
 
     /// Whether this member suspects that one.

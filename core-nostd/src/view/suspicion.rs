@@ -17,12 +17,7 @@ use crate::layout::{FLAGS_PER_WORD, ViewColumn};
 impl<T: Table, H: Host> Turn<'_, T, H> {
     /// Says that this member lives, if it is time for that again.
     pub(super) fn beat(&mut self) {
-        if self.now.since(self.state.last_heartbeat) < self.state.options.heartbeat_interval_ns {
-            return;
-        }
-        self.state.last_heartbeat = self.now;
-        let count = self.own(ViewColumn::Heartbeat).saturating_add(1);
-        self.table.publish(ViewColumn::Heartbeat, count);
+        self.state.beat(self.now, self.table);
     }
 
     /// Looks at the others' heartbeats, and marks who has been silent for too long.
@@ -40,7 +35,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 continue;
             }
             // In this order: who shows that it is here has shown its first heartbeat.
-            let installed = self.table.load(rank, ViewColumn::Installed);
+            let installed = self.guard(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
             let timeout = if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
             // Who has installed the next view is there, and its heart beats there.
@@ -52,7 +47,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 continue;
             }
             peer.seen = peer.seen.after(forgiven);
-            if self.now.since(peer.seen) > timeout {
+            // It is overdue from when the next one should have come.
+            if self.now.since(peer.seen) > timeout.saturating_add(options.heartbeat_interval_ns) {
                 peer.lost.get_or_insert(Loss::Silent);
             }
         }

@@ -90,18 +90,25 @@ impl Victim {
         self.put(owner, ViewColumn::Stance, Stance { promise: Rank(promise), accepted }.encode());
     }
 
+    /// A row, as long as the layout says.
+    fn lines(&self, rank: usize) -> &[Line] {
+        &self.rows[rank][..self.layout.row_bytes(RANKS[rank]) / 64]
+    }
+
     fn step(&mut self) -> Status {
-        let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(&self.rows[rank]));
-        let writer = RowWriter::from_lines(&self.rows[1]);
-        let mut table = RowTable::new(self.layout, Rank(1), &rows, writer);
+        let rows: [Row<'_>; 3] = std::array::from_fn(|rank| {
+            Row::from_lines(&self.rows[rank][..self.layout.row_bytes(RANKS[rank]) / 64])
+        });
+        let writer = RowWriter::from_lines(&self.rows[1][..self.layout.row_bytes(RANKS[1]) / 64]);
+        let mut table = RowTable::new(&self.layout, Rank(1), &rows, writer);
         let mut change = ViewChange::new(&self.layout, &mut self.state, &mut self.peers, &mut self.next)
             .expect("state that fits");
         change.step(Time(1), &mut table, &mut self.host)
     }
 
     fn own(&self, column: ViewColumn) -> u64 {
-        let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(&self.rows[rank]));
-        RowTable::new(self.layout, Rank(1), &rows, RowWriter::from_lines(&self.rows[1])).load(Rank(1), column)
+        let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(self.lines(rank)));
+        RowTable::new(&self.layout, Rank(1), &rows, RowWriter::from_lines(self.lines(1))).load(Rank(1), column)
     }
 }
 

@@ -112,7 +112,7 @@ fn group() {
         for ((((rank, state), peers), next), row) in all {
             black_box((state.status(), peers.iter().any(PeerState::is_lost)));
             let mut table =
-                RowTable::new(layout, black_box(*rank), black_box(&rows), RowWriter::from_lines(&row[..]));
+                RowTable::new(&layout, black_box(*rank), black_box(&rows), RowWriter::from_lines(&row[..]));
             let Some(mut change) = ViewChange::new(&layout, state, black_box(peers), black_box(next)) else {
                 continue;
             };
