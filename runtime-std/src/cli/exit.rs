@@ -127,6 +127,10 @@ impl Failure {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(Status::OutputClosed);
         }
+        if error.kind() == io::ErrorKind::TimedOut {
+            let what = format_args!("the output is not read: {error}");
+            return Self::new(Status::OutputClosed, what, "read it, or give --log or --quiet");
+        }
         Self::system("cannot write the output", error)
     }
 

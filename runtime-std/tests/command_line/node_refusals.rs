@@ -152,3 +152,37 @@ fn garbage_at_the_port_disturbs_nobody() {
     nodes[1].signal(Signal::TERM);
     nodes[1].assert_left();
 }
+
+#[test]
+fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    let in_place = |name: &str| group.place.path().join(name).to_str().expect("a path").to_owned();
+    rustix::fs::mkfifoat(rustix::fs::CWD, in_place("pipe"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+        .expect("a pipe");
+    std::fs::create_dir(in_place("folder")).expect("a folder");
+    std::os::unix::fs::symlink("/dev/null", in_place("null")).expect("a link");
+    std::os::unix::fs::symlink(in_place("pipe"), in_place("to-pipe")).expect("a link");
+    let _socket = std::os::unix::net::UnixListener::bind(in_place("socket")).expect("a socket");
+    for (path, what) in [
+        ("/dev/null", "a device"),
+        ("/dev/full", "a device"),
+        (&in_place("null"), "a device"),
+        (&in_place("folder"), "a directory"),
+        (&in_place("pipe"), "a pipe"),
+        (&in_place("to-pipe"), "a pipe"),
+        (&in_place("socket"), "a socket"),
+    ] {
+        let words = [path, what, "regular file", "--log"];
+        group.run("node", &[&short("0")[..], &["--log", path]].concat()).failed(2, &words);
+    }
+    // One of several subgroups has a log of its own name.
+    let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
+    group.write(&format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"a\"\n[[subgroups]]\nname = \"b\"\n"));
+    std::os::unix::fs::symlink("/dev/null", in_place("log.b")).expect("a link");
+    group
+        .run("node", &[&short("0")[..], &["--log", &in_place("log")]].concat())
+        .failed(2, &["log.b is a device"]);
+    for name in ["null", "to-pipe", "log.b"] {
+        assert!(std::fs::symlink_metadata(in_place(name)).expect("it is there").is_symlink(), "{name}");
+    }
+}

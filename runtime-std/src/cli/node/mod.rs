@@ -14,6 +14,7 @@ mod life;
 mod log;
 mod metrics;
 mod page;
+mod told;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -37,6 +38,7 @@ use crate::member::Settings;
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
 use application::{Application, Printing};
+use input::{Input, Lines};
 use life::Life;
 use log::{Log, LogFile, Recent};
 
@@ -97,6 +99,10 @@ pub(super) struct Arguments {
     device: DeviceOptions,
 }
 
+/// Which part of the failure timeout a delivery waits for a reader that takes nothing: well before the others would remove this
+/// member, it leaves by itself.
+const UNREAD_SHARE: u32 = 4;
+
 /// A group file that explains every field.
 const EXAMPLE: &str = include_str!("example.toml");
 
@@ -111,6 +117,8 @@ pub(super) enum Event {
     OutputFailed(io::Error),
     /// To be told on standard error.
     Said(String),
+    /// Part of the input was not sent, for a reason of its own; to be told too.
+    Refused(String),
 }
 
 /// Runs a node.
@@ -134,7 +142,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
-    let output = Output::start(move |error| {
+    // The others wait so long for a member that does not deliver, and no longer.
+    let patience = Duration::from_millis(description.failure_timeout_ms) / UNREAD_SHARE;
+    let output = Output::start(Some(patience), move |error| {
         // The command may be over already.
         let _ = failed.send(Event::OutputFailed(error));
     });
@@ -147,16 +157,21 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
     );
     let line_max = input.map_or(usize::MAX, |id| line_max(&description, id));
+    let unsent_max = input.map_or(0, |id| unsent_max(&description, id));
     let running = become_member(description, node, arguments, &interrupts, application);
     let mut life = match running {
         Ok(running) => Life::new(running, output, events, arguments.leave_at_end),
         Err(failure) => return Err(life::reason(&events).unwrap_or(failure)),
     };
     let _ = board.set(life.running().board());
-    let lines_to = input.and_then(|id| life.running().sender(id));
-    let outcome = input::start(lines_to, line_max, life.is_over(), sender)
-        .map_err(|error| cannot_start(&error))
-        .and_then(|()| life.attend(&interrupts));
+    let lines = Lines { sender: input.and_then(|id| life.running().sender(id)), line_max, unsent_max };
+    let outcome = match Input::start(lines, sender) {
+        Ok(input) => {
+            life.read(input);
+            life.attend(&interrupts)
+        }
+        Err(error) => Err(cannot_start(&error)),
+    };
     life.end(outcome, &interrupts)
 }
 
@@ -192,6 +207,12 @@ fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
     let longest = |subgroup: &SubgroupDescription| subgroup.large_max.max(subgroup.message_max.into());
     let longest = description.subgroups.get(subgroup.index()).map_or(0, longest);
     usize::try_from(longest).unwrap_or(usize::MAX)
+}
+
+/// How many messages a member may end without: those of a view's ring, and what it carries over from the one before.
+fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
+    let window = description.subgroups.get(subgroup.index()).map_or(0, |subgroup| subgroup.window);
+    usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(2)
 }
 
 impl Arguments {
