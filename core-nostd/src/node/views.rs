@@ -13,7 +13,7 @@ use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause, Promises};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::{Layout, ViewColumn};
-use crate::multicast::{Application, Control, Order, Poster, Shown, Work};
+use crate::multicast::{Application, Control, Misbehaved, Order, Poster, Shown, Work};
 use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, Table, ViewChange, ViewState, flag_of,
 };
@@ -174,16 +174,16 @@ where
     }
 
     /// One upcall a step, and none in that of the decision: the others are told of it first, and of life between two.
-    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool {
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         if !self.may_call {
-            return self.node.is_delivered_to(subgroup, trim);
+            return Ok(self.node.is_delivered_to(subgroup, trim));
         }
         let before = self.progress.delivered;
         let done = match self.node.deliver_to(subgroup, trim, self.application, self.progress) {
             Ok(done) => done,
             Err(error) => {
                 self.failed = Some(error);
-                false
+                Ok(false)
             }
         };
         self.may_call = self.progress.delivered == before;
@@ -303,11 +303,17 @@ impl<'m> Node<'m> {
             }
         };
         if let Some((peer, cause)) = stages.lost {
-            let loss = |denied| if denied { Loss::Denied } else { Loss::Reported };
-            views.note_loss(peer, loss(cause == LossCause::Denied));
+            views.note_loss(
+                peer,
+                match cause {
+                    LossCause::Denied => Loss::Denied,
+                    LossCause::Misbehaved => Loss::Misbehaved,
+                    LossCause::Left | LossCause::Exited | LossCause::Unreachable => Loss::Reported,
+                },
+            );
             // Several may have gone at once, and a step names one.
             for link in self.links.iter().filter(|link| link.lost) {
-                views.note_loss(link.peer, loss(link.denied));
+                views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
         }
         progress.add(&stages);
@@ -346,10 +352,13 @@ impl<'m> Node<'m> {
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
         while index < self.subgroups.len() {
-            let delivered = self.with_work(index, |work| work.deliver(application))?;
-            let messages = delivered.map_or(0, |done| done.messages);
-            progress.delivered = progress.delivered.saturating_add(messages);
-            if messages > 0 {
+            let delivered = self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
+            progress.delivered = progress.delivered.saturating_add(delivered.messages);
+            if let Some(Misbehaved(peer)) = delivered.misbehaved {
+                fabric.cut(self.view, peer);
+                self.lose(peer, LossCause::Misbehaved, &mut progress);
+            }
+            if delivered.messages > 0 {
                 self.beat(application.now(now), fabric, views, &mut progress);
             }
             index = index.saturating_add(1);
@@ -375,25 +384,30 @@ impl<'m> Node<'m> {
         self.account(report, progress);
     }
 
-    /// Delivers a subgroup up to the place where its view ends; true once that is done.
+    /// Delivers a subgroup up to the place where its view ends; true once that is done. Within: a member whose slots do not
+    /// say any more what they said.
     fn deliver_to<A: Application>(
         &mut self,
         subgroup: SubgroupId,
         trim: Frontier,
         application: &mut A,
         progress: &mut Progress,
-    ) -> Result<bool, StepError> {
+    ) -> Result<Result<bool, Misbehaved>, StepError> {
         let mut index = 0_usize;
         while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
             index = index.saturating_add(1);
         }
         if index >= self.subgroups.len() {
-            return Ok(true);
+            return Ok(Ok(true));
         }
-        let delivered = self.with_work(index, |work| work.deliver_until(application, trim))?;
-        progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+        let delivered =
+            self.with_work(index, |work| work.deliver_until(application, trim))?.unwrap_or_default();
+        progress.delivered = progress.delivered.saturating_add(delivered.messages);
         self.lagging = true;
-        Ok(self.is_delivered_to(subgroup, trim))
+        if let Some(misbehaved) = delivered.misbehaved {
+            return Ok(Err(misbehaved));
+        }
+        Ok(Ok(self.is_delivered_to(subgroup, trim)))
     }
 
     /// Whether a subgroup is delivered up to a place, or is none of this node's.
@@ -409,13 +423,7 @@ impl<'m> Node<'m> {
         progress
     }
 
-    fn beat<F: Fabric>(
-        &mut self,
-        now: Time,
-        fabric: &mut F,
-        views: &mut Views<'m>,
-        progress: &mut Progress,
-    ) {
+    fn beat<F: Fabric>(&mut self, now: Time, fabric: &mut F, views: &mut Views<'m>, progress: &mut Progress) {
         if views.beat(now) {
             self.post_heartbeat(fabric, views, progress);
         }

@@ -60,6 +60,9 @@ pub enum Halt {
     SuspectedBy(Rank),
     /// Those whom it does not suspect are no majority of the view (VIE-9).
     NoMajority,
+    /// This member changed what it had published before, which no correct member does: a message that it had sent, or a
+    /// list while it was copied. What the others go on with is not here any more.
+    ChangedBy(Rank),
 }
 
 impl core::fmt::Display for Halt {
@@ -67,6 +70,9 @@ impl core::fmt::Display for Halt {
         match self {
             Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this one"),
             Self::NoMajority => out.write_str("the members that are left are no majority of the view"),
+            Self::ChangedBy(rank) => {
+                write!(out, "member {rank} changed what it had published, so this one cannot go on")
+            }
         }
     }
 }
@@ -136,6 +142,8 @@ pub(crate) enum Loss {
     Reported,
     /// It takes no writes from this member any more: it suspects it, and no row will say so.
     Denied,
+    /// It published something that no correct member can publish.
+    Misbehaved,
 }
 
 /// What a member remembers of the change itself.
@@ -255,7 +263,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     }
 
     /// Whether a member's row says that it suspects that one.
-    fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
+    pub(super) fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
         let (word, flag) = flag_of(rank);
         self.table.load(owner, ViewColumn::Suspicions(word)) & flag != 0
     }

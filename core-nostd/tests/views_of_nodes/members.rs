@@ -100,6 +100,9 @@ pub struct Member {
     pub node: Node<'static>,
     pub views: Views<'static>,
     pub fabric: Carrier,
+    pub layout: Layout<'static>,
+    /// Its own row, for what no correct member writes.
+    pub row: RowWriter<'static>,
     /// The next view's memory is ready after so many calls.
     pub calls: u32,
 }
@@ -182,15 +185,15 @@ pub fn open_with(
         };
         let view = ViewId(id);
         let capabilities = fabric.capabilities();
-        let node =
-            Node::open(view, &layout, *rank, loan, node_options, capabilities).expect("it opens");
+        let node = Node::open(view, &layout, *rank, loan, node_options, capabilities).expect("it opens");
         let loan = ViewLoan {
             peers: leak(vec![PeerState::default(); count]),
             next: leak(vec![NodeId(0); count.max(8) + JOINS_MAX]),
             links: leak(vec![ViewLink::default(); count]),
         };
         let views = node.views(layout, ViewState::new(view, *rank, options), loan).expect("it takes part");
-        Member { node, views, fabric, calls: 0 }
+        let row = copies[rank.index()][rank.index()];
+        Member { node, views, fabric, layout, row, calls: 0 }
     };
     ranks.iter().map(open_one).collect()
 }
