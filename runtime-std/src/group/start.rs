@@ -42,6 +42,9 @@ use crate::shared_memory::{self, GroupName, Residence, Root};
 /// Between two looks while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
+/// How long it may take to become a member, where nothing else is said.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
 /// Where and how a process becomes a member.
 #[derive(Debug)]
 pub struct StartOptions<'s> {
@@ -59,6 +62,24 @@ pub struct StartOptions<'s> {
     pub cancel: &'s AtomicBool,
     /// How the member behaves.
     pub settings: Settings,
+}
+
+impl StartOptions<'static> {
+    /// As most programs want it: groups live where those of this user do, any device will do, and it may take a minute to
+    /// become a member.
+    #[must_use]
+    pub fn new(node: u32) -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Self {
+            node,
+            root: Root::from_env(),
+            listener: None,
+            device: DeviceOptions::default(),
+            time_limit: TIME_LIMIT,
+            cancel: &NEVER,
+            settings: Settings::default(),
+        }
+    }
 }
 
 /// Why a process did not become a member.

@@ -85,3 +85,22 @@ fn what_is_wrong_is_told_in_one_line() {
     }
     place.assert_empty();
 }
+
+#[test]
+fn a_group_file_is_taken_in_a_view_of_all_its_nodes() {
+    let place = Place::new();
+    let example = place.run(&["node", "--example-config"]).succeeded();
+    let path = place.file("group.toml", &example);
+    let map = layout(&place, &["--config", path.to_str().expect("a path")]);
+    assert_eq!((&map["members"], &map["subgroups"]), (&Value::from(3), &Value::from(1)));
+    let text = std::str::from_utf8(&example).expect("text");
+    let description: tramontane_runtime::group::Description = toml::from_str(text).expect("a group file");
+    let mut description = description;
+    description.complete().expect("it is right");
+    let view = tramontane_runtime::group::View::of_all(&description);
+    let layout = description.view_layout(&view).expect("a layout");
+    assert_eq!(map["digest"], format!("{:016x}", layout.get().digest()));
+    assert_eq!(map["view_bytes"], layout.get().view_bytes());
+    let wrong = place.file("wrong.toml", b"name = \"g\"\nnodes = []\nfabrik = 1\n");
+    place.run(&["layout", "--config", wrong.to_str().expect("a path")]).failed(2, &["line 3", "fabrik"]);
+}

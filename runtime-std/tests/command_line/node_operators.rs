@@ -23,6 +23,8 @@ fn status_says_how_all_nodes_are() {
         assert!(rows[0].starts_with("node  state") && rows[0].ends_with("frontiers"), "{table}");
         assert!(rows[3].contains("0 1 2") && rows[3].contains("log "), "{table}");
 
+        group.run("status", &["--expect-all"]).succeeded();
+
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
         // Who is not in the newest view is not missed.
@@ -32,6 +34,7 @@ fn status_says_how_all_nodes_are() {
         assert_eq!(status["nodes"][1]["status"]["delivered"], 7, "{status}");
         assert_eq!(status["nodes"][2]["status"], Value::Null, "{status}");
         assert!(status["nodes"][2]["error"].as_str().expect("a text").contains("nobody is there"));
+        group.run("status", &["--expect-all"]).failed_after_output(10, &["not members of view 2: 2"]);
         group.run("status", &["--id", "1"]).succeeded();
         group.run("status", &["--id", "2"]).failed_after_output(5, &["node 2", "nobody is there"]);
         let other = group.variant("name = \"log\"", "name = \"glo\"");
@@ -98,8 +101,8 @@ fn a_node_is_told_to_leave() {
 #[test]
 fn metrics_are_served_in_the_format_that_prometheus_reads() {
     let group = Group::of(Carrier::SharedMemory, 2);
-    let [address] = free_addresses(1).try_into().expect("one");
-    let mut nodes = [group.node(0, &["--metrics", &address]), group.node(1, &[])];
+    let [address, other] = free_addresses(2).try_into().expect("two");
+    let mut nodes = [group.node(0, &["--metrics", &address]), group.node(1, &["--metrics", &other])];
     nodes[1].write(&lines(1, 0..5));
     group.await_same(&[0, 1], 5);
     let page = crate::support::wait_for("the figures", || {
@@ -108,13 +111,23 @@ fn metrics_are_served_in_the_format_that_prometheus_reads() {
     });
     let (head, text) = page.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"), "{head}");
-    assert!(
-        head.to_lowercase().contains("content-type: application/openmetrics-text; version=1.0.0"),
-        "{head}"
-    );
-    let read = openmetrics_parser::openmetrics::parse_openmetrics(text);
+    assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
+    assert!(text.contains("tramontane_delivered_bytes_total{group=\"log\",node=\"0\"} 15\n"), "{text}");
+    let read = openmetrics_parser::prometheus::parse_prometheus(text);
     let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert!(read.families.len() >= 12, "{:?}", read.families.keys());
+    let sent = get(&other, "/metrics");
+    for line in [
+        "tramontane_sent_bytes_total{group=\"log\",node=\"1\"} 15\n",
+        ",node=\"1\",version=\"0.",
+        "tramontane_delivery_latency_seconds_bucket{group=\"log\",node=\"1\",le=\"+Inf\"} ",
+    ] {
+        assert!(sent.contains(line), "{line} is not in {sent}");
+    }
+    assert!(
+        !sent.contains("tramontane_delivery_latency_seconds_count{group=\"log\",node=\"1\"} 0\n"),
+        "{sent}"
+    );
     assert!(get(&address, "/").contains(" 404 "));
     // The address is taken now.
     group.run("node", &["--id", "1", "--metrics", &address]).failed(2, &[&address, "--metrics"]);

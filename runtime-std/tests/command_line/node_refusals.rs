@@ -186,3 +186,20 @@ fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
         assert!(std::fs::symlink_metadata(in_place(name)).expect("it is there").is_symlink(), "{name}");
     }
 }
+
+#[test]
+fn who_waits_on_shared_memory_is_told_of_other_users_folders() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    let node = group.node(0, &[]);
+    let other = group.place.path().join("tramontane-4000000000");
+    std::fs::create_dir(&other).expect("a folder");
+    std::fs::create_dir(group.place.path().join("tramontane-other")).expect("a folder");
+    node.await_errors("on shared memory members meet only if one user runs them all");
+    let errors = node.errors();
+    let other = format!("another user has groups in {}: ", other.display());
+    assert!(errors.contains(&other) && errors.contains("still waiting in "), "{errors}");
+
+    let arguments = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
+    let cast = cli_support::group::Node::start(group.place.command(&arguments));
+    cast.await_errors(&other);
+}

@@ -25,6 +25,7 @@ use super::interrupt::Interrupts;
 use super::network::NetworkOptions;
 use super::options::{JoinOption, WindowOption, record_bytes};
 use super::output::Output;
+use super::waiting::Waiting;
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
 use crate::join::{JoinOptions, Meeting, join};
 use crate::local::Carrier;
@@ -193,7 +194,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         cancel: interrupts.flag(),
         settings: Settings::default(),
     };
+    let waiting = match &options.meeting {
+        Meeting::SharedMemory { root, .. } => Waiting::begin(root),
+        _ => None,
+    };
     let joined = join(&group, u32::from(id), &options);
+    drop(waiting);
     // Who is asked to end while it waits is not to blame for those who did not come.
     interrupts.check()?;
     let member = joined?;

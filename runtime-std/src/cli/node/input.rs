@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Event;
+use super::meter::Meter;
 use super::told::{Handed, Lost};
 use crate::cli::lines::{Cutter, Line, unreadable};
 use crate::group::{LargeUnsent, Receipt, SendLargeError, Sender};
@@ -44,20 +45,20 @@ pub(super) struct Lines {
     pub(super) line_max: usize,
     /// How many messages a member may end without.
     pub(super) unsent_max: usize,
+    pub(super) meter: Arc<Meter>,
 }
 
 impl Input {
     /// Starts the thread.
     pub(super) fn start(lines: Lines, events: mpsc::Sender<Event>) -> io::Result<Self> {
         let is_over = Arc::<AtomicBool>::default();
-        let Lines { sender, line_max, unsent_max } = lines;
+        let Lines { sender, line_max, unsent_max, meter } = lines;
         let reading = Reading {
-            sender,
-            line_max,
             is_over: Arc::clone(&is_over),
             events,
             cutter: Cutter::new(line_max),
             handed: Handed::new(unsent_max),
+            way: Way { sender, line_max, is_over: Arc::clone(&is_over), meter, handed_over: 0 },
         };
         let thread = std::thread::Builder::new().name("tramontane-read".into()).spawn(|| reading.run())?;
         Ok(Self { thread, is_over })
@@ -89,12 +90,21 @@ enum SendEnd {
 
 /// The thread's side.
 struct Reading {
-    sender: Option<Sender>,
-    line_max: usize,
     is_over: Arc<AtomicBool>,
     events: mpsc::Sender<Event>,
     cutter: Cutter,
     handed: Handed,
+    way: Way,
+}
+
+/// From a line to the group.
+struct Way {
+    sender: Option<Sender>,
+    line_max: usize,
+    is_over: Arc<AtomicBool>,
+    meter: Arc<Meter>,
+    /// Lines that were handed over.
+    handed_over: u64,
 }
 
 impl Reading {
@@ -125,9 +135,9 @@ impl Reading {
     }
 
     fn end_of_input(&mut self) {
-        let Self { cutter, sender, is_over, handed, events, line_max } = self;
+        let Self { cutter, handed, events, way, .. } = self;
         if let Some((number, line)) = cutter.end() {
-            match hand_over(sender.as_mut(), line, *line_max, is_over) {
+            match way.hand_over(line) {
                 Ok(receipt) => handed.add(number, receipt),
                 Err(SendEnd::NotWanted) => handed.lose(Lost { from: number, to: number, has_end: true }),
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
@@ -138,14 +148,14 @@ impl Reading {
 
     /// Sends what came, to its last line that has an end.
     fn take(&mut self, mut bytes: &[u8]) {
-        let Self { cutter, sender, is_over, handed, events, line_max } = self;
+        let Self { cutter, is_over, handed, events, way } = self;
         let mut is_wanted = true;
         while let Some((number, line)) = cutter.next(&mut bytes) {
             if !is_wanted {
                 handed.lose(Lost { from: number, to: number, has_end: true });
                 continue;
             }
-            match hand_over(sender.as_mut(), line, *line_max, is_over) {
+            match way.hand_over(line) {
                 Ok(receipt) => handed.add(number, receipt),
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
                 Err(SendEnd::NotWanted) => {
@@ -190,24 +200,33 @@ fn read_what_is_there(buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
     }
 }
 
-fn hand_over(
-    sender: Option<&mut Sender>,
-    line: Line<'_>,
-    line_max: usize,
-    is_over: &AtomicBool,
-) -> Result<Receipt, SendEnd> {
-    let refused = |why: &str| Err(SendEnd::Refused(why.to_owned()));
-    match (sender, line) {
-        (None, _) => refused(
-            "this node sends in no subgroup; add it to the senders in the group file, or give it no input",
-        ),
-        (Some(_), Line::TooLong) => Err(SendEnd::Refused(format!(
-            "it is longer than {line_max} bytes; raise message_max, or large_max, in the group file, of all members"
-        ))),
-        (Some(sender), Line::Whole(line)) if line.len() > sender.message_max() => {
-            send_large(sender, line, is_over)
+impl Way {
+    fn hand_over(&mut self, line: Line<'_>) -> Result<Receipt, SendEnd> {
+        let refused = |why: String| Err(SendEnd::Refused(why));
+        let Some(sender) = &mut self.sender else {
+            let what = "this node sends in no subgroup; add it to the senders in the group file, or give it no input";
+            return refused(what.to_owned());
+        };
+        let Line::Whole(line) = line else {
+            let what = format_args!("it is longer than {} bytes", self.line_max);
+            return refused(format!(
+                "{what}; raise message_max, or large_max, in the group file, of all members"
+            ));
+        };
+        let number = self.handed_over + 1;
+        self.meter.goes_out(number);
+        let sent = if line.len() > sender.message_max() {
+            send_large(sender, line, &self.is_over)
+        } else {
+            send(sender, line, &self.is_over)
+        };
+        if sent.is_ok() {
+            self.handed_over = number;
+            self.meter.sent(line.len());
+        } else {
+            self.meter.stays(number);
         }
-        (Some(sender), Line::Whole(line)) => send(sender, line, is_over),
+        sent
     }
 }
 

@@ -4,14 +4,15 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `application`, `log` | what is done with deliveries; what is kept of them |
-//! | `input` | lines that are sent, in a thread that sits in a read when the command ends |
+//! | `input`, `told` | lines that are sent, in a thread of its own; what is told of those that were not |
 //! | `life` | the main thread: waits for what ends the member, and ends it |
-//! | `metrics`, `page` | figures for Prometheus; a page for whoever comes |
+//! | `metrics`, `meter`, `page` | figures for Prometheus; those that a node takes itself; a page for whoever comes |
 
 mod application;
 mod input;
 mod life;
 mod log;
+mod meter;
 mod metrics;
 mod page;
 mod told;
@@ -32,6 +33,7 @@ use super::group_file;
 use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
+use super::waiting::Waiting;
 use crate::group::{Description, Running, StartOptions, SubgroupDescription, start};
 use crate::local::Carrier;
 use crate::member::Settings;
@@ -41,6 +43,7 @@ use application::{Application, Printing};
 use input::{Input, Lines};
 use life::Life;
 use log::{Log, LogFile, Recent};
+use meter::Meter;
 
 pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.toml
   In three terminals, in any order; any of them may be killed and started again:
@@ -136,9 +139,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let input = arguments.input_subgroup(&description, node)?;
     let interrupts = Interrupts::watch()?;
-    let board = Arc::new(OnceLock::new());
+    let (board, meter) = (Arc::new(OnceLock::new()), Meter::new(input));
     if let Some(address) = arguments.metrics {
-        metrics::serve(address, arguments.metrics_exposed, Arc::clone(&board))?;
+        metrics::serve(address, arguments.metrics_exposed, Arc::clone(&board), Arc::clone(&meter))?;
     }
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
@@ -155,6 +158,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         sender.clone(),
         arguments.logs(&description, node)?,
         description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
+        Arc::clone(&meter),
     );
     let line_max = input.map_or(usize::MAX, |id| line_max(&description, id));
     let unsent_max = input.map_or(0, |id| unsent_max(&description, id));
@@ -164,7 +168,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Err(failure) => return Err(life::reason(&events).unwrap_or(failure)),
     };
     let _ = board.set(life.running().board());
-    let lines = Lines { sender: input.and_then(|id| life.running().sender(id)), line_max, unsent_max };
+    let lines_to = input.and_then(|id| life.running().sender(id));
+    let lines = Lines { sender: lines_to, line_max, unsent_max, meter };
     let outcome = match Input::start(lines, sender) {
         Ok(input) => {
             life.read(input);
@@ -191,7 +196,10 @@ fn become_member(
         cancel: interrupts.flag(),
         settings: Settings::default(),
     };
+    let is_shared = description.fabric == Carrier::SharedMemory;
+    let waiting = is_shared.then(|| Waiting::begin(&options.root)).flatten();
     let running = start(description, options, application);
+    drop(waiting);
     if running.is_err() {
         // Who is asked to end while it waits is not to blame for those who did not come.
         interrupts.check()?;

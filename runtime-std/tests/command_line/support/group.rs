@@ -191,6 +191,10 @@ impl Node {
         self.input.take().expect("an input")
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn errors(&self) -> String {
         self.errors.lock().expect("nobody panics").clone()
     }
@@ -250,9 +254,18 @@ fn follow(
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
-        while from.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
-            into.lock().expect("nobody panics").push_str(&String::from_utf8_lossy(&line));
-            line.clear();
+        // A bar is a line without an end, drawn again and again.
+        while let Ok(1..) = from.fill_buf().map(<[u8]>::len) {
+            let part = from.buffer();
+            let end = part.iter().position(|byte| [b'\n', b'\r'].contains(byte));
+            let bytes = end.map_or(part.len(), |end| end + 1);
+            line.extend_from_slice(&part[..bytes]);
+            from.consume(bytes);
+            if end.is_some() {
+                into.lock().expect("nobody panics").push_str(&String::from_utf8_lossy(&line));
+                line.clear();
+            }
         }
+        into.lock().expect("nobody panics").push_str(&String::from_utf8_lossy(&line));
     })
 }
