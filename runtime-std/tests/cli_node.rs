@@ -165,7 +165,7 @@ fn a_group_that_starts_anew_keeps_the_logs_of_the_one_before() {
     nodes[0].write("first\n");
     group.await_same(&[0, 1], 1);
     drop(nodes);
-    let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+    let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &["--new-group"])).collect();
     nodes[1].write("second\n");
     nodes[0].await_errors("log-0.1");
     cli_support::wait_for("the new log", || (group.log(0) == "second\n").then_some(()));

@@ -3,9 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use tramontane_mesh::{Door, Identity, Listener, Purpose, SharedKey, Visitor};
+use tramontane_core::ids::NodeId;
+use tramontane_mesh::{Door, Identity, Listener, Purpose, SharedKey, Talk, TalkError, Visitor};
 
 use super::operator;
+use super::outside::{Call, Outside, answer_caller, hear_caller};
 use super::request::{Request, Requests};
 use super::status::Board;
 use super::supply;
@@ -21,7 +23,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Hall {
     pub(super) board: Board,
     /// Set once this process is a member.
-    pub(super) requests: Arc<OnceLock<Requests>>,
+    pub(super) inside: Arc<OnceLock<Arc<Outside>>>,
 }
 
 impl Hall {
@@ -40,26 +42,41 @@ impl Hall {
         let Visitor { purpose, node, mut talk, .. } = visitor;
         match purpose {
             Purpose::Ask => {
-                if let Err(error) = operator::answer(&mut talk, &self.board, self.requests.get()) {
+                if let Err(error) = operator::answer(&mut talk, &self.board, self.requests()) {
                     tracing::debug!(%error, "an operator went away");
                 }
             }
             Purpose::Join => {
-                if let Some(requests) = self.requests.get() {
+                if let Some(requests) = self.requests() {
                     supply::serve(node, talk, &self.board, requests);
                 }
             }
             Purpose::Peer => {
-                let until = Instant::now() + NOT_YET;
-                while self.requests.get().is_none() && Instant::now() < until && talk.is_open() {
-                    std::thread::sleep(LOOK_PAUSE);
-                }
-                if let Some(requests) = self.requests.get() {
-                    requests.ask(Request::Connected { node, talk });
+                if let Err(error) = self.connect(node, talk) {
+                    tracing::debug!(%node, %error, "a member that called is not connected");
                 }
             }
             // A door refuses it.
             Purpose::Meet => {}
         }
+    }
+
+    fn requests(&self) -> Option<&Requests> {
+        self.inside.get().map(|outside| &outside.requests)
+    }
+
+    /// Connects a member that calls, if the call is for this process: the answer waits until it is a member.
+    fn connect(&self, node: NodeId, mut talk: Talk) -> Result<(), TalkError> {
+        let view = hear_caller(&mut talk)?;
+        let until = Instant::now() + NOT_YET;
+        while self.inside.get().is_none() && Instant::now() < until && talk.is_open() {
+            std::thread::sleep(LOOK_PAUSE);
+        }
+        let outside = self.inside.get().ok_or(TalkError::Stopped)?;
+        if answer_caller(&mut talk, outside.calls.is_meant(view))? {
+            let call = Call::Theirs { view };
+            outside.requests.ask(Request::Connected { node, talk, call });
+        }
+        Ok(())
     }
 }

@@ -31,7 +31,7 @@ use super::group_file;
 use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
-use crate::group::{Description, Running, StartOptions, SubgroupDescription, start};
+use crate::group::{Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start};
 use crate::local::Carrier;
 use crate::member::Settings;
 use crate::rdma::DeviceOptions;
@@ -75,6 +75,14 @@ pub(super) struct Arguments {
     /// Append what is delivered to FILE, and not to the output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Remember in folder DIR which views this node was in, so that it forms no second group [default: that of the group
+    /// file; else PATH.state beside --log PATH]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Form the group anew although its nodes were in one before; at each initial node. Say it once, and by hand: members of
+    /// the earlier group that are only out of reach go on as another group. Logs are set aside
+    #[arg(long)]
+    new_group: bool,
     /// Print nothing of what is delivered
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
@@ -175,6 +183,7 @@ fn become_member(
         time_limit: arguments.time_limit,
         cancel: interrupts.flag(),
         settings: Settings::default(),
+        forming: arguments.forming(&description, node),
     };
     let running = start(description, options, application);
     if running.is_err() {
@@ -195,6 +204,17 @@ fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
 }
 
 impl Arguments {
+    fn forming(&self, description: &Description, node: u32) -> Forming {
+        let listed = description.nodes.iter().find(|listed| listed.id == node);
+        let beside_log = || self.log.as_deref().map(|log| log::with_ending(log, "state"));
+        let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
+        let told = |waiting: &Waiting| {
+            // There is nowhere else to say it.
+            let _ = writeln!(io::stderr(), "{waiting}");
+        };
+        Forming { state, new_group: self.new_group, told: Some(told) }
+    }
+
     /// Where lines go; nothing if this node sends nowhere.
     fn input_subgroup(&self, description: &Description, node: u32) -> Result<Option<SubgroupId>, Failure> {
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
