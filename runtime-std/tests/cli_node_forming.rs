@@ -188,6 +188,16 @@ fn who_waits_says_for_whom_on_standard_error_and_to_operators() {
     }
 }
 
+#[test]
+fn a_node_that_does_not_form_the_group_says_who_does() {
+    for carrier in Carrier::ALL {
+        let group = two_of_three(carrier);
+        let node = group.node(2, &[]);
+        node.await_errors("waiting for a running member; the group is formed by 0, 1\n");
+        group.run("status", &["--id", "2"]).failed_after_output(5, &["it is starting"]);
+    }
+}
+
 /// A member whose peers beat more slowly than it allows for removes them, and the other way round.
 #[test]
 fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_time_is_up() {

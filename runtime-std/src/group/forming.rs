@@ -38,8 +38,13 @@ pub enum Waiting {
         /// Why this node would not form the group even if they came.
         but: Option<NotFormed>,
     },
-    /// For a member: it may not form the group.
-    Member(Option<NotFormed>),
+    /// For a running member: it may not form the group.
+    Member {
+        /// The nodes that may.
+        initial: Vec<u32>,
+        /// Why they do not, as far as this node knows it.
+        but: Option<NotFormed>,
+    },
     /// For a node at whose address somebody answers who did not show that it has the key.
     Stranger {
         /// The node.
@@ -52,12 +57,17 @@ pub enum Waiting {
 impl fmt::Display for Waiting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Forming { missing, but: None } if missing.is_empty() => {
+                out.write_str("forming; waiting until all initial nodes have met")
+            }
             Self::Forming { missing, but: None } => write!(out, "forming; waiting for {}", List(missing)),
             Self::Forming { missing, but: Some(but) } => {
                 write!(out, "waiting for {}, or for a running member: {but}", List(missing))
             }
-            Self::Member(None) => out.write_str("waiting for a running member"),
-            Self::Member(Some(but)) => write!(out, "waiting for a running member: {but}"),
+            Self::Member { initial, but: None } => {
+                write!(out, "waiting for a running member; the group is formed by {}", List(initial))
+            }
+            Self::Member { but: Some(but), .. } => write!(out, "waiting for a running member: {but}"),
             Self::Stranger { node, answer } => {
                 write!(out, "waiting for {node}: what answers at {answer}")
             }

@@ -9,6 +9,7 @@ use tramontane_mesh::{Address, Attendant, Mesh, MeshError, MeshOptions, Refusal,
 
 use super::description::Description;
 use super::digest::differing;
+use super::door::Hall;
 use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
 use super::looking::{Looked, look};
 use super::operator;
@@ -50,6 +51,9 @@ impl Place {
         let is_hopeless = description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
         let mut not_formed = None;
+        // Operators are answered meanwhile; where nodes meet, by the meeting.
+        let door = || Hall::default().open(self.listener.try_clone()?, self.identity, self.key.clone());
+        let _door = if is_initial { None } else { Some(door()?) };
         loop {
             let looked = self.look();
             if looked.is_running {
@@ -81,7 +85,8 @@ impl Place {
                 let group = description.name.clone();
                 return Err(StartError::NobodyRuns { group, node: self.own.get() });
             }
-            telling.tell(|| Waiting::Member(not_formed.clone()));
+            telling
+                .tell(|| Waiting::Member { initial: description.initial.clone(), but: not_formed.clone() });
             std::thread::sleep(LOOK_PAUSE);
         }
     }
@@ -209,6 +214,7 @@ impl Place {
             cancel: stop,
         };
         let mut mesh = Mesh::join_attended(options, porch)?;
+        porch.waits_for(&[]);
         let bytes = postcard::to_stdvec(statement).unwrap_or_default();
         let heard = mesh.exchange(|_| bytes.clone())?;
         let mut said = Vec::with_capacity(view.members.len());
