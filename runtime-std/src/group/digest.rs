@@ -65,10 +65,12 @@ fn hash(part: &impl Serialize) -> u64 {
 mod tests {
     use super::*;
 
+    type Change = (&'static str, fn(&mut Description));
+
     #[test]
     fn what_members_must_have_alike_is_compared_and_named() {
         let own = Description::local("g", 3, 8, 16);
-        let changes: [(&str, fn(&mut Description)); 6] = [
+        let changes: [Change; 6] = [
             ("name", |d| d.name = "h".into()),
             ("majority", |d| d.majority = false),
             ("heartbeat_ms", |d| d.heartbeat_ms = 70),
