@@ -30,7 +30,7 @@ fn nodes_come_in_any_order_and_their_logs_are_the_same_bytes() {
         }
         for (_, node) in &nodes {
             assert_eq!(node.output(), "", "what is logged is not printed");
-            assert_eq!(node.errors(), "view 1: 0 1 2; joined 0 1 2\n");
+            assert_eq!(node.said(), "view 1: 0 1 2; joined 0 1 2\n");
         }
     }
 }
@@ -155,7 +155,7 @@ fn deliveries_and_views_are_printed_as_text_and_as_json() {
     );
     assert_eq!((&printed[1]["text"], &printed[1]["sender"]), (&"a b".into(), &0.into()));
     assert_eq!((&printed[2]["subgroup"], &printed[2]["view"]), (&"log".into(), &1.into()));
-    assert_eq!(json.errors(), "", "views are among the JSON");
+    assert_eq!(json.said(), "", "views are among the JSON");
 }
 
 #[test]

@@ -210,15 +210,15 @@ fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_ti
         let run = |id: &str| {
             group.place.run(&["node", "--config", &other, "--id", id, "--time-limit", "600", "--new-group"])
         };
-        run("1").failed(5, &["node 0 has another configuration", "heartbeat_ms"]);
+        run("1").failed_at_last(5, &["node 0 has another configuration", "heartbeat_ms"]);
         let (code, errors) = first.ended();
         assert!(code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"), "{errors}");
         // And where it runs: at once, a node of the first view and any other.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
         group.await_members(&[0, 1, 2]);
-        run("3").failed(5, &["another configuration", "heartbeat_ms"]);
+        run("3").failed_at_last(5, &["another configuration", "heartbeat_ms"]);
         nodes.pop().expect("the last").kill();
-        run("2").failed(5, &["another configuration", "heartbeat_ms"]);
+        run("2").failed_at_last(5, &["another configuration", "heartbeat_ms"]);
         let told = group.place.run(&["status", "--config", &other, "--id", "0"]);
         assert!(told.status.code() == Some(5) && told.errors.contains("heartbeat_ms"), "{told:?}");
     }

@@ -83,7 +83,7 @@ fn nodes_that_meet_with_different_files_name_each_other() {
         let other = group.variant("[[nodes]]\nid = 0", "majority = false\n[[nodes]]\nid = 0");
         let mut first = group.node(0, &["--time-limit", "20"]);
         let ended = group.place.run(&["node", "--config", &other, "--id", "1", "--time-limit", "20"]);
-        ended.failed(5, &["node 0", "another configuration", "majority"]);
+        ended.failed_at_last(5, &["node 0", "another configuration", "majority"]);
         let (code, errors) = first.ended();
         assert_eq!(code, Some(5), "{errors}");
         assert!(errors.contains("node 1 has another configuration"), "{errors}");

@@ -162,7 +162,9 @@ impl Place {
                         is_found.store(true, Ordering::Relaxed);
                         stop.store(true, Ordering::Relaxed);
                     }
-                    telling.tell(|| porch.waiting());
+                    if !is_met.load(Ordering::Relaxed) {
+                        telling.tell(|| porch.waiting());
+                    }
                 }
             });
             let met = self.meet_all(description, &statement, &porch, until, &stop);
