@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
-use tramontane_runtime::group::{Description, Messages, Replica, Running, StartOptions, ViewChanged, start};
+use tramontane_runtime::group::{
+    Description, Forming, Messages, Replica, Running, StartOptions, ViewChanged, start,
+};
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::{GroupName, Root};
@@ -60,6 +62,7 @@ fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), Fai
         time_limit: TIMEOUT,
         cancel: &AtomicBool::new(false),
         settings: Settings::default(),
+        forming: Forming::default(),
     };
     Ok((start(group.clone(), options, Counter(Arc::clone(&sum)))?, sum))
 }

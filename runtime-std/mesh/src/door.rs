@@ -104,7 +104,9 @@ struct Hall<V> {
 impl<V: Fn(Visitor) + Sync> Hall<V> {
     fn greet(&self, stream: Stream, address: &Address, taken: &Taken<'_>) {
         let patience = Patience::new(GREETING_MAX, taken.stop());
-        let terms = Terms { hello: self.identity.hello(Purpose::Ask), key: self.key.as_ref() };
+        let visitors_digest = self.identity.digest;
+        let terms =
+            Terms { hello: self.identity.hello(Purpose::Ask), visitors_digest, key: self.key.as_ref() };
         match hear(terms, stream, patience, |hello| self.judge(hello, taken)) {
             Ok(Ok((Hello { purpose, node, incarnation, .. }, channel))) => {
                 let talk = Talk::new(channel, Some(Arc::clone(taken.stop())));

@@ -81,6 +81,8 @@ pub enum MeshError {
     WrongDigest {
         /// The peer.
         peer: NodeId,
+        /// Its digest.
+        digest: u64,
     },
     /// A peer is at another view.
     #[error("member {peer} is at another view; start all members anew")]
@@ -207,7 +209,7 @@ mod tests {
             },
             MeshError::WrongKey { peer, address: address() },
             MeshError::KeyMode { peer, address: address() },
-            MeshError::WrongDigest { peer },
+            MeshError::WrongDigest { peer, digest: 7 },
             MeshError::WrongView { peer },
             MeshError::WrongVersion { address: address() },
             MeshError::DuplicateId { id, address: address() },

@@ -2,7 +2,7 @@
 
 use super::channel::Channel;
 use super::handshake::{End, shake};
-use super::hello::{Hello, PREAMBLE_BYTES, Preamble};
+use super::hello::{Hello, PREAMBLE_BYTES, Preamble, Purpose};
 use super::key::SharedKey;
 use super::patience::{ChannelError, Patience};
 use super::refusal::{Refusal, decode_verdict, encode_verdict};
@@ -12,28 +12,33 @@ use super::stream::Stream;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'g> {
     pub(super) hello: Hello,
+    /// The digest that those go by who do not meet.
+    pub(super) visitors_digest: u64,
     pub(super) key: Option<&'g SharedKey>,
 }
 
 /// Both consent: what the other end said, and what to talk on.
 type Greeted = (Hello, Channel);
 
+/// Why the connecting end was sent away, and the digest of the other end if it has said one.
+pub(super) type SentAway = (Refusal, Option<u64>);
+
 /// What the connecting end hears.
 pub(super) fn introduce(
     terms: Terms<'_>,
     stream: Stream,
     patience: Patience<'_>,
-) -> Result<Result<Greeted, Refusal>, ChannelError> {
+) -> Result<Result<Greeted, SentAway>, ChannelError> {
     let mut channel = match preambles(terms.key, stream, End::Connecting, patience)? {
         Ok(channel) => channel,
-        Err(refusal) => return Ok(Err(refusal)),
+        Err(refusal) => return Ok(Err((refusal, None))),
     };
     channel.send(&terms.hello.encode(), patience)?;
     let hello = Hello::decode(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
     let theirs = receive_verdict(&mut channel, patience)?;
     let verdict = theirs.and_then(|()| terms.hello.check(&hello));
     channel.send(&[encode_verdict(verdict)], patience)?;
-    Ok(verdict.map(|()| (hello, channel)))
+    Ok(verdict.map(|()| (hello, channel)).map_err(|refusal| (refusal, Some(hello.digest))))
 }
 
 /// What the accepting end hears, and lets `judge` decide on. With a refusal comes who was refused, if it said so.
@@ -50,7 +55,8 @@ pub(super) fn hear(
     let hello = Hello::decode(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
     let verdict = judge(&hello);
     // The answer is one to what the other end came for.
-    let answer = Hello { purpose: hello.purpose, ..terms.hello };
+    let digest = if hello.purpose == Purpose::Meet { terms.hello.digest } else { terms.visitors_digest };
+    let answer = Hello { purpose: hello.purpose, digest, ..terms.hello };
     channel.send(&answer.encode(), patience)?;
     channel.send(&[encode_verdict(verdict)], patience)?;
     let theirs = receive_verdict(&mut channel, patience)?;

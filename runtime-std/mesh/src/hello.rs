@@ -5,7 +5,7 @@ use tramontane_core::ids::{NodeId, ViewId};
 use super::refusal::Refusal;
 
 /// The version of everything in this module, and of what fabrics exchange over it.
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = 3;
 
 /// The preamble's first bytes.
 const MAGIC: &[u8; 8] = b"tramontn";

@@ -12,7 +12,7 @@
 //!   over TCP may become the stream of a fabric.
 //!
 //! The same [`Listener`] serves both, one after the other: whoever comes to a meeting for something else is told
-//! [`Refusal::NotRunning`], and whoever comes to a door to meet is told [`Refusal::Running`].
+//! [`Refusal::NotRunning`], unless it asks and somebody attends the meeting ([`Attendant`]); and whoever comes to a door to meet is told [`Refusal::Running`].
 //!
 //! # The way of a connection
 //! ```text
@@ -48,6 +48,8 @@
 //! - Have us read, with a key, 256 bytes and compute a few hashes. Who recorded the first message of a member's handshake
 //!   may repeat it; then we compute two products on the curve, and read one message of 64 KiB that does not open. Without a
 //!   key anyone may have us read such a message, and whoever knows the group's digest is no stranger to us.
+//! - Answer at the address of a member that has not started yet. What it says before it has shown the key ends nothing:
+//!   members try on until their time is up, and tell what answered ([`Attendant::met_stranger`]).
 //! - Have us write to the log a line for each time it is sent away (at `info`; at `debug` if it just goes).
 //!
 //! Nothing that it sends is allocated for beyond that, or believed. Who is let in is no stranger: at most
@@ -55,6 +57,7 @@
 //! [`Refusal::Busy`]. A host that is gone is noticed within a minute. How long each may stay there is for the callback to say, with the time limits of its [`Talk`].
 
 mod address;
+mod attendant;
 mod channel;
 mod connection;
 mod door;
@@ -81,6 +84,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 pub use address::Address;
+pub use attendant::Attendant;
 pub use channel::MESSAGE_MAX;
 pub use connection::{Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 pub use door::{Door, GREETINGS_MAX, PEER_PLACES, VISITORS_MAX, Visitor};
@@ -94,6 +98,7 @@ pub use refusal::Refusal;
 pub use talk::{Talk, TalkError};
 pub use visit::{VisitError, Visited, visit};
 
+use attendant::Unattended;
 use channel::Channel;
 use patience::{ChannelError, Patience};
 
@@ -141,10 +146,22 @@ impl<'m> Mesh<'m> {
     /// # Errors
     /// [`MeshError`]; each says who is meant and what to do.
     pub fn join(options: MeshOptions<'m>) -> Result<Self, MeshError> {
+        let digest = options.digest;
+        Self::join_attended(options, &Unattended(digest))
+    }
+
+    /// The same, with somebody who hears of the meeting while it lasts.
+    ///
+    /// # Errors
+    /// As [`Mesh::join`].
+    pub fn join_attended(
+        options: MeshOptions<'m>,
+        attendant: &(impl Attendant + ?Sized),
+    ) -> Result<Self, MeshError> {
         check(&options)?;
         let (members, cancel) = (options.members.to_vec(), options.cancel);
         let until = Patience::new(options.time_limit, cancel).until;
-        let (met, own) = meet::all(options, until)?;
+        let (met, own) = meet::all(options, until, &attendant)?;
         let incarnations = met.iter().map(|met| met.as_ref().map_or(own, |met| met.incarnation)).collect();
         let channels = met.into_iter().map(|met| met.map(|met| met.channel)).collect();
         Ok(Self { channels, incarnations, members, until, cancel })

@@ -14,10 +14,11 @@ use tramontane_core::ids::{NodeId, Rank};
 
 use super::MeshOptions;
 use super::address::Address;
+use super::attendant::Attendant;
 use super::channel::Channel;
 use super::error::MeshError;
 use super::gate::{GREETING_MAX, Gate, Taken, welcome};
-use super::greeting::{Terms, hear, introduce, receive_verdict};
+use super::greeting::{SentAway, Terms, hear, introduce, receive_verdict};
 use super::handshake::End;
 use super::hello::{Hello, Purpose};
 use super::identity::incarnation;
@@ -26,9 +27,13 @@ use super::listener::Listener;
 use super::patience::{ChannelError, Patience, SLICE};
 use super::refusal::{Refusal, encode_verdict};
 use super::stream::Stream;
+use super::talk::Talk;
 
 /// Between two attempts at one address.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
+
+/// After an attempt that somebody else answered.
+const STRANGER_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long a host may take to say that somebody connects. The kernel asks again after a second.
 const CONNECT_MAX: Duration = Duration::from_millis(2500);
@@ -53,11 +58,13 @@ struct Common<'m> {
     until: Instant,
     stop: AtomicBool,
     gate: Gate,
+    attendant: &'m dyn Attendant,
 }
 
 impl Common<'_> {
     fn terms(&self) -> Terms<'_> {
-        Terms { hello: self.hello, key: self.key.as_ref() }
+        let visitors_digest = self.attendant.visitors_digest();
+        Terms { hello: self.hello, visitors_digest, key: self.key.as_ref() }
     }
 
     fn patience(&self) -> Patience<'_> {
@@ -71,12 +78,18 @@ enum Found {
     Arrived { rank: Rank, hello: Hello, channel: Channel, end: End },
     /// Somebody was sent away.
     Refused { address: Address, refusal: Refusal },
+    /// At a member's address somebody answers who may be anybody.
+    Stranger { rank: Rank, refusal: Refusal },
     /// Nobody need wait any longer.
     Failed(MeshError),
 }
 
 /// Meets everybody, by rank; the own incarnation comes with them.
-pub(super) fn all(options: MeshOptions<'_>, until: Instant) -> Result<(Vec<Option<Met>>, u64), MeshError> {
+pub(super) fn all<'m>(
+    options: MeshOptions<'m>,
+    until: Instant,
+    attendant: &'m dyn Attendant,
+) -> Result<(Vec<Option<Met>>, u64), MeshError> {
     let MeshOptions { own, members, addresses, listener, view, digest, key, cancel, .. } = options;
     let io = |action| move |source| MeshError::Io { action, source };
     let listener = match listener {
@@ -88,7 +101,7 @@ pub(super) fn all(options: MeshOptions<'_>, until: Instant) -> Result<(Vec<Optio
     let hello = Hello { purpose: Purpose::Meet, view, digest, node: members[own.index()], incarnation };
     let places = 2 * members.len() + STRANGERS_MAX;
     let (stop, gate) = (AtomicBool::new(false), Gate::new(places, places));
-    let common = Common { own, members, addresses, hello, key, until, stop, gate };
+    let common = Common { own, members, addresses, hello, key, until, stop, gate, attendant };
     let started = Instant::now();
     let (sender, receiver) = channel();
     let greet = |stream, address, taken: &Taken<'_>| greet(&common, stream, address, taken, &sender);
@@ -144,6 +157,7 @@ fn collect(
     let mut arrived: Vec<Option<Met>> = common.members.iter().map(|_| None).collect();
     let mut came = vec![false; common.members.len()];
     let mut refused = None;
+    let mut strangers: Vec<(Rank, Refusal)> = Vec::new();
     loop {
         // Who came and gave up since is still missing, and may come again.
         for place in &mut arrived {
@@ -155,6 +169,7 @@ fn collect(
         if cancel.load(Ordering::Relaxed) {
             return Err(MeshError::Cancelled);
         }
+        common.attendant.waits_for(&absent(common, &arrived));
         let left = common.until.saturating_duration_since(Instant::now());
         match receiver.recv_timeout(left.min(SLICE)) {
             Ok(Found::Arrived { rank, hello, channel, end }) => {
@@ -172,15 +187,36 @@ fn collect(
                 tracing::info!(%address, %refusal, "somebody came and was sent away");
                 refused = Some((address, refusal));
             }
+            Ok(Found::Stranger { rank, refusal }) => {
+                if !strangers.contains(&(rank, refusal)) {
+                    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+                    common.attendant.met_stranger(peer, address, refusal);
+                    strangers.retain(|(known, _)| *known != rank);
+                    strangers.push((rank, refusal));
+                }
+            }
             Ok(Found::Failed(error)) => return Err(error),
             Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
             Err(_) => {
+                if let Some((rank, refusal)) =
+                    strangers.iter().find(|(rank, _)| arrived[rank.index()].is_none())
+                {
+                    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+                    return Err(refusal_error(common, (*refusal, None), peer, address));
+                }
                 let missing = missing(common, &arrived, &came);
                 return Err(MeshError::Missing { missing, waited: started.elapsed(), refused });
             }
         }
     }
     Ok(arrived)
+}
+
+/// Who is not there.
+fn absent(common: &Common<'_>, arrived: &[Option<Met>]) -> Vec<NodeId> {
+    let places = common.members.iter().zip(arrived).enumerate();
+    let absent = places.filter(|(index, (_, met))| met.is_none() && *index != common.own.index());
+    absent.map(|(_, (node, _))| *node).collect()
 }
 
 /// Who is to be named as missing. Who came and went gave up for the sake of somebody else, who is the one to
@@ -219,6 +255,8 @@ fn admit(
 }
 
 /// Connects to one member, again and again until it is there.
+///
+/// What somebody at its address says before it has shown that it has the key may be anybody's word, so it ends nothing.
 fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
     while let Ok(slice) = common.patience().slice() {
@@ -228,12 +266,23 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
             }
             Ok(Ok(_)) => Found::Failed(MeshError::WrongPeer { expected: peer, address: address.clone() }),
             Err(ChannelError::Stopped) => return,
-            Ok(Err(Refusal::Busy)) => {
+            Ok(Err((Refusal::Busy, _))) => {
                 std::thread::sleep(RETRY_PAUSE.min(slice));
                 continue;
             }
-            Ok(Err(refusal)) => Found::Failed(refusal_error(common, refusal, peer, address)),
-            Err(ChannelError::WrongKey) => Found::Failed(refusal_error(common, Refusal::Key, peer, address)),
+            Ok(Err((refusal @ (Refusal::Version | Refusal::KeyMode), _))) => {
+                if !met_stranger(common, rank, refusal, slice, sender) {
+                    return;
+                }
+                continue;
+            }
+            Err(ChannelError::WrongKey) => {
+                if !met_stranger(common, rank, Refusal::Key, slice, sender) {
+                    return;
+                }
+                continue;
+            }
+            Ok(Err(sent_away)) => Found::Failed(refusal_error(common, sent_away, peer, address)),
             Err(error) => {
                 tracing::debug!(%peer, %address, %error, "not there yet");
                 // A refused connection comes back at once: wait, but not past the end.
@@ -247,27 +296,50 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     }
 }
 
+/// Tells of somebody who answers at a member's address, and waits a moment. False if nobody listens any more, or if that
+/// is the member itself: the socket is a file that nobody else can make.
+fn met_stranger(
+    common: &Common<'_>,
+    rank: Rank,
+    refusal: Refusal,
+    slice: Duration,
+    sender: &Sender<Found>,
+) -> bool {
+    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+    if let Address::Unix(_) = address {
+        let _ = sender.send(Found::Failed(refusal_error(common, (refusal, None), peer, address)));
+        return false;
+    }
+    std::thread::sleep(STRANGER_PAUSE.min(slice));
+    sender.send(Found::Stranger { rank, refusal }).is_ok()
+}
+
 /// One attempt to meet whoever listens there.
 fn attempt(
     common: &Common<'_>,
     address: &Address,
-) -> Result<Result<(Hello, Channel), Refusal>, ChannelError> {
+) -> Result<Result<(Hello, Channel), SentAway>, ChannelError> {
     let stream = Stream::connect(address, common.patience().within(CONNECT_MAX))?;
     let patience = common.patience().within(GREETING_MAX);
     let (hello, mut channel) = match introduce(common.terms(), stream, patience)? {
         Ok(greeted) => greeted,
-        Err(refusal) => return Ok(Err(refusal)),
+        Err(sent_away) => return Ok(Err(sent_away)),
     };
     // The last word: whether another process came with this id.
     let last = receive_verdict(&mut channel, patience)?;
-    Ok(last.map(|()| (hello, channel)))
+    Ok(last.map(|()| (hello, channel)).map_err(|refusal| (refusal, None)))
 }
 
 /// What a refusal means for the one who is refused.
-fn refusal_error(common: &Common<'_>, refusal: Refusal, peer: NodeId, address: &Address) -> MeshError {
+fn refusal_error(
+    common: &Common<'_>,
+    (refusal, digest): SentAway,
+    peer: NodeId,
+    address: &Address,
+) -> MeshError {
     let address = address.clone();
     match refusal {
-        Refusal::Digest => MeshError::WrongDigest { peer },
+        Refusal::Digest => MeshError::WrongDigest { peer, digest: digest.unwrap_or_default() },
         Refusal::View => MeshError::WrongView { peer },
         Refusal::DuplicateId => MeshError::DuplicateId { id: common.hello.node, address },
         Refusal::NotAMember => MeshError::WrongPeer { expected: peer, address },
@@ -286,12 +358,15 @@ fn greet(common: &Common<'_>, stream: Stream, address: Address, taken: &Taken<'_
     let patience = Patience { until: common.until, stop }.within(GREETING_MAX);
     let judge = |hello: &Hello| judge(common, hello, taken);
     let found = match hear(common.terms(), stream, patience, judge) {
+        Ok(Ok((hello, channel))) if hello.purpose == Purpose::Ask => {
+            return common.attendant.receive(Talk::new(channel, Some(Arc::clone(stop))));
+        }
         Ok(Ok((hello, channel))) => match rank_of(common, hello.node) {
             Some(rank) => Found::Arrived { rank, hello, channel, end: End::Accepting },
             None => Found::Refused { address, refusal: Refusal::NotAMember },
         },
         Ok(Err((refusal, Some(hello)))) if is_hopeless(common, refusal, &hello) => {
-            Found::Failed(refusal_error(common, refusal, hello.node, &address))
+            Found::Failed(refusal_error(common, (refusal, Some(hello.digest)), hello.node, &address))
         }
         Ok(Err((refusal, _))) => Found::Refused { address, refusal },
         Err(ChannelError::WrongKey) => Found::Refused { address, refusal: Refusal::Key },
@@ -310,7 +385,14 @@ fn is_hopeless(common: &Common<'_>, refusal: Refusal, hello: &Hello) -> bool {
 
 fn judge(common: &Common<'_>, hello: &Hello, taken: &Taken<'_>) -> Result<(), Refusal> {
     if hello.purpose != Purpose::Meet {
-        return common.hello.check(hello).and(Err(Refusal::NotRunning));
+        if hello.digest != common.attendant.visitors_digest() {
+            return Err(Refusal::Digest);
+        }
+        if hello.purpose != Purpose::Ask || !common.attendant.takes_operators() {
+            return Err(Refusal::NotRunning);
+        }
+        // Places are left for those who meet.
+        return if taken.become_known(common.members.len()) { Ok(()) } else { Err(Refusal::Busy) };
     }
     match rank_of(common, hello.node) {
         Some(rank) if rank == common.own => return Err(Refusal::DuplicateId),

@@ -32,6 +32,12 @@ pub enum VisitError {
     /// The door is not for us, or not now.
     #[error("sent away: we came {0}; give all the same options, and come again when the group runs")]
     Refused(Refusal),
+    /// The other end goes by another digest.
+    #[error("the other end has another configuration; give all the same one")]
+    OtherConfiguration {
+        /// That digest.
+        digest: u64,
+    },
     /// The other end has another key.
     #[error("the other end has another key; give all the same key file")]
     WrongKey,
@@ -93,7 +99,10 @@ pub fn visit(
     }
     let patience = Patience::new(time_limit, cancel);
     let stream = Stream::connect(address, patience)?;
-    let terms = Terms { hello: identity.hello(purpose), key };
-    let (hello, channel) = introduce(terms, stream, patience)?.map_err(VisitError::Refused)?;
+    let terms = Terms { hello: identity.hello(purpose), visitors_digest: identity.digest, key };
+    let (hello, channel) = introduce(terms, stream, patience)?.map_err(|sent_away| match sent_away {
+        (Refusal::Digest, Some(digest)) => VisitError::OtherConfiguration { digest },
+        (refusal, _) => VisitError::Refused(refusal),
+    })?;
     Ok(Visited { node: hello.node, incarnation: hello.incarnation, talk: Talk::new(channel, None) })
 }

@@ -11,7 +11,7 @@ use super::processes::{self, Placement, Spread, Start};
 use super::worker::{JOIN_LIMIT, Kind, Outcome, Task, totals};
 use super::{BenchError, touch};
 use crate::configuration::GroupConfiguration;
-use crate::group::{Description, Messages, NodeDescription, Sender, StartOptions, start};
+use crate::group::{Description, Forming, Messages, NodeDescription, Sender, StartOptions, start};
 use crate::local::{Carrier, LocalPlace};
 use crate::member::{SendError, Settings};
 use crate::rdma::DeviceOptions;
@@ -56,6 +56,7 @@ pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError>
         time_limit: JOIN_LIMIT,
         cancel: &never,
         settings: Settings::default(),
+        forming: Forming { new_group: true, ..Forming::default() },
     };
     let running =
         start(description, options, application).map_err(|error| BenchError::Setup(error.to_string()))?;
@@ -139,7 +140,7 @@ fn describe(task: &Task, heartbeat_ms: u64) -> Result<Described, BenchError> {
         LocalPlace::Network { addresses, device: wanted, .. } => {
             description.fabric = if wanted.is_some() { Carrier::Verbs } else { Carrier::Tcp };
             device = wanted.clone().unwrap_or_default();
-            let node = |(id, address): (u32, _)| NodeDescription { id, address: Some(address) };
+            let node = |(id, address): (u32, _)| NodeDescription { id, address: Some(address), state: None };
             description.nodes = (0..).zip(addresses.iter().copied()).map(node).collect();
         }
     }

@@ -54,7 +54,10 @@ impl Status {
         (Self::Usage, "wrong arguments or configuration"),
         (Self::Input, "input unreadable or empty, or a record too large"),
         (Self::Resources, "not enough shared memory, disk, or another resource"),
-        (Self::Group, "a member missing, there twice, or of another configuration"),
+        (
+            Self::Group,
+            "a member missing, there twice, or of another configuration; a group that is not formed again",
+        ),
         (Self::PeerLost, "a member was lost or stalled in mid-run"),
         (Self::Disagreement, "members delivered different things, or not all"),
         (Self::Device, "no RDMA device that can be used, or built without RDMA"),
@@ -253,6 +256,7 @@ impl From<StartError> for Failure {
             StartError::Fabric(NoFabric::Rdma(error)) => error.into(),
             StartError::Fabric(NoFabric::Io(source)) => Self::system("cannot start", &source),
             StartError::SharedMemory(error) => error.into(),
+            StartError::State(_) => Self::told(Status::Usage, error),
             StartError::Meet(error) => error.into(),
             StartError::Stopped(stopped) => stopped.into(),
             StartError::Io(source) => Self::system("cannot start", &source),
@@ -264,6 +268,8 @@ impl From<StartError> for Failure {
             StartError::Listen { .. }
             | StartError::NotLetIn { .. }
             | StartError::NobodyRuns { .. }
+            | StartError::OtherConfiguration { .. }
+            | StartError::NotFormed(_)
             | StartError::SentAway { .. } => Self::told(Status::Group, error),
         }
     }
@@ -276,7 +282,7 @@ impl From<Stopped> for Failure {
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again, to be let in as a new process")
             }
-            Stopped::NoMemory(_) => {
+            Stopped::NoMemory(_) | Stopped::NoState(_) => {
                 Self::new(Status::Resources, stopped, "free some, and start this node again")
             }
             Stopped::Fabric(_) => {

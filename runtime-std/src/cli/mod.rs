@@ -28,6 +28,7 @@ mod demo;
 mod devices;
 mod exit;
 mod group_file;
+mod hint;
 mod interrupt;
 mod layout;
 mod leave;
@@ -39,7 +40,6 @@ mod output;
 mod plan;
 mod record;
 mod status;
-mod waiting;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;

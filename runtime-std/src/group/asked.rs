@@ -1,11 +1,14 @@
 //! What other threads ask of the engine, carried out between two steps.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
+use tramontane_mesh::Talk;
 
 use super::engine::Engine;
+use super::outside::Call;
 use super::queue::{Sink, Supplied};
 use super::replica::Replica;
 use super::request::Request;
@@ -14,7 +17,7 @@ use crate::member::Stopped;
 impl<R: Replica> Engine<R> {
     pub(super) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
         match request {
-            Request::Connected { node, talk } => self.parts.fabric.connect(node, talk),
+            Request::Connected { node, talk, call } => self.connected(node, talk, &call),
             Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
             Request::Wish { node } => self.joiners.wish(node, &mut self.present),
             Request::Gone { node, led } => {
@@ -33,6 +36,19 @@ impl<R: Replica> Engine<R> {
             }
         }
         Ok(())
+    }
+
+    /// Takes a connection that is of a member's present process; any other one is closed.
+    fn connected(&mut self, node: NodeId, talk: Talk, call: &Call) {
+        let is_expected = match call {
+            Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
+            Call::Theirs { view } => self.parts.outside.calls.is_expected(node, *view, self.view.id),
+        };
+        if is_expected {
+            self.parts.fabric.connect(node, talk);
+        } else {
+            tracing::info!(%node, ?call, "a connection of an earlier view is not used");
+        }
     }
 
     fn supply(&mut self, node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink) -> Result<(), Stopped> {

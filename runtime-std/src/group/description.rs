@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::layout::LayoutError;
 
+use super::digest::digest;
 use super::large::{BUFFERS_MAX, LARGE_MAX};
 use super::layout::ViewLayout;
 use super::view::View;
@@ -31,11 +32,11 @@ pub struct Description {
     /// Whether, without a key, other addresses than loopback may be used.
     #[serde(default)]
     pub allow_clear: bool,
-    /// From one heartbeat to the next, in ms. Members may differ.
+    /// From one heartbeat to the next, in ms. The same at all members.
     #[serde(default = "heartbeat_default")]
     pub heartbeat_ms: u64,
-    /// A member without a heartbeat for so long is removed, in ms: longer than the longest upcall (VIE-2). Members may
-    /// differ.
+    /// A member without a heartbeat for so long is removed, in ms: longer than the longest upcall (VIE-2). The same at all
+    /// members.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
     /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that splits makes two groups
@@ -61,6 +62,9 @@ pub struct NodeDescription {
     /// Where it listens, over TCP; where it is met, over RDMA.
     #[serde(default)]
     pub address: Option<std::net::SocketAddr>,
+    /// The folder where it remembers its membership, beside the group file if it is relative. Each node's own affair.
+    #[serde(default)]
+    pub state: Option<PathBuf>,
 }
 
 /// A subgroup of the group file.
@@ -194,6 +198,11 @@ impl Description {
         if let (Some(key), Some(folder)) = (&mut description.key_file, path.parent()) {
             *key = folder.join(&*key);
         }
+        if let Some(folder) = path.parent() {
+            description.nodes.iter_mut().filter_map(|node| node.state.as_mut()).for_each(|state| {
+                *state = folder.join(&*state);
+            });
+        }
         description.complete()?;
         Ok(description)
     }
@@ -214,7 +223,7 @@ impl Description {
             failure_timeout_ms: failure_timeout_default(),
             majority: true,
             initial: all.clone(),
-            nodes: all.into_iter().map(|id| NodeDescription { id, address: None }).collect(),
+            nodes: all.into_iter().map(|id| NodeDescription { id, address: None, state: None }).collect(),
             subgroups: vec![subgroup],
         }
     }
@@ -270,17 +279,16 @@ impl Description {
         Ok(())
     }
 
-    /// A number for what all members must have alike; times, keys and who comes first are each member's own affair.
+    /// A number for what all members must have alike; keys, states and who comes first are each member's own affair.
     #[must_use]
     pub fn digest(&self) -> u64 {
-        let parts = (&self.name, self.fabric, self.majority, &self.nodes, &self.subgroups);
-        digest_of(&parts)
+        digest(self, false)
     }
 
     /// The same for those who form the first view, who must also agree on who is in it. Later that is history.
     #[must_use]
     pub(super) fn forming_digest(&self) -> u64 {
-        digest_of(&(self.digest(), &self.initial))
+        digest(self, true)
     }
 
     /// The layout of a view: its memory, at every member the same.
@@ -308,12 +316,6 @@ impl Description {
         let index = self.subgroups.iter().position(|subgroup| subgroup.name == name)?;
         u16::try_from(index).ok().map(SubgroupId)
     }
-}
-
-fn digest_of(parts: &impl Serialize) -> u64 {
-    // Plain fields, which are JSON whatever they hold.
-    let text = serde_json::to_string(parts).unwrap_or_default();
-    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
 }
 
 fn check_nodes(what: &str, named: &[u32], known: &BTreeSet<u32>) -> Result<(), DescriptionError> {

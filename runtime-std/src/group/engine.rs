@@ -11,7 +11,6 @@
 //! - Nothing is allocated on the path of a message, unless a joiner is supplied.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,6 +29,7 @@ use super::membership::{Membership, nanoseconds};
 use super::open_view::OpenView;
 use super::outgoing::{Outgoing, Unsent};
 use super::outside::Outside;
+use super::past::Record;
 use super::prepared::{Prepared, open, prepare};
 use super::replica::{Message, Messages, Replica, ViewChanged};
 use super::request::Request;
@@ -55,6 +55,7 @@ pub(super) struct Parts<R> {
     pub(super) outside: Arc<Outside>,
     pub(super) replica: R,
     pub(super) account: Account,
+    pub(super) record: Record,
     /// Where messages go that this member ends without.
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(super) idle_time: Option<Duration>,
@@ -233,6 +234,8 @@ impl<R: Replica> Engine<R> {
         // Who was told nothing for so long is suspected in the new view, if it is there at all.
         let is_over = self.now >= self.ended_until;
         if (ended.is_told() || is_over) && fabric.retire(ended.view().id) {
+            let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
+            gone.for_each(|node| self.parts.fabric.part_from(*node));
             self.ended = None;
         }
         Ok(())
@@ -280,15 +283,21 @@ impl<R: Replica> Engine<R> {
     /// A view begins: its rings are handed out, connections are made, the application is told.
     fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
         self.has_cares = true;
+        // Before anything is done in the view.
+        let recorded = self.parts.record.begins(&self.view);
+        recorded.map_err(|why| self.parts.membership.ending.stop(why))?;
         self.parts.account.installed();
         for outgoing in &mut self.parts.outgoing {
             outgoing.begin(self.present.shared());
         }
         self.begin_large()?;
+        self.parts.outside.forget(gone);
         let below = self.view.members.iter().take(self.present.own().index());
-        for node in below.filter(|node| !self.parts.fabric.is_connected(**node)) {
-            self.parts.outside.connect(*node);
+        // Those that were members before this view have called already, or were called.
+        for node in below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node)) {
+            self.parts.outside.connect(*node, self.view.id);
         }
+        self.parts.outside.meets(self.view.id, joined);
         self.joiners.view_begins(&mut self.present);
         if self.is_leaving {
             self.present.leave();
@@ -330,7 +339,8 @@ impl<R: Replica> Engine<R> {
             outgoing.give_back(why == Stopped::Left, &mut unsent, |ordinal| large.take(subgroup, ordinal));
         }
         drop(unsent);
-        self.parts.outside.is_over.store(true, Ordering::Relaxed);
+        self.parts.outside.end();
+        self.parts.record.ends(&why);
         let why = self.parts.membership.ending.stop(why);
         self.hang_status();
         why
@@ -430,7 +440,7 @@ impl<R: Replica + 'static> Driven for Engine<R> {
         self.end(Stopped::Closed);
         // Senders may keep this alive; whoever is supplied must not wait for it.
         self.joiners = Joiners::default();
-        self.parts.outside.is_over.store(true, Ordering::Relaxed);
+        self.parts.outside.end();
         self.parts.fabric.fabric.leave();
     }
 }

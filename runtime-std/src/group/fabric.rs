@@ -117,6 +117,17 @@ impl GroupFabric {
         }
     }
 
+    /// A node is out of all views that are open: its connection is that of a process which is not heard any more, and
+    /// makes way for the next process of the node.
+    pub(super) fn part_from(&mut self, node: NodeId) {
+        match &mut self.fabric {
+            JoinedFabric::Tcp(fabric) => fabric.part_from(node),
+            #[cfg(feature = "verbs")]
+            JoinedFabric::RdmaViews(fabric) => fabric.part_from(node),
+            _ => {}
+        }
+    }
+
     /// Takes over the connection to a node.
     pub(super) fn connect(&mut self, node: NodeId, talk: Talk) {
         let Some(connection) = talk.into_connection() else { return };
@@ -127,7 +138,7 @@ impl GroupFabric {
             _ => return,
         };
         if let Err(error) = added {
-            tracing::debug!(%node, %error, "a connection is not used");
+            tracing::warn!(%node, %error, "a connection is not used");
         }
     }
 }

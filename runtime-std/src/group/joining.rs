@@ -13,7 +13,7 @@ use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 use tramontane_mesh::{Purpose, Talk, TalkError, VisitError};
 
 use super::description::Description;
-use super::looking::is_for_good;
+use super::looking::{is_for_good, is_stranger};
 use super::outside::Outside;
 use super::queue::TOGETHER_MAX;
 use super::replica::{Message, Messages, Replica};
@@ -27,7 +27,7 @@ const STALL: Duration = Duration::from_secs(60);
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a node goes on that every member sends away for good: whoever still meets others sends everybody away.
+/// How long a node goes on that every member sends away for good: one that answers may not be of the group that runs.
 const SENT_AWAY: Duration = Duration::from_secs(2);
 
 /// Between two looks whether a join is to end.
@@ -144,7 +144,8 @@ fn try_to_join<R: Replica>(
         tracing::debug!(%error, "not let in yet");
         let is_final = match error {
             AttemptError::Restore(_) => true,
-            AttemptError::SentAway { .. } => {
+            // Who has another key may be anybody, at the address of a member that is gone.
+            AttemptError::SentAway { ref why, .. } if is_for_good(why) => {
                 sent_away_since.get_or_insert_with(Instant::now).elapsed() > SENT_AWAY
             }
             _ => {
@@ -227,7 +228,7 @@ fn find_lead(
         match welcome(node, outside, stop) {
             Ok((view, talk)) => return Ok((node, view, talk)),
             Err(AttemptError::Visit(VisitError::Cancelled)) => return Err(VisitError::Cancelled.into()),
-            Err(AttemptError::Visit(why)) if is_for_good(&why) => {
+            Err(AttemptError::Visit(why)) if is_for_good(&why) || is_stranger(&why) => {
                 sent_away = Some(AttemptError::SentAway { node, why });
             }
             Err(error) => tracing::debug!(%node, %error, "does not lead a join"),

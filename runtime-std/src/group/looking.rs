@@ -18,7 +18,9 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Looked {
     /// Somebody is a member of a view without this node.
     pub(super) is_running: bool,
-    /// Somebody is there, and has another key, description or program; or is still meeting others.
+    /// Somebody is there, and goes by this digest, another one.
+    pub(super) other_configuration: Option<(NodeId, u64)>,
+    /// Somebody is there, and has another key or program. It may be anybody.
     pub(super) sent_away: Option<(NodeId, VisitError)>,
 }
 
@@ -36,7 +38,10 @@ pub(super) fn look(
         for (node, look) in looks {
             match look.join() {
                 Ok(Ok(Some(status))) => looked.is_running |= !status.members.contains(&identity.node.get()),
-                Ok(Err(why)) if is_for_good(&why) => looked.sent_away = Some((node, why)),
+                Ok(Err(VisitError::OtherConfiguration { digest })) => {
+                    looked.other_configuration = Some((node, digest));
+                }
+                Ok(Err(why)) if is_stranger(&why) => looked.sent_away = Some((node, why)),
                 _ => {}
             }
         }
@@ -54,12 +59,17 @@ fn ask(
     let mut talk = visit(address, identity, key, Purpose::Ask, LOOK, &never)?.talk;
     match operator::ask(&mut talk, OperatorAsks::Status) {
         Ok(OperatorHears::Status(status)) => Ok(Some(*status)),
-        Ok(OperatorHears::Leaving | OperatorHears::NotYet | OperatorHears::Over) | Err(_) => Ok(None),
+        Ok(_) | Err(_) => Ok(None),
     }
 }
 
-/// Whether coming again cannot help, if the other one runs.
-pub(super) fn is_for_good(why: &VisitError) -> bool {
+/// Whether coming again cannot help: a process of the group has another description.
+pub(super) const fn is_for_good(why: &VisitError) -> bool {
+    matches!(why, VisitError::OtherConfiguration { .. })
+}
+
+/// Whether somebody is there who did not show that it has the key: it may be anybody, and may go again.
+pub(super) const fn is_stranger(why: &VisitError) -> bool {
     use Refusal as R;
-    matches!(why, VisitError::WrongKey | VisitError::Refused(R::Digest | R::Version | R::KeyMode | R::Key))
+    matches!(why, VisitError::WrongKey | VisitError::Refused(R::Version | R::KeyMode | R::Key))
 }

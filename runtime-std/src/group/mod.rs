@@ -6,8 +6,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `description`, `view`, `layout` | the group file; a view; a view's layout, the same at all members |
+//! | `description`, `digest`, `view`, `layout` | the group file; what is compared of it; a view; a view's layout, the same at all members |
 //! | `start`, `looking` | how a process becomes a member; whether somebody runs already |
+//! | `meeting`, `forming`, `past` | how initial nodes meet; whether they may form the group; what a node remembers of it |
 //! | `joining`, `supply`, `said` | the joiner; the thread that supplies one; what they say |
 //! | `joiners`, `queue` | all whom a member supplies; what waits for one of them |
 //! | `engine`, `asked`, `prepared`, `open_view` | what is stepped: from view to view; what others ask of it; the next view; one view |
@@ -22,20 +23,24 @@
 mod account;
 mod asked;
 mod description;
+mod digest;
 mod door;
 mod doors;
 mod engine;
 mod fabric;
+mod forming;
 mod joiners;
 mod joining;
 mod large;
 mod layout;
 mod looking;
+mod meeting;
 mod membership;
 mod open_view;
 mod operator;
 mod outgoing;
 mod outside;
+mod past;
 mod prepared;
 mod queue;
 mod replica;
@@ -53,9 +58,11 @@ pub use description::{Description, DescriptionError, NodeDescription, SubgroupDe
 pub(crate) use doors::Doors;
 pub use doors::DoorsError;
 pub use fabric::NoFabric;
+pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
 pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};
+pub use past::StateError;
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::Running;
 pub use start::{StartError, StartOptions, start};

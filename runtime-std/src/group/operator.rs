@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tramontane_mesh::{Talk, TalkError};
 
+use super::forming::Waiting;
 use super::request::{Request, Requests};
 use super::status::{Board, GroupStatus};
 use super::talking::{hear, say};
@@ -35,6 +36,11 @@ pub(super) enum OperatorHears {
     NotYet,
     /// It was a member, and is none any more.
     Over,
+    /// It waits for others, to form the group with them.
+    Forming {
+        missing: Vec<u32>,
+        but: Option<String>,
+    },
 }
 
 /// Answers one operator. Without `requests` this process is no member yet.
@@ -46,6 +52,19 @@ pub(super) fn answer(talk: &mut Talk, board: &Board, requests: Option<&Requests>
             let is_asked = !status.is_over() && requests.ask(Request::Leave);
             if is_asked { OperatorHears::Leaving } else { OperatorHears::Over }
         }
+    };
+    say(talk, &heard, PATIENCE)
+}
+
+/// Answers one operator while the initial nodes meet.
+pub(super) fn answer_forming(talk: &mut Talk, waiting: &Waiting) -> Result<(), TalkError> {
+    let _: OperatorAsks = hear(talk, ASK_MAX, PATIENCE)?;
+    let heard = match waiting {
+        Waiting::Forming { missing, but } => {
+            let but = but.as_ref().map(ToString::to_string);
+            OperatorHears::Forming { missing: missing.clone(), but }
+        }
+        _ => OperatorHears::NotYet,
     };
     say(talk, &heard, PATIENCE)
 }

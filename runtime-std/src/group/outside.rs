@@ -2,16 +2,22 @@
 //!
 //! Of two members that meet in a view, the one of higher rank calls the other. So no pair connects twice, a joiner calls
 //! all old members, and of two joiners the second calls the first.
+//!
+//! A call is for one process: the one that is that node in the view in which the caller came. It says which view that is
+//! ([`PeerCalls`]), and another process of the node, which came in a later view, sends it away. The caller ends its call
+//! once the node is out of the view.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Address, Identity, Purpose, SharedKey, VisitError, Visited, visit};
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::{NodeId, ViewId};
+use tramontane_mesh::{Address, Identity, Purpose, SharedKey, Talk, TalkError, VisitError, Visited, visit};
 
 use super::request::{Request, Requests};
+use super::talking::{hear, say};
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(5);
@@ -22,14 +28,100 @@ const CALL_PAUSE: Duration = Duration::from_millis(10);
 /// After so long a node is not called any more: it counts as lost by then.
 const CALLS_MAX: Duration = Duration::from_secs(60);
 
+/// The longest word of a call.
+const WORD_MAX: u64 = 64;
+
 /// What a process needs to call others.
 pub(super) struct Outside {
     pub(super) identity: Identity,
     pub(super) addresses: BTreeMap<NodeId, Address>,
     pub(super) key: Option<SharedKey>,
     pub(super) requests: Requests,
-    /// Becomes true when this member ends.
-    pub(super) is_over: AtomicBool,
+    pub(super) calls: Calls,
+}
+
+/// What the caller says: first whom it means, and then that it keeps the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum PeerCalls {
+    /// The process that is a member of this view, the caller's first.
+    Member { view: u64 },
+    /// The connection is the one of the two from now on.
+    Kept,
+}
+
+/// What it hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum PeerHears {
+    /// It is that process.
+    Member,
+    /// The node is another process by now.
+    Other,
+}
+
+/// The calls of a process, and when the others came.
+#[derive(Debug, Default)]
+pub(super) struct Calls(Mutex<Ledger>);
+
+#[derive(Debug, Default)]
+struct Ledger {
+    is_over: bool,
+    /// The first view of this process.
+    first: Option<ViewId>,
+    /// The view in which each present member came, as far as this process was there.
+    came: BTreeMap<NodeId, ViewId>,
+    /// Becomes true to end a call.
+    under_way: Vec<(NodeId, Arc<AtomicBool>)>,
+}
+
+impl Calls {
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call to a node begins; what ends it. Nothing if this process's part is over.
+    fn begin(&self, node: NodeId) -> Option<Arc<AtomicBool>> {
+        let mut ledger = self.ledger();
+        if ledger.is_over {
+            return None;
+        }
+        let is_ended = Arc::new(AtomicBool::new(false));
+        ledger.under_way.push((node, Arc::clone(&is_ended)));
+        Some(is_ended)
+    }
+
+    /// Whether this process is the one that a call is for: one that was a member when the caller came.
+    pub(super) fn is_meant(&self, view: ViewId) -> bool {
+        self.ledger().first.is_some_and(|first| first <= view)
+    }
+
+    /// Whether a node that came in this view is the member of that id, or may become one.
+    pub(super) fn is_expected(&self, node: NodeId, view: ViewId, present: ViewId) -> bool {
+        view > present || self.ledger().came.get(&node) == Some(&view)
+    }
+
+    fn meets(&self, view: ViewId, joined: &[NodeId]) {
+        let mut ledger = self.ledger();
+        ledger.first.get_or_insert(view);
+        ledger.came.extend(joined.iter().map(|node| (*node, view)));
+    }
+
+    fn forget(&self, gone: &[NodeId]) {
+        let mut ledger = self.ledger();
+        ledger.came.retain(|node, _| !gone.contains(node));
+        ledger.under_way.retain(|(node, is_ended)| {
+            let is_gone = gone.contains(node);
+            if is_gone {
+                is_ended.store(true, Ordering::Relaxed);
+            }
+            !is_gone && Arc::strong_count(is_ended) > 1
+        });
+    }
+
+    fn end(&self) {
+        let mut ledger = self.ledger();
+        ledger.is_over = true;
+        ledger.under_way.drain(..).for_each(|(_, is_ended)| is_ended.store(true, Ordering::Relaxed));
+    }
 }
 
 impl Outside {
@@ -44,16 +136,44 @@ impl Outside {
         visit(address, &self.identity, self.key.as_ref(), purpose, CALL, cancel)
     }
 
-    /// Calls a node, again and again until it answers, in a thread of its own; the connection comes as a request.
-    pub(super) fn connect(self: &Arc<Self>, node: NodeId) {
+    /// A view begins, in which these came.
+    pub(super) fn meets(&self, view: ViewId, joined: &[NodeId]) {
+        self.calls.meets(view, joined);
+    }
+
+    /// These are out of the view: calls to them end, and what comes of such a call is not used.
+    pub(super) fn forget(&self, gone: &[NodeId]) {
+        self.calls.forget(gone);
+    }
+
+    /// This member's part is over, and so are its calls.
+    pub(super) fn end(&self) {
+        self.calls.end();
+    }
+
+    /// Calls the process that is a node in a view, this member's first, again and again until it answers, in a thread of
+    /// its own; the connection comes as a request.
+    pub(super) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
+        let Some(is_ended) = self.calls.begin(node) else { return };
         let outside = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("tramontane-call".into()).spawn(move || {
             let started = Instant::now();
-            while started.elapsed() < CALLS_MAX && !outside.is_over.load(Ordering::Relaxed) {
-                match outside.call(node, Purpose::Peer, &outside.is_over) {
-                    Ok(visited) if visited.node == node => {
-                        outside.requests.ask(Request::Connected { node, talk: visited.talk });
-                        return;
+            while started.elapsed() < CALLS_MAX && !is_ended.load(Ordering::Relaxed) {
+                match outside.call(node, Purpose::Peer, &is_ended) {
+                    Ok(Visited { node: found, mut talk, .. }) if found == node => {
+                        talk.stop_with(Arc::clone(&is_ended));
+                        match present(&mut talk, view) {
+                            Ok(PeerHears::Member) => {
+                                let call = Call::Own { is_ended };
+                                outside.requests.ask(Request::Connected { node, talk, call });
+                                return;
+                            }
+                            Ok(PeerHears::Other) => {
+                                tracing::debug!(%node, %view, "its process is another one by now");
+                                return;
+                            }
+                            Err(error) => tracing::debug!(%node, %error, "not connected yet"),
+                        }
                     }
                     Ok(visited) => {
                         tracing::error!(%node, found = %visited.node, "another node is at its address");
@@ -67,5 +187,87 @@ impl Outside {
         if let Err(error) = spawned {
             tracing::error!(%node, %error, "cannot start a thread to connect");
         }
+    }
+}
+
+/// Whose call led to a connection.
+#[derive(Debug)]
+pub(super) enum Call {
+    /// This process's.
+    Own {
+        /// True once the node is out of the view.
+        is_ended: Arc<AtomicBool>,
+    },
+    /// That of a node which came in this view.
+    Theirs { view: ViewId },
+}
+
+/// The caller's words. Once it has said that it keeps the connection, the other end uses it too.
+fn present(talk: &mut Talk, view: ViewId) -> Result<PeerHears, TalkError> {
+    say(talk, &PeerCalls::Member { view: view.0 }, CALL)?;
+    let heard = hear(talk, WORD_MAX, CALL)?;
+    if heard == PeerHears::Member {
+        say(talk, &PeerCalls::Kept, CALL)?;
+        // From now on it is the view that ends the connection.
+        talk.stop_with(Arc::default());
+    }
+    Ok(heard)
+}
+
+/// The first word of one who calls: the view in which it came.
+pub(super) fn hear_caller(talk: &mut Talk) -> Result<ViewId, TalkError> {
+    match hear(talk, WORD_MAX, CALL)? {
+        PeerCalls::Member { view } => Ok(ViewId(view)),
+        PeerCalls::Kept => Err(TalkError::Garbled),
+    }
+}
+
+/// Answers the caller. True once it keeps the connection: before that, this end does not use it.
+pub(super) fn answer_caller(talk: &mut Talk, is_meant: bool) -> Result<bool, TalkError> {
+    if !is_meant {
+        say(talk, &PeerHears::Other, CALL)?;
+        return Ok(false);
+    }
+    say(talk, &PeerHears::Member, CALL)?;
+    Ok(hear::<PeerCalls>(talk, WORD_MAX, CALL)? == PeerCalls::Kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const X: NodeId = NodeId(3);
+
+    #[test]
+    fn a_call_is_for_the_process_that_was_there_when_the_caller_came() {
+        let calls = Calls::default();
+        assert!(!calls.is_meant(ViewId(9)), "no member yet");
+        calls.meets(ViewId(5), &[X, NodeId(4)]);
+        calls.meets(ViewId(6), &[NodeId(5)]);
+        assert!(calls.is_meant(ViewId(5)) && calls.is_meant(ViewId(7)));
+        assert!(!calls.is_meant(ViewId(4)), "the caller means the process before this one");
+    }
+
+    #[test]
+    fn who_calls_from_an_earlier_life_is_not_expected_any_more() {
+        let calls = Calls::default();
+        calls.meets(ViewId(1), &[NodeId(1)]);
+        calls.meets(ViewId(2), &[X]);
+        assert!(calls.is_expected(X, ViewId(2), ViewId(2)));
+        assert!(calls.is_expected(X, ViewId(3), ViewId(2)), "this member hears of that view later");
+        calls.forget(&[X]);
+        assert!(!calls.is_expected(X, ViewId(2), ViewId(3)));
+        calls.meets(ViewId(4), &[X]);
+        assert!(!calls.is_expected(X, ViewId(2), ViewId(4)) && calls.is_expected(X, ViewId(4), ViewId(4)));
+    }
+
+    #[test]
+    fn calls_end_with_the_membership_of_whom_they_are_for_and_with_ones_own() {
+        let calls = Calls::default();
+        let (gone, other) = (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));
+        calls.forget(&[X]);
+        assert!(gone.load(Ordering::Relaxed) && !other.load(Ordering::Relaxed));
+        calls.end();
+        assert!(other.load(Ordering::Relaxed) && calls.begin(X).is_none());
     }
 }

@@ -5,13 +5,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_mesh::Talk;
 
+use super::outside::Call;
 use super::queue::Sink;
 use crate::host::LocalBell;
 
 /// One request.
 pub(super) enum Request {
     /// A node that is to be a member, or is one, is connected.
-    Connected { node: NodeId, talk: Talk },
+    Connected { node: NodeId, talk: Talk, call: Call },
     /// A node wants the state of these subgroups, and all that is delivered after it.
     Supply { node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink },
     /// A node that takes over state has caught up: it is to be let in.

@@ -1,19 +1,18 @@
 //! How a process becomes a member: with all initial nodes in the first view, or let into a group that runs (VIE-12).
 //!
 //! A node looks for a member first. If somebody runs, it joins. If nobody does, and it is an initial node, it meets the
-//! others, until all are there or somebody is found running after all. So nodes may be started in any order, and a node
-//! that comes back needs no other command than one that comes first.
+//! others (`meeting`), until all are there or somebody is found running after all. So nodes may be started in any order,
+//! and a node that comes back needs no other command than one that comes first. Those who meet form the group if none of
+//! them was ever a member of it, or if all of them are told to (`forming`).
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_mesh::{
-    Address, Identity, Listener, Mesh, MeshError, MeshOptions, SharedKey, Talk, VisitError, incarnation,
-};
+use tramontane_mesh::{Address, Identity, Listener, MeshError, SharedKey, VisitError, incarnation};
 
 use super::account::Account;
 use super::description::Description;
@@ -21,16 +20,17 @@ use super::door::Hall;
 use super::doors::{Doors, DoorsError};
 use super::engine::{Engine, Parts};
 use super::fabric::{GroupFabric, NoFabric};
+use super::forming::{Forming, NotFormed};
 use super::joining::{self, AttemptError, LetIn};
 use super::large::{Handing, Large, LargeGate};
-use super::looking::{Looked, look};
 use super::membership::Membership;
 use super::outgoing::{Gate, Outgoing};
-use super::outside::Outside;
+use super::outside::{Calls, Outside};
+use super::past::{Record, StateError, StateFolder};
 use super::replica::Replica;
 use super::request::Requests;
 use super::running::Running;
-use super::view::{FIRST_VIEW, View};
+use super::view::View;
 use crate::host::HostFabric as _;
 use crate::joined::BlockStore;
 use crate::local::Carrier;
@@ -38,9 +38,6 @@ use crate::member::{Settings, Stopped};
 use crate::poll::Poller;
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::{self, GroupName, Residence, Root};
-
-/// Between two looks while the initial nodes meet.
-const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
 /// How long it may take to become a member, where nothing else is said.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -62,6 +59,8 @@ pub struct StartOptions<'s> {
     pub cancel: &'s AtomicBool,
     /// How the member behaves.
     pub settings: Settings,
+    /// Whether it may form the group, and where it remembers that it did.
+    pub forming: Forming,
 }
 
 impl StartOptions<'static> {
@@ -78,6 +77,7 @@ impl StartOptions<'static> {
             time_limit: TIME_LIMIT,
             cancel: &NEVER,
             settings: Settings::default(),
+            forming: Forming::default(),
         }
     }
 }
@@ -136,7 +136,24 @@ pub enum StartError {
         /// This node.
         node: u32,
     },
-    /// A process of the group goes by another key, description or program, and no other one runs.
+    /// A node goes by another description.
+    #[error(
+        "node {node} has another configuration{}; give all nodes the same group file",
+        if fields.is_empty() { String::new() } else { format!(": another {fields}") }
+    )]
+    OtherConfiguration {
+        /// The node.
+        node: u32,
+        /// The fields that differ, as far as that can be told.
+        fields: String,
+    },
+    /// The initial nodes came together, and may not form the group.
+    #[error(transparent)]
+    NotFormed(#[from] NotFormed),
+    /// What this node remembers cannot be had.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A process of the group goes by another key or program, and no other one runs.
     #[error("node {node}: {why}")]
     SentAway {
         /// The node.
@@ -160,7 +177,7 @@ pub enum StartError {
 /// Returns once this process is in a view: [`Replica::view_changed`] was called.
 ///
 /// # Errors
-/// [`StartError`]; nothing is left behind then.
+/// [`StartError`]; nothing is left behind then, but a folder for its state.
 pub fn start<R: Replica + 'static>(
     description: Description,
     options: StartOptions<'_>,
@@ -174,12 +191,17 @@ pub fn start<R: Replica + 'static>(
 }
 
 /// What a process has before it is a member.
-struct Place {
-    own: NodeId,
-    identity: Identity,
-    addresses: BTreeMap<NodeId, Address>,
-    key: Option<SharedKey>,
-    listener: Listener,
+pub(super) struct Place {
+    pub(super) own: NodeId,
+    pub(super) identity: Identity,
+    pub(super) addresses: BTreeMap<NodeId, Address>,
+    pub(super) key: Option<SharedKey>,
+    pub(super) listener: Listener,
+    /// Over shared memory.
+    pub(super) residence: Option<Arc<Residence>>,
+    pub(super) forming: Forming,
+    /// What it remembers, if it has a folder for that.
+    pub(super) state: Option<StateFolder>,
 }
 
 impl Place {
@@ -202,7 +224,7 @@ impl Place {
             residence = Some(Arc::new(claimed));
         }
         let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
-        let fabric = GroupFabric::alone(description, own, &address, &options.device, residence)?;
+        let fabric = GroupFabric::alone(description, own, &address, &options.device, residence.clone())?;
         let listener = match options.listener {
             Some(listener) => listener,
             None => Listener::bind(&address).map_err(|source| StartError::Listen {
@@ -211,7 +233,11 @@ impl Place {
                 source,
             })?,
         };
-        Ok((Self { own, identity, addresses, key, listener }, fabric))
+        let forming = options.forming;
+        let listed = description.nodes.iter().find(|node| node.id == own.get());
+        let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
+        let state = folder.map(|folder| StateFolder::open(folder, &description.name, own)).transpose()?;
+        Ok((Self { own, identity, addresses, key, listener, residence, forming, state }, fabric))
     }
 
     fn become_member<R: Replica + 'static>(
@@ -232,8 +258,15 @@ impl Place {
             addresses: self.addresses,
             key: self.key,
             requests: requests.clone(),
-            is_over: AtomicBool::new(false),
+            calls: Calls::default(),
         });
+        let record = Record {
+            folder: self.state,
+            group: description.name.clone(),
+            digest: self.identity.digest,
+            node: self.own,
+            incarnation: self.identity.incarnation,
+        };
         let mut let_in = None;
         let view = match met {
             Some(talks) => {
@@ -244,7 +277,7 @@ impl Place {
             }
             None => {
                 let joined = joining::join(&description, self.own, &outside, &mut replica, until, cancel);
-                let joined = joined.map_err(|error| not_let_in(self.own, error))?;
+                let joined = joined.map_err(|error| not_let_in(&self.identity, error))?;
                 let view = joined.view.clone();
                 let_in = Some(joined);
                 view
@@ -271,118 +304,27 @@ impl Place {
             outside: Arc::clone(&outside),
             replica,
             account: Account::new(hall.board.clone()),
+            record,
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
         };
         let engine = Engine::open(view, parts)?;
         // Whoever comes from now on is answered.
-        let _ = hall.requests.set(requests.clone());
+        let _ = hall.inside.set(Arc::clone(&outside));
         let poller = Poller::start(engine, &membership.ending)?;
         let_in.into_iter().for_each(LetIn::tell_up);
         Ok(Running { poller, membership, gates, requests, board: hall.board, unsent, _door: door })
     }
-
-    /// Meets all other initial nodes; nothing once somebody is found running, which this node can then join.
-    fn meet_unless_running(
-        &self,
-        description: &Description,
-        until: Instant,
-        cancel: &AtomicBool,
-    ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
-        let is_initial = description.initial.contains(&self.own.get());
-        loop {
-            let looked = self.look();
-            if looked.is_running {
-                return Ok(None);
-            }
-            if is_initial {
-                return self.meet(description, until, cancel);
-            }
-            if cancel.load(Ordering::Relaxed) {
-                return Err(StartError::Cancelled);
-            }
-            if Instant::now() >= until {
-                // Not before: whoever still meets others sends everybody away.
-                if let Some((node, why)) = looked.sent_away {
-                    return Err(StartError::SentAway { node: node.get(), why });
-                }
-                let group = description.name.clone();
-                return Err(StartError::NobodyRuns { group, node: self.own.get() });
-            }
-            std::thread::sleep(LOOK_PAUSE);
-        }
-    }
-
-    fn look(&self) -> Looked {
-        look(&self.identity, &self.addresses, self.key.as_ref())
-    }
-
-    /// Meets the other initial nodes, and goes on looking for a running one meanwhile.
-    fn meet(
-        &self,
-        description: &Description,
-        until: Instant,
-        cancel: &AtomicBool,
-    ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
-        let view = View::first(description);
-        let own = view.rank_of(self.own).unwrap_or_default();
-        let addresses: Vec<Address> =
-            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
-        let (is_found, is_met, stop) =
-            (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
-        let met = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_met.load(Ordering::Relaxed) {
-                    std::thread::sleep(LOOK_PAUSE / 10);
-                    if cancel.load(Ordering::Relaxed) {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                }
-            });
-            scope.spawn(|| {
-                while !is_met.load(Ordering::Relaxed) {
-                    std::thread::sleep(LOOK_PAUSE);
-                    if !is_met.load(Ordering::Relaxed) && self.look().is_running {
-                        is_found.store(true, Ordering::Relaxed);
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                }
-            });
-            let met = Mesh::join(MeshOptions {
-                own,
-                members: &view.members,
-                addresses: &addresses,
-                listener: self.listener.try_clone().ok(),
-                incarnation: Some(self.identity.incarnation),
-                view: FIRST_VIEW,
-                digest: description.forming_digest(),
-                key: self.key.clone(),
-                // Looked at before.
-                allow_clear: true,
-                time_limit: until.saturating_duration_since(Instant::now()),
-                cancel: &stop,
-            });
-            is_met.store(true, Ordering::Relaxed);
-            met.map(Mesh::into_talks)
-        });
-        match met {
-            Ok(talks) => {
-                let talks = view.members.iter().copied().zip(talks);
-                Ok(Some(talks.filter_map(|(node, talk)| Some((node, talk?))).collect()))
-            }
-            Err(MeshError::Running { .. }) => Ok(None),
-            Err(MeshError::Cancelled) if is_found.load(Ordering::Relaxed) => Ok(None),
-            Err(MeshError::Cancelled) => Err(StartError::Cancelled),
-            Err(error) => Err(error.into()),
-        }
-    }
 }
 
-fn not_let_in(own: NodeId, error: AttemptError) -> StartError {
+fn not_let_in(own: &Identity, error: AttemptError) -> StartError {
     match error {
+        AttemptError::SentAway { node, why: VisitError::OtherConfiguration { digest } } => {
+            StartError::other_configuration(node, own.digest, digest)
+        }
         AttemptError::Visit(VisitError::Cancelled) => StartError::Cancelled,
         AttemptError::SentAway { node, why } => StartError::SentAway { node: node.get(), why },
-        error => StartError::NotLetIn { node: own.get(), why: error.to_string() },
+        error => StartError::NotLetIn { node: own.node.get(), why: error.to_string() },
     }
 }
 

@@ -8,6 +8,7 @@ use tramontane_core::ids::NodeId;
 use tramontane_mesh::{Identity, Purpose, TalkError, VisitError, incarnation, visit};
 
 use super::description::Description;
+use super::digest::differing;
 use super::doors::{Doors, DoorsError};
 use super::operator::{self, OperatorAsks, OperatorHears};
 use super::status::GroupStatus;
@@ -29,12 +30,35 @@ pub enum AskError {
     /// Its process runs, and is no member yet.
     #[error("it is starting, and no member yet; try again later")]
     NotYet,
+    /// Its process waits for others, to form the group with them.
+    #[error("{}", forming(missing, but.as_deref()))]
+    Forming {
+        /// Who is missing.
+        missing: Vec<u32>,
+        /// Why it would not form the group even if they came.
+        but: Option<String>,
+    },
+    /// It goes by another description.
+    #[error(
+        "it has another configuration{}; give the group file that the nodes have",
+        if fields.is_empty() { String::new() } else { format!(": another {fields}") }
+    )]
+    OtherConfiguration {
+        /// The fields that differ, as far as that can be told.
+        fields: String,
+    },
     /// Its process runs still, and its part in the group is over.
     #[error("it has halted, or left, and is no member any more; its process says why")]
     Over,
     /// Another node is there, or another program.
     #[error("it did not say what was asked; look at the addresses, and run the same program everywhere")]
     Garbled,
+}
+
+fn forming(missing: &[u32], but: Option<&str>) -> String {
+    let missing: Vec<String> = missing.iter().map(u32::to_string).collect();
+    let but = but.map(|but| format!(", or for a running member: {but}")).unwrap_or_default();
+    format!("forming; waiting for {}{but}", missing.join(", "))
 }
 
 /// Goes to the doors of a group's processes, as one who is no member.
@@ -71,6 +95,7 @@ impl Visits {
         match self.ask(node, OperatorAsks::Status, time_limit, cancel)? {
             OperatorHears::Status(status) => Ok(*status),
             OperatorHears::NotYet => Err(AskError::NotYet),
+            OperatorHears::Forming { missing, but } => Err(AskError::Forming { missing, but }),
             OperatorHears::Leaving | OperatorHears::Over => Err(AskError::Garbled),
         }
     }
@@ -110,6 +135,7 @@ impl Visits {
             OperatorHears::Leaving => Ok(incarnation),
             OperatorHears::NotYet => Err(AskError::NotYet),
             OperatorHears::Over => Err(AskError::Over),
+            OperatorHears::Forming { missing, but } => Err(AskError::Forming { missing, but }),
             OperatorHears::Status(_) => Err(AskError::Garbled),
         }
     }
@@ -145,7 +171,13 @@ impl Visits {
     ) -> Result<(u64, OperatorHears), AskError> {
         let Doors { addresses, key } = &self.doors;
         let address = addresses.get(&NodeId(node)).ok_or(AskError::UnknownNode(node))?;
-        let visited = visit(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel)?;
+        let visited = visit(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel);
+        let visited = visited.map_err(|error| match error {
+            VisitError::OtherConfiguration { digest } => {
+                AskError::OtherConfiguration { fields: differing(self.identity.digest, digest) }
+            }
+            error => error.into(),
+        })?;
         if visited.node != NodeId(node) {
             return Err(AskError::Garbled);
         }

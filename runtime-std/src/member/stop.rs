@@ -37,6 +37,9 @@ pub enum Stopped {
     /// Memory for a view, or for a large message, cannot be had.
     #[error("no memory: {0}")]
     NoMemory(String),
+    /// What the node must remember of its membership cannot be written.
+    #[error("the node's state cannot be written: {0}")]
+    NoState(String),
     /// The fabric refuses what it should take: this process, or its device, is not as it should be.
     #[error("the fabric failed: {0}")]
     Fabric(String),

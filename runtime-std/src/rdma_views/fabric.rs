@@ -90,6 +90,11 @@ impl RdmaViews {
         self.tcp.add_peer(peer, connection)
     }
 
+    /// A node is out of all views that are open: see [`Tcp::part_from`].
+    pub fn part_from(&mut self, node: NodeId) {
+        self.tcp.part_from(node);
+    }
+
     /// Whether a node's connection is there.
     #[must_use]
     pub fn has_peer(&self, node: NodeId) -> bool {

@@ -14,8 +14,10 @@ use rustix::fs::{
     AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
+use tramontane_core::ids::NodeId;
 
 use super::error::Error;
+use super::files::Names;
 use super::root::{FOLDER_FLAGS, GroupName, Root, check_owner, entries};
 
 /// How long a wait for the lock sleeps between two tries.
@@ -158,6 +160,20 @@ impl Folder {
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
         }
+    }
+
+    /// Whether the process of a node lives, and has the row of a view: then it is a member, however it goes on. One that
+    /// waits to become a member has none.
+    pub(super) fn has_live_member(&self, id: NodeId) -> rustix::io::Result<bool> {
+        let base = Names::of(id).row;
+        let is_row = |name: &CString| {
+            let ending = name.to_bytes().strip_prefix(base.to_bytes());
+            ending.is_some_and(|ending| ending.starts_with(b"."))
+        };
+        if !entries(self.as_fd())?.iter().any(is_row) {
+            return Ok(false);
+        }
+        self.open_row(&base)?.map_or(Ok(false), |row| is_live(row.as_fd()))
     }
 
     /// Bytes that are allocated to those files of this folder whose names are in `part`.

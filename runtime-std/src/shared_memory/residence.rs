@@ -149,6 +149,15 @@ impl Residence {
         files.is_live().map_err(failed)
     }
 
+    /// Whether a live process of a node is a member: one that has the row of a view, by whatever description.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the folder cannot be read.
+    pub fn is_member(&self, node: NodeId) -> Result<bool, Error> {
+        let failed = |errno| Error::from_errno("cannot look for a member in", self.folder.path(), errno);
+        self.folder.has_live_member(node).map_err(failed)
+    }
+
     /// Leaves the group on purpose: says so, removes this process's files, and rings whoever it knows. Rows stay
     /// mapped. Idempotent, and safe from any thread.
     ///

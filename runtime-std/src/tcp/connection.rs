@@ -59,6 +59,8 @@ pub(super) struct Connection {
     /// The kernel gave up on writes: it says so once, and then that the stream is at its end.
     is_unreachable: bool,
     loss: Option<LossCause>,
+    /// Its peer is out of all views.
+    is_parted: bool,
     /// Whether the loss is still to be told.
     pub(super) is_untold: bool,
 }
@@ -85,6 +87,7 @@ impl Connection {
             is_broken: false,
             is_unreachable: false,
             loss: None,
+            is_parted: false,
             is_untold: false,
         })
     }
@@ -95,6 +98,16 @@ impl Connection {
 
     pub(super) const fn is_live(&self) -> bool {
         self.stream.is_some()
+    }
+
+    /// Whether it is the connection of a process that is a member, or may become one.
+    pub(super) const fn is_used(&self) -> bool {
+        self.is_live() && !self.is_parted
+    }
+
+    /// Its process is out of all views: another one may take its place.
+    pub(super) const fn part(&mut self) {
+        self.is_parted = true;
     }
 
     pub(super) const fn loss(&self) -> Option<LossCause> {

@@ -73,7 +73,7 @@ impl Tcp {
     pub fn add_peer(&mut self, peer: NodeId, connection: tramontane_mesh::Connection) -> std::io::Result<()> {
         let connections = self.connections.get_mut();
         let before = connections.iter().position(|before| before.peer == peer);
-        if peer == self.own || before.is_some_and(|index| connections[index].is_live()) {
+        if peer == self.own || before.is_some_and(|index| connections[index].is_used()) {
             return Err(std::io::ErrorKind::AlreadyExists.into());
         }
         let connection = Connection::new(peer, connection, &self.settings)?;
@@ -243,7 +243,7 @@ impl Fabric for Tcp {
             // Who was no member of the view before, or has not come in it yet, comes as another process than the one
             // that was lost.
             let goes_on = self.views.last().is_none_or(|before| before.has_met(*member));
-            let is_route = |known: &Connection| known.peer == *member && (goes_on || known.is_live());
+            let is_route = |known: &Connection| known.peer == *member && (goes_on || known.is_used());
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
                 if let (Some(cause), false) = (connection.loss(), connection.is_untold) {

@@ -15,7 +15,15 @@ impl Tcp {
     /// Whether a node's connection is there.
     #[must_use]
     pub fn has_peer(&self, node: NodeId) -> bool {
-        self.connections.borrow().iter().any(|connection| connection.peer == node && connection.is_live())
+        self.connections.borrow().iter().any(|connection| connection.peer == node && connection.is_used())
+    }
+
+    /// A node is out of all views that are open. Its connection stays, so that what is said on it is heard to its end, and
+    /// makes way for the next process of that node.
+    pub fn part_from(&mut self, node: NodeId) {
+        for connection in self.connections.get_mut().iter_mut().filter(|connection| connection.peer == node) {
+            connection.part();
+        }
     }
 
     /// Holds what goes to a peer to so many bytes a second, until its connection ends. Of what the kernel has taken already, as

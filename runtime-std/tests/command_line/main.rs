@@ -15,13 +15,18 @@ mod demo;
 mod demo_failures;
 mod layout;
 mod node;
+mod node_forming;
+mod node_input;
 mod node_large;
 mod node_operators;
 mod node_refusals;
+mod node_returns;
 mod node_subgroups;
 mod plan;
+mod readme;
 mod support;
 mod tcp;
+mod terminal;
 mod verbs;
 #[cfg(feature = "verbs")]
 mod verbs_device;

@@ -28,7 +28,7 @@ fn nodes_come_in_any_order_and_their_logs_are_the_same_bytes() {
         }
         for (_, node) in &nodes {
             assert_eq!(node.output(), "", "what is logged is not printed");
-            assert_eq!(node.errors(), "view 1: 0 1 2; joined 0 1 2\n");
+            assert_eq!(node.said(), "view 1: 0 1 2; joined 0 1 2\n");
         }
     }
 }
@@ -153,7 +153,7 @@ fn deliveries_and_views_are_printed_as_text_and_as_json() {
     );
     assert_eq!((&printed[1]["text"], &printed[1]["sender"]), (&"a b".into(), &0.into()));
     assert_eq!((&printed[2]["subgroup"], &printed[2]["view"]), (&"log".into(), &1.into()));
-    assert_eq!(json.errors(), "", "views are among the JSON");
+    assert_eq!(json.said(), "", "views are among the JSON");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_group_that_starts_anew_keeps_the_logs_of_the_one_before() {
     nodes[0].write("first\n");
     group.await_same(&[0, 1], 1);
     drop(nodes);
-    let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+    let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &["--new-group"])).collect();
     nodes[1].write("second\n");
     nodes[0].await_errors("log-0.1");
     crate::support::wait_for("the new log", || (group.log(0) == "second\n").then_some(()));

@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
-use tramontane_runtime::group::{Description, Messages, Replica, Running, Sender, StartOptions, start};
+use tramontane_runtime::group::{
+    Description, Forming, Messages, Replica, Running, Sender, StartOptions, start,
+};
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
@@ -97,6 +99,7 @@ fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> M
         time_limit: LONG,
         cancel: &never,
         settings: Settings::default(),
+        forming: Forming { new_group: true, ..Forming::default() },
     };
     let application = Counting { counts: Arc::clone(&counts), replayed: Arc::clone(&replayed), takes };
     let running = start(description.clone(), options, application);

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
-use tramontane_runtime::group::{Description, Messages, Replica, Running, StartError, StartOptions, start};
+use tramontane_runtime::group::{
+    Description, Forming, Messages, Replica, Running, StartError, StartOptions, start,
+};
 use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -86,6 +88,7 @@ fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
         time_limit,
         cancel,
         settings: Settings::default(),
+        forming: Forming { new_group: true, ..Forming::default() },
     };
     let first = start(description.clone(), options(0, STALL, &never), supplier()).expect("it is alone");
     let began = Instant::now();

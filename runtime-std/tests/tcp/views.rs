@@ -157,6 +157,34 @@ fn who_was_let_in_and_has_not_come_yet_is_not_taken_for_the_process_that_it_was(
     assert!(all[0].fabric.ready(ViewId(4), last));
 }
 
+/// The end of a process that left may be read later than its next process comes.
+#[test]
+fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_end_was_not_seen() {
+    let mut all = members(key(), Settings::default());
+    let last = Rank(2);
+    // It lives on for as long as this, and nobody hears of it.
+    let _out = all.pop();
+    let member = &mut all[0];
+    member.open_without_last(NEXT).expect("the last is out");
+    assert!(member.fabric.retire(VIEW));
+    let mut again = connections(key());
+    let came = again[0][2].take().expect("a connection");
+    member.fabric.part_from(ids()[last.index()]);
+    assert!(!member.fabric.has_peer(ids()[last.index()]));
+    member.open(ViewId(3)).expect("there is room");
+    member.fabric.add_peer(ids()[last.index()], came).expect("its place is free");
+    assert!(member.fabric.has_peer(ids()[last.index()]));
+    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    came.open(ViewId(3)).expect("it opens");
+    all.push(came);
+    settle(&mut all);
+    assert!(all[0].fabric.ready(ViewId(3), last));
+    // A member's connection makes way for nobody.
+    let other = connections(key())[0][2].take().expect("a connection");
+    let taken = all[0].fabric.add_peer(ids()[last.index()], other).expect_err("it is there");
+    assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
+}
+
 /// It is the same process in both: it could not be let in twice.
 #[test]
 fn who_comes_while_the_next_view_is_prepared_comes_in_both() {

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    LONG, NEVER, SHORT, door, error, go, group, group_at, identity, key, listeners, operator,
+    DIGEST, LONG, NEVER, SHORT, door, error, go, group, group_at, identity, key, listeners, operator,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_mesh::{
@@ -60,7 +60,9 @@ fn each_refusal_is_told_at_the_other_end() {
             other => panic!("{other:?}"),
         };
         for purpose in [Purpose::Peer, Purpose::Join, Purpose::Ask] {
-            assert_eq!(refusal(Identity { digest: 43, ..identity(11) }, purpose), Refusal::Digest);
+            let stray = Identity { digest: 43, ..identity(11) };
+            let error = go(&address, stray, own_key.as_ref(), purpose).expect_err("another group");
+            assert!(matches!(error, VisitError::OtherConfiguration { digest: DIGEST }), "{error}");
         }
         for purpose in [Purpose::Peer, Purpose::Join] {
             assert_eq!(refusal(identity(10), purpose), Refusal::DuplicateId);
@@ -116,7 +118,7 @@ fn a_visitor_is_told_that_the_group_still_meets_and_disturbs_nobody() {
             // Nor does a visitor of another group end the meeting, whoever it says it is.
             let stray = Identity { digest: 43, ..who };
             let error = go(address, stray, key(1).as_ref(), purpose).expect_err("another group");
-            assert!(matches!(error, VisitError::Refused(Refusal::Digest)), "{error}");
+            assert!(matches!(error, VisitError::OtherConfiguration { digest: DIGEST }), "{error}");
         }
         assert!(parts[1].join(last).is_ok());
         assert!(waiting.join().expect("no panic").is_ok());

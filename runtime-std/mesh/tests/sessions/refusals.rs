@@ -1,10 +1,12 @@
 //! Members that do not fit together: each way is told apart, at both ends.
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::support::{SHORT, error, group, join_all, key, listener};
+use crate::support::{DIGEST, SHORT, error, group, join_all, key, listener};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_mesh::{MeshError, Refusal};
 
@@ -12,7 +14,8 @@ use tramontane_mesh::{MeshError, Refusal};
 fn another_key_is_told_at_both_ends() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].key = key(2);
-    parts[0].time_limit = SHORT;
+    // It may be somebody else at the address of a member: both try on until their time is up.
+    parts.iter_mut().for_each(|part| part.time_limit = SHORT);
     let mut results = join_all(parts, listeners).into_iter();
     match error(results.next().expect("two")) {
         MeshError::Missing { missing, refused: Some((_, Refusal::Key)), .. } => {
@@ -30,7 +33,7 @@ fn a_key_at_one_end_alone_is_told_at_both() {
         let (mut parts, listeners) = group(2, None);
         parts[0].key = first;
         parts[1].key = second;
-        parts[0].time_limit = SHORT;
+        parts.iter_mut().for_each(|part| part.time_limit = SHORT);
         let mut results = join_all(parts, listeners).into_iter();
         let accepting = error(results.next().expect("two"));
         let is_told = matches!(accepting, MeshError::Missing { refused: Some((_, Refusal::KeyMode)), .. });
@@ -44,9 +47,13 @@ fn a_key_at_one_end_alone_is_told_at_both() {
 fn another_configuration_or_view_is_told_at_both_ends_with_whose_it_is() {
     let (mut parts, listeners) = group(2, key(1));
     parts[1].digest = 43;
-    for (mesh, peer) in join_all(parts, listeners).into_iter().zip([NodeId(11), NodeId(10)]) {
+    let others = [(NodeId(11), 43), (NodeId(10), DIGEST)];
+    for (mesh, other) in join_all(parts, listeners).into_iter().zip(others) {
         let error = error(mesh);
-        assert!(matches!(error, MeshError::WrongDigest { peer: told } if told == peer), "{error}");
+        assert!(
+            matches!(error, MeshError::WrongDigest { peer, digest } if (peer, digest) == other),
+            "{error}"
+        );
     }
     let (mut parts, listeners) = group(2, None);
     parts[0].view = ViewId(2);
@@ -88,14 +95,25 @@ fn another_program_or_version_is_told_apart() {
     let (mut parts, mut listeners) = group(2, None);
     let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
     parts[1].addresses[0] = stranger.local_addr().expect("an address").into();
+    let address = stranger.local_addr().expect("an address");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let over = Arc::clone(&is_over);
     let answering = std::thread::spawn(move || {
-        let (mut stream, _) = stranger.accept().expect("a connection");
-        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").expect("written");
-        // It is closed with what was not read, which resets it.
-        let _ = stream.read_to_end(&mut Vec::new());
+        while let Ok((mut stream, _)) = stranger.accept() {
+            if over.load(Ordering::Relaxed) {
+                return;
+            }
+            // The other end may be gone.
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            // It is closed with what was not read, which resets it.
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
     });
+    parts[1].time_limit = SHORT;
     let connecting = error(parts[1].join(listeners.pop()));
     assert!(matches!(connecting, MeshError::WrongVersion { .. }), "{connecting}");
+    is_over.store(true, Ordering::Relaxed);
+    drop(TcpStream::connect(address));
     answering.join().expect("no panic");
 }
 

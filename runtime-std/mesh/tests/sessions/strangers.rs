@@ -15,7 +15,7 @@ use tramontane_mesh::{
 
 /// What crosses first, in this version, with and without a key.
 const PREAMBLES: [&[u8; 16]; 2] =
-    [b"tramontn\x02\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x02\x00\x01\x00\x00\x00\x00\x00"];
+    [b"tramontn\x03\x00\x00\x00\x00\x00\x00\x00", b"tramontn\x03\x00\x01\x00\x00\x00\x00\x00"];
 
 fn tcp(address: &Address) -> SocketAddr {
     match address {

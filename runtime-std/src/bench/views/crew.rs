@@ -315,7 +315,7 @@ fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>
         let sockets = sockets.collect::<std::io::Result<Vec<_>>>()?;
         let address = |(node, socket): (&NodeDescription, &TcpListener)| {
             let address: SocketAddr = socket.local_addr()?;
-            Ok::<_, std::io::Error>(NodeDescription { id: node.id, address: Some(address) })
+            Ok::<_, std::io::Error>(NodeDescription { id: node.id, address: Some(address), state: None })
         };
         description.nodes = description.nodes.iter().zip(&sockets).map(address).collect::<Result<_, _>>()?;
     }

@@ -15,7 +15,7 @@ use tramontane_core::ids::SubgroupId;
 
 use crate::bench::BenchError;
 use crate::group::{
-    Description, Fate, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,
+    Description, Fate, Forming, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,
 };
 use crate::member::{SendError, Settings, Stopped};
 use crate::process::Leash;
@@ -242,6 +242,7 @@ pub(in crate::bench) fn run(part: &Part, leash: &Leash) -> Result<(), BenchError
         time_limit: SEND_LIMIT,
         cancel: leash.flag(),
         settings: Settings::default(),
+        forming: Forming { new_group: true, ..Forming::default() },
     };
     let running = start(part.description.clone(), options, ledger)
         .map_err(|error| BenchError::Setup(format!("node {}: {error}", part.node)))?;

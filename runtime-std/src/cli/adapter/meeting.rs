@@ -25,7 +25,8 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
     description.heartbeat_ms = HEARTBEAT_MS;
     description.failure_timeout_ms =
         (init.limits.deadline_ms / FAILURE_TIMEOUTS_PER_DEADLINE).max(FAILURE_TIMEOUT_MIN_MS);
-    description.nodes = (0..).zip(&init.nodes).map(|(id, _)| NodeDescription { id, address: None }).collect();
+    description.nodes =
+        (0..).zip(&init.nodes).map(|(id, _)| NodeDescription { id, address: None, state: None }).collect();
     if carrier != Carrier::SharedMemory {
         description.fabric = carrier;
         // The suite's networks are its own.

@@ -25,7 +25,7 @@ use tramontane_core::view::Halt;
 
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
-use crate::group::{self, Running, SendLargeError, Sender, StartOptions};
+use crate::group::{self, Forming, Running, SendLargeError, Sender, StartOptions};
 use crate::local::{Carrier, LocalError};
 use crate::member::{SendError, Settings, Stopped};
 use crate::rdma::DeviceOptions;
@@ -335,6 +335,7 @@ fn start(
         time_limit: Duration::from_millis(init.limits.deadline_ms),
         cancel: interrupts.flag(),
         settings: Settings::default(),
+        forming: Forming { new_group: true, ..Forming::default() },
     };
     let started = group::start(description, options, Told::new(delivery, names, members));
     interrupts.check()?;

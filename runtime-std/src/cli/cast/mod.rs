@@ -21,11 +21,11 @@ use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::layout::MEMBERS_MAX;
 
 use super::exit::{Failure, Status};
+use super::hint::Hint;
 use super::interrupt::Interrupts;
 use super::network::NetworkOptions;
 use super::options::{JoinOption, WindowOption, record_bytes};
 use super::output::Output;
-use super::waiting::Waiting;
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
 use crate::join::{JoinOptions, Meeting, join};
 use crate::local::Carrier;
@@ -195,7 +195,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         settings: Settings::default(),
     };
     let waiting = match &options.meeting {
-        Meeting::SharedMemory { root, .. } => Waiting::begin(root),
+        Meeting::SharedMemory { root, .. } => Hint::begin(root),
         _ => None,
     };
     let joined = join(&group, u32::from(id), &options);

@@ -87,7 +87,7 @@ impl Job {
                     "stop the node for so long, or give 'copy' a group file with other ports, at all nodes";
                 Failure::new(Status::Group, what, advice)
             }
-            Some(MeshError::WrongDigest { peer }) => {
+            Some(MeshError::WrongDigest { peer, .. }) => {
                 let what = format_args!(
                     "node {peer} does not copy from node {}, or does not have this group file",
                     self.root

@@ -30,11 +30,11 @@ use tramontane_core::ids::SubgroupId;
 
 use super::exit::{Failure, Status};
 use super::group_file;
+use super::hint::Hint;
 use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
-use super::waiting::Waiting;
-use crate::group::{Description, Running, StartOptions, SubgroupDescription, start};
+use crate::group::{Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start};
 use crate::local::Carrier;
 use crate::member::Settings;
 use crate::rdma::DeviceOptions;
@@ -57,6 +57,8 @@ A node's state is its log: whoever joins takes it over from a member, so that th
 bytes. Give all of them --log, or none: without it a node keeps, and hands on, the last 1000 lines (16 MB at most), which a
 node with --log refuses if there were more.
 FILE is replaced once the node is a member; where the group starts anew it is kept as FILE.1, FILE.2, and so on.
+The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have ended, the group is formed anew
+only if each initial node is started with --new-group; without it they end with status 5, and their logs stay as they are.
 Where the group file has several subgroups, each has its own log: FILE.NAME.
 SIGINT and SIGTERM let the node leave: it ends with 0 when the others go on without it. A second signal, half a
 second later, ends it at once. A node that was taken for dead, or that lost the majority, ends with 9.
@@ -80,6 +82,14 @@ pub(super) struct Arguments {
     /// Append what is delivered to FILE, and not to the output
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Remember in folder DIR which views this node was in, so that it forms no second group [default: that of the group
+    /// file; else FILE.state beside --log FILE]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Form the group anew although its nodes were in one before; at each initial node. Say it once, and by hand: members of
+    /// the earlier group that are only out of reach go on as another group. Logs are set aside
+    #[arg(long)]
+    new_group: bool,
     /// Print nothing of what is delivered
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
@@ -195,11 +205,12 @@ fn become_member(
         time_limit: arguments.time_limit,
         cancel: interrupts.flag(),
         settings: Settings::default(),
+        forming: arguments.forming(&description, node),
     };
     let is_shared = description.fabric == Carrier::SharedMemory;
-    let waiting = is_shared.then(|| Waiting::begin(&options.root)).flatten();
+    let hint = is_shared.then(|| Hint::begin(&options.root)).flatten();
     let running = start(description, options, application);
-    drop(waiting);
+    drop(hint);
     if running.is_err() {
         // Who is asked to end while it waits is not to blame for those who did not come.
         interrupts.check()?;
@@ -224,6 +235,17 @@ fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
 }
 
 impl Arguments {
+    fn forming(&self, description: &Description, node: u32) -> Forming {
+        let listed = description.nodes.iter().find(|listed| listed.id == node);
+        let beside_log = || self.log.as_deref().map(|log| log::with_ending(log, "state"));
+        let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
+        let told = |waiting: &Waiting| {
+            // There is nowhere else to say it.
+            let _ = writeln!(io::stderr(), "{waiting}");
+        };
+        Forming { state, new_group: self.new_group, told: Some(told) }
+    }
+
     /// Where lines go; nothing if this node sends nowhere.
     fn input_subgroup(&self, description: &Description, node: u32) -> Result<Option<SubgroupId>, Failure> {
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));

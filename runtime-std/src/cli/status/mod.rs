@@ -151,6 +151,10 @@ fn row(status: &GroupStatus) -> [String; 9] {
 /// Without what to do, which a table has no room for.
 fn in_short(error: &AskError) -> String {
     let text = error.to_string();
+    if let AskError::Forming { .. } = error {
+        // Whom it waits for is all there is to say.
+        return text;
+    }
     text.split(';').next().unwrap_or_default().to_owned()
 }
 

@@ -199,6 +199,12 @@ impl Node {
         self.errors.lock().expect("nobody panics").clone()
     }
 
+    /// The same but for what it waits for, which a slow machine makes it say.
+    pub fn said(&self) -> String {
+        let errors = self.errors();
+        errors.lines().filter(|line| !line.contains("waiting for ")).map(|line| format!("{line}\n")).collect()
+    }
+
     pub fn output(&self) -> String {
         self.output.lock().expect("nobody panics").clone()
     }

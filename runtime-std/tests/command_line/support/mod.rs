@@ -39,10 +39,11 @@ impl Place {
         path
     }
 
-    /// What groups left in it.
+    /// What groups left in it. What nodes remember beside their logs is to stay.
     pub fn left(&self) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path()).expect("a folder");
-        entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+        let folders = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
+        folders.filter(|path| path.extension().is_none_or(|ending| ending != "state")).collect()
     }
 
     /// The names of the row files of all groups.
@@ -115,6 +116,14 @@ impl Ended {
 }
 
 impl Ended {
+    /// As [`Ended::failed`], of a command that has said something before on standard error.
+    #[track_caller]
+    pub fn failed_at_last(&self, status: i32, words: &[&str]) {
+        let last = self.errors.lines().last().unwrap_or_default();
+        let errors = format!("{last}\n");
+        Self { status: self.status, output: Vec::new(), errors }.failed(status, words);
+    }
+
     /// As [`Ended::failed`], of a command that has printed something all the same.
     #[track_caller]
     pub fn failed_after_output(&self, status: i32, words: &[&str]) {

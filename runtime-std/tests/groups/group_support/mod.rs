@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Fate, LargeUnsent, Messages, Receipt, Replica, Running, Sender, StartOptions, Unsent,
-    ViewChanged, start,
+    Description, Fate, Forming, LargeUnsent, Messages, Receipt, Replica, Running, Sender, StartOptions,
+    Unsent, ViewChanged, start,
 };
 use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::{Settings, Stopped};
@@ -208,6 +208,7 @@ impl Crowd {
                             time_limit: PATIENCE,
                             cancel: &cancel,
                             settings: Settings::default(),
+                            forming: Forming { new_group: true, ..Forming::default() },
                         };
                         let application = Ledger(Arc::clone(&ledger.0), Arc::clone(&ledger.1));
                         let running = start(description, options, application);

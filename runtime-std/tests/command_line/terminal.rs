@@ -1,12 +1,10 @@
 //! What a terminal shows: tables that fit it, and nothing of a bar after ^C. `script`, which every Debian has, is the terminal.
 
-mod cli_support;
-
 use std::path::Path;
 use std::process::Command;
 
-use cli_support::group::Node;
-use cli_support::{Place, children_of, send, wait_for};
+use crate::support::group::Node;
+use crate::support::{Place, children_of, send, wait_for};
 use rustix::process::Signal;
 
 /// What every terminal has.

@@ -1,15 +1,13 @@
 //! What becomes of the input of a `tramontane node`, and of output that nobody reads.
 
-mod cli_support;
-
 use std::fs::File;
 use std::io::Read as _;
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use cli_support::group::{Carrier, Group, lines};
-use cli_support::wait_for;
+use crate::support::group::{Carrier, Group, lines};
+use crate::support::wait_for;
 use rustix::process::Signal;
 
 #[test]
@@ -142,7 +140,7 @@ fn a_node_whose_output_nobody_reads_ends_on_sigterm() {
         node.write(&format!("{}\n", "x".repeat(5_000)));
     }
     group.await_same(&[0], 200);
-    cli_support::send(child.id(), Signal::TERM);
+    crate::support::send(child.id(), Signal::TERM);
     let (code, errors) = ended(child);
     assert_eq!(code, Some(141), "{errors}");
     assert!(errors.contains("nobody has read the output for 5 s"), "{errors}");

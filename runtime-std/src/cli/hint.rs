@@ -11,12 +11,12 @@ use crate::shared_memory::Root;
 const HINT_AFTER: Duration = Duration::from_secs(2);
 
 /// A wait for others. The hint comes while this lives, once.
-pub(super) struct Waiting {
+pub(super) struct Hint {
     /// Closed with the wait.
     _over: Sender<()>,
 }
 
-impl Waiting {
+impl Hint {
     /// Begins to wait in a root. Nothing if there is nothing to tell.
     pub(super) fn begin(root: &Root) -> Option<Self> {
         let root = root.clone();

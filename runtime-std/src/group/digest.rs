@@ -1,0 +1,101 @@
+//! Numbers for what all nodes must have alike, by which the fields that differ can be told.
+//!
+//! Half of a digest is a hash of all fields. The other half has a few bits of each field's own hash: two nodes that compare
+//! their digests find out what to correct, and need to tell each other no more.
+
+use serde::Serialize;
+
+use super::description::Description;
+
+/// Bits of each field's own hash: one difference in sixteen is not told by its name.
+const BITS: u32 = 4;
+
+/// The fields of a group file that are compared, in the order of their bits.
+const FIELDS: [&str; 8] =
+    ["name", "fabric", "majority", "heartbeat_ms", "failure_timeout_ms", "initial", "nodes", "subgroups"];
+
+/// The digest of a description. Those who form the first view must agree on `initial` too; later that is history.
+///
+/// Both times are in it: a member whose peers beat less often than its failure timeout allows for would remove them.
+pub(super) fn digest(description: &Description, forms: bool) -> u64 {
+    let Description {
+        name,
+        fabric,
+        majority,
+        heartbeat_ms,
+        failure_timeout_ms,
+        initial,
+        nodes,
+        subgroups,
+        ..
+    } = description;
+    // Where a node keeps its state is its own affair.
+    let nodes: Vec<_> = nodes.iter().map(|node| (node.id, node.address)).collect();
+    let initial = forms.then_some(initial);
+    let hashes = [
+        hash(name),
+        hash(fabric),
+        hash(majority),
+        hash(heartbeat_ms),
+        hash(failure_timeout_ms),
+        hash(&initial),
+        hash(&nodes),
+        hash(subgroups),
+    ];
+    let hints = (0..).zip(hashes).map(|(place, hash)| (hash & MASK) << (BITS * place));
+    hash(&hashes) << 32 | hints.fold(0, |all, hint| all | hint)
+}
+
+/// The fields by which two digests are known to differ, as people list them. Nothing if it is not known.
+pub(super) fn differing(own: u64, other: u64) -> String {
+    let differs = |place: u32| (own ^ other) >> (BITS * place) & MASK != 0;
+    let names = (0..).zip(FIELDS).filter(|(place, _)| differs(*place)).map(|(_, name)| name);
+    names.collect::<Vec<_>>().join(", ")
+}
+
+const MASK: u64 = (1 << BITS) - 1;
+
+fn hash(part: &impl Serialize) -> u64 {
+    // Plain fields, which are JSON whatever they hold.
+    let text = serde_json::to_string(part).unwrap_or_default();
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = (&'static str, fn(&mut Description));
+
+    #[test]
+    fn what_members_must_have_alike_is_compared_and_named() {
+        let own = Description::local("g", 3, 8, 16);
+        let changes: [Change; 6] = [
+            ("name", |d| d.name = "h".into()),
+            ("majority", |d| d.majority = false),
+            ("heartbeat_ms", |d| d.heartbeat_ms = 70),
+            ("failure_timeout_ms", |d| d.failure_timeout_ms = 3_000),
+            ("nodes", |d| d.nodes.truncate(2)),
+            ("subgroups", |d| d.subgroups[0].window = 9),
+        ];
+        for (field, change) in changes {
+            let mut other = own.clone();
+            change(&mut other);
+            assert_eq!(differing(digest(&own, false), digest(&other, false)), field);
+        }
+        let mut other = own.clone();
+        other.initial = vec![0, 1];
+        assert_eq!(digest(&own, false), digest(&other, false), "history");
+        assert_eq!(differing(digest(&own, true), digest(&other, true)), "initial");
+    }
+
+    #[test]
+    fn what_is_each_nodes_own_is_not_compared() {
+        let own = Description::local("g", 3, 8, 16);
+        let mut other = own.clone();
+        other.allow_clear = true;
+        other.key_file = Some("key".into());
+        other.nodes[1].state = Some("state".into());
+        assert_eq!(digest(&own, true), digest(&other, true));
+    }
+}

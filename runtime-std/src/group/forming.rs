@@ -1,0 +1,255 @@
+//! Whether the initial nodes may form the group (VIE-12).
+//!
+//! To form a group again is a decision: the one that was formed before may go on somewhere. So every initial node says at the
+//! barrier what it remembers, and all of them come to the same verdict: a group is formed if none of them was ever a member
+//! of it, and each has a place to remember it in; or if each was told to form a new one. A live process that is a member
+//! forbids it in any case, where that can be seen: on shared memory.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::NodeId;
+
+use super::past::{End, Past};
+
+/// How a process takes part in forming its group.
+#[derive(Clone, Debug, Default)]
+pub struct Forming {
+    /// The folder where this node remembers its membership; that of the description if there is none here. Without one a
+    /// node on a network forms no group, unless it is told to form a new one.
+    pub state: Option<PathBuf>,
+    /// Form the group anew, whatever was before: all initial nodes must be told so. For people to say, once: two groups of
+    /// one name may run if members of the earlier one are only out of reach. A group that is found running is joined all the
+    /// same.
+    pub new_group: bool,
+    /// Called with what this node waits for, once it has waited for a few seconds, and every few seconds again.
+    pub told: Option<fn(&Waiting)>,
+}
+
+/// What a node waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Waiting {
+    /// For the initial nodes that are missing.
+    Forming {
+        /// Who is missing.
+        missing: Vec<u32>,
+        /// Why this node would not form the group even if they came.
+        but: Option<NotFormed>,
+    },
+    /// For a running member: it may not form the group.
+    Member {
+        /// The nodes that may.
+        initial: Vec<u32>,
+        /// Why they do not, as far as this node knows it.
+        but: Option<NotFormed>,
+    },
+    /// For a node at whose address somebody answers who did not show that it has the key.
+    Stranger {
+        /// The node.
+        node: u32,
+        /// Where, and how it answered.
+        answer: String,
+    },
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Forming { missing, but: None } if missing.is_empty() => {
+                out.write_str("forming; waiting until all initial nodes have met")
+            }
+            Self::Forming { missing, but: None } => write!(out, "forming; waiting for {}", List(missing)),
+            Self::Forming { missing, but: Some(but) } => {
+                write!(out, "waiting for {}, or for a running member: {but}", List(missing))
+            }
+            Self::Member { initial, but: None } => {
+                write!(out, "waiting for a running member; the group is formed by {}", List(initial))
+            }
+            Self::Member { but: Some(but), .. } => write!(out, "waiting for a running member: {but}"),
+            Self::Stranger { node, answer } => {
+                write!(out, "waiting for {node}: what answers at {answer}")
+            }
+        }
+    }
+}
+
+/// What an initial node says at the barrier.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Statement {
+    pub(super) remembers: Remembers,
+    pub(super) new_group: bool,
+    /// Members that live, as far as this node can see that, and do not meet.
+    pub(super) living: Vec<u32>,
+}
+
+/// What a node knows of the group before this start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Remembers {
+    /// It has no place to remember anything.
+    Nothing,
+    /// It was never a member.
+    Fresh,
+    /// It was a member.
+    View { view: u64, members: Vec<u32>, end: Option<End> },
+}
+
+impl From<Option<&Past>> for Remembers {
+    fn from(past: Option<&Past>) -> Self {
+        past.map_or(Self::Fresh, |Past { view, members, end, .. }| Self::View {
+            view: *view,
+            members: members.clone(),
+            end: *end,
+        })
+    }
+}
+
+/// Why the initial nodes do not form their group.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotFormed {
+    /// A process of the group lives.
+    #[error(
+        "node {node} is a member of the group still, and does not answer; let it go on, or end its process before the \
+         group is formed anew"
+    )]
+    Lives {
+        /// The node.
+        node: u32,
+    },
+    /// A node was a member before.
+    #[error(
+        "node {node} was a member before, in view {view} of {}, and {how}; start a member that still has the group's \
+         state, or form a new group: --new-group at each initial node",
+        List(members)
+    )]
+    Past {
+        /// The node.
+        node: u32,
+        /// The newest view that it was in.
+        view: u64,
+        /// Its members.
+        members: Vec<u32>,
+        /// How it ended.
+        how: &'static str,
+    },
+    /// A node has no place to remember anything.
+    #[error(
+        "node {node} cannot know whether it was a member before; give each node a --log or a --state folder, or form a \
+         new group: --new-group at each initial node"
+    )]
+    NoState {
+        /// The node.
+        node: u32,
+    },
+    /// A node was not told.
+    #[error("node {node} was started without --new-group; give it to each initial node, or to none")]
+    NotTold {
+        /// The node.
+        node: u32,
+    },
+}
+
+/// The verdict of all initial nodes, the same at each.
+pub(super) fn judge(said: &[(NodeId, Statement)]) -> Result<(), NotFormed> {
+    if let Some(node) = said.iter().flat_map(|(_, statement)| &statement.living).min() {
+        return Err(NotFormed::Lives { node: *node });
+    }
+    if said.iter().all(|(_, statement)| statement.new_group) {
+        return Ok(());
+    }
+    let is_first = said.iter().all(|(_, statement)| statement.remembers == Remembers::Fresh);
+    if is_first {
+        return Ok(());
+    }
+    // Who was told already has nothing to be told.
+    let untold = || said.iter().filter(|(_, statement)| !statement.new_group);
+    let found = untold().find_map(|(node, statement)| reason(*node, statement));
+    let any = untold().next().map_or(0, |(node, _)| node.get());
+    Err(found.unwrap_or(NotFormed::NotTold { node: any }))
+}
+
+/// Why this node does not form the group by itself.
+pub(super) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
+    let node = node.get();
+    match &statement.remembers {
+        Remembers::Fresh => None,
+        Remembers::Nothing => Some(NotFormed::NoState { node }),
+        Remembers::View { view, members, end } => {
+            let how = match end {
+                Some(End::Left) => "left it",
+                Some(End::Last) => "ended it as the last member",
+                Some(End::Halted) => "was out of it",
+                Some(End::Failed) => "ended without leaving it",
+                None => "ended without a word",
+            };
+            Some(NotFormed::Past { node, view: *view, members: members.clone(), how })
+        }
+    }
+}
+
+/// Ids as people list them.
+struct List<'l>(&'l [u32]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, id) in self.0.iter().enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
+            write!(out, "{comma}{id}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(remembers: Remembers, new_group: bool) -> Statement {
+        Statement { remembers, new_group, living: Vec::new() }
+    }
+
+    fn past() -> Remembers {
+        Remembers::View { view: 3, members: vec![1, 2], end: Some(End::Left) }
+    }
+
+    fn verdict(statements: Vec<Statement>) -> Result<(), NotFormed> {
+        judge(&(0..).map(NodeId).zip(statements).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_group_is_formed_once_by_itself_and_again_where_all_are_told() {
+        use Remembers::{Fresh, Nothing};
+        assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, false)]), Ok(()));
+        assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, true)]), Ok(()));
+        assert_eq!(verdict(vec![said(past(), true), said(Nothing, true)]), Ok(()));
+        let left = verdict(vec![said(Fresh, false), said(past(), false)]).expect_err("it goes on somewhere");
+        assert!(matches!(left, NotFormed::Past { node: 1, view: 3, .. }), "{left}");
+        let memory =
+            verdict(vec![said(Nothing, false), said(Fresh, false)]).expect_err("it may have been one");
+        assert!(matches!(memory, NotFormed::NoState { node: 0 }), "{memory}");
+        let half = verdict(vec![said(Fresh, false), said(past(), true)]).expect_err("one is not told");
+        assert!(matches!(half, NotFormed::NotTold { node: 0 }), "{half}");
+    }
+
+    #[test]
+    fn a_live_member_forbids_it_whatever_was_told() {
+        let sees = Statement { living: vec![2], ..said(Remembers::Fresh, true) };
+        assert_eq!(verdict(vec![said(Remembers::Fresh, true), sees]), Err(NotFormed::Lives { node: 2 }));
+    }
+
+    #[test]
+    fn every_reason_is_one_line_that_says_what_to_do() {
+        let reasons = [
+            NotFormed::Lives { node: 2 },
+            NotFormed::Past { node: 1, view: 3, members: vec![0, 1], how: "left it" },
+            NotFormed::NoState { node: 0 },
+            NotFormed::NotTold { node: 0 },
+        ];
+        for reason in reasons {
+            let text = reason.to_string();
+            assert!(text.contains("; ") && !text.contains('\n') && !text.contains("  "), "{text}");
+        }
+    }
+}

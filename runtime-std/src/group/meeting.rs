@@ -1,0 +1,313 @@
+//! Before a process is a member: it looks for one that runs, meets the other initial nodes, and says what it waits for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::NodeId;
+use tramontane_mesh::{Address, Attendant, Mesh, MeshError, MeshOptions, Refusal, Talk};
+
+use super::description::Description;
+use super::digest::differing;
+use super::door::Hall;
+use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
+use super::looking::{Looked, look};
+use super::operator;
+use super::start::{Place, StartError};
+use super::view::{FIRST_VIEW, View};
+
+/// Between two looks while the initial nodes meet.
+const LOOK_PAUSE: Duration = Duration::from_millis(300);
+
+/// From one word on what is waited for to the next; the first comes after as long.
+const TELL_PAUSE: Duration = Duration::from_secs(4);
+
+/// How long a member of another configuration is looked at before that ends a node: one that still meets others comes to
+/// this node meanwhile, and both say what differs.
+const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
+
+/// What came of a meeting.
+enum Met {
+    /// All initial nodes form the group, on these talks.
+    All(Vec<(NodeId, Talk)>),
+    /// Somebody runs.
+    Running,
+    /// All came, and may not form the group.
+    NotFormed(NotFormed),
+    /// One that had come went away again.
+    Again,
+}
+
+impl Place {
+    /// Meets all other initial nodes; nothing once somebody is found running, which this node can then join.
+    pub(super) fn meet_unless_running(
+        &self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
+        let is_initial = description.initial.contains(&self.own.get());
+        // Nobody else can run who would let this node in.
+        let is_hopeless = description.nodes.iter().all(|node| description.initial.contains(&node.id));
+        let telling = Telling::new(self.forming.told);
+        let mut not_formed = None;
+        // Operators are answered meanwhile; where nodes meet, by the meeting.
+        let door = || Hall::default().open(self.listener.try_clone()?, self.identity, self.key.clone());
+        let _door = if is_initial { None } else { Some(door()?) };
+        loop {
+            let looked = self.look();
+            if looked.is_running {
+                return Ok(None);
+            }
+            if is_initial {
+                match self.meet(description, &telling, until, cancel) {
+                    Ok(Met::All(talks)) => return Ok(Some(talks)),
+                    Ok(Met::Running) => return Ok(None),
+                    Ok(Met::NotFormed(why)) if is_hopeless => return Err(why.into()),
+                    Ok(Met::NotFormed(why)) => not_formed = Some(why),
+                    Ok(Met::Again) => {}
+                    Err(StartError::Meet(MeshError::Missing { .. })) if not_formed.is_some() => {}
+                    Err(error) => return Err(error),
+                }
+            } else if let Some(error) = self.other_configuration(&looked) {
+                return Err(error);
+            }
+            if cancel.load(Ordering::Relaxed) {
+                return Err(StartError::Cancelled);
+            }
+            if Instant::now() >= until {
+                if let Some(why) = not_formed {
+                    return Err(why.into());
+                }
+                if let Some((node, why)) = looked.sent_away {
+                    return Err(StartError::SentAway { node: node.get(), why });
+                }
+                let group = description.name.clone();
+                return Err(StartError::NobodyRuns { group, node: self.own.get() });
+            }
+            telling
+                .tell(|| Waiting::Member { initial: description.initial.clone(), but: not_formed.clone() });
+            std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    fn look(&self) -> Looked {
+        look(&self.identity, &self.addresses, self.key.as_ref())
+    }
+
+    fn other_configuration(&self, looked: &Looked) -> Option<StartError> {
+        let (node, digest) = looked.other_configuration?;
+        Some(StartError::other_configuration(node, self.identity.digest, digest))
+    }
+
+    /// What this node says at the barrier.
+    fn statement(&self, description: &Description) -> Result<Statement, StartError> {
+        let remembers = match (&self.state, &self.residence) {
+            (Some(state), _) => Remembers::from(state.past()),
+            // Locks tell who lives.
+            (None, Some(_)) => Remembers::Fresh,
+            (None, None) => Remembers::Nothing,
+        };
+        let mut living = Vec::new();
+        if let Some(residence) = &self.residence {
+            let others = description.nodes.iter().filter(|node| !description.initial.contains(&node.id));
+            for node in others {
+                if residence.is_member(NodeId(node.id))? {
+                    living.push(node.id);
+                }
+            }
+        }
+        Ok(Statement { remembers, new_group: self.forming.new_group, living })
+    }
+
+    /// Meets the other initial nodes, and goes on looking for a running one meanwhile.
+    fn meet(
+        &self,
+        description: &Description,
+        telling: &Telling,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Met, StartError> {
+        let statement = self.statement(description)?;
+        let but = (!statement.new_group).then(|| reason(self.own, &statement)).flatten();
+        let porch = Porch { digest: self.identity.digest, telling, but, missing: Mutex::default() };
+        let (is_found, is_met, stop) =
+            (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
+        let other = Mutex::new(None);
+        let met = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_met.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK_PAUSE / 10);
+                    if cancel.load(Ordering::Relaxed) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            });
+            scope.spawn(|| {
+                let mut other_since = None;
+                while !is_met.load(Ordering::Relaxed) {
+                    std::thread::sleep(LOOK_PAUSE);
+                    if is_met.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let looked = self.look();
+                    let error = self.other_configuration(&looked);
+                    if error.is_none() {
+                        other_since = None;
+                    } else if other_since.get_or_insert_with(Instant::now).elapsed() >= OTHER_CONFIGURATION {
+                        *other.lock().unwrap_or_else(PoisonError::into_inner) = error;
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    if looked.is_running {
+                        is_found.store(true, Ordering::Relaxed);
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                    if !is_met.load(Ordering::Relaxed) {
+                        telling.tell(|| porch.waiting());
+                    }
+                }
+            });
+            let met = self.meet_all(description, &statement, &porch, until, &stop);
+            is_met.store(true, Ordering::Relaxed);
+            met
+        });
+        if is_found.load(Ordering::Relaxed) && !matches!(met, Ok(Met::All(_))) {
+            return Ok(Met::Running);
+        }
+        let other = other.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match (met, other) {
+            (Ok(met), _) => Ok(met),
+            (Err(MeshError::Running { .. }), _) => Ok(Met::Running),
+            (Err(MeshError::PeerGone { .. } | MeshError::Silent { .. }), _) => Ok(Met::Again),
+            (Err(MeshError::Cancelled), Some(error)) => Err(error),
+            (Err(MeshError::Cancelled), None) => Err(StartError::Cancelled),
+            (Err(MeshError::WrongDigest { peer, digest }), _) => {
+                Err(StartError::other_configuration(peer, description.forming_digest(), digest))
+            }
+            (Err(error), _) => Err(error.into()),
+        }
+    }
+
+    /// Meets all, and comes to the verdict with them: whether the group is formed.
+    fn meet_all(
+        &self,
+        description: &Description,
+        statement: &Statement,
+        porch: &Porch<'_>,
+        until: Instant,
+        stop: &AtomicBool,
+    ) -> Result<Met, MeshError> {
+        let view = View::first(description);
+        let own = view.rank_of(self.own).unwrap_or_default();
+        let addresses: Vec<Address> =
+            view.members.iter().filter_map(|node| self.addresses.get(node).cloned()).collect();
+        let options = MeshOptions {
+            own,
+            members: &view.members,
+            addresses: &addresses,
+            listener: self.listener.try_clone().ok(),
+            incarnation: Some(self.identity.incarnation),
+            view: FIRST_VIEW,
+            digest: description.forming_digest(),
+            key: self.key.clone(),
+            // Looked at before.
+            allow_clear: true,
+            time_limit: until.saturating_duration_since(Instant::now()),
+            cancel: stop,
+        };
+        let mut mesh = Mesh::join_attended(options, porch)?;
+        porch.waits_for(&[]);
+        let bytes = postcard::to_stdvec(statement).unwrap_or_default();
+        let heard = mesh.exchange(|_| bytes.clone())?;
+        let mut said = Vec::with_capacity(view.members.len());
+        for (node, bytes) in view.members.iter().zip(heard) {
+            let statement = if *node == self.own {
+                statement.clone()
+            } else {
+                postcard::from_bytes(&bytes).map_err(|_| MeshError::Garbled { peer: *node })?
+            };
+            said.push((*node, statement));
+        }
+        if let Err(why) = judge(&said) {
+            return Ok(Met::NotFormed(why));
+        }
+        let talks = view.members.iter().copied().zip(mesh.into_talks());
+        Ok(Met::All(talks.filter_map(|(node, talk)| Some((node, talk?))).collect()))
+    }
+}
+
+impl StartError {
+    /// Of a node whose digest is another one.
+    pub(super) fn other_configuration(node: NodeId, own: u64, other: u64) -> Self {
+        Self::OtherConfiguration { node: node.get(), fields: differing(own, other) }
+    }
+}
+
+/// Says every few seconds what is waited for.
+struct Telling {
+    told: Option<fn(&Waiting)>,
+    next: Mutex<Instant>,
+}
+
+impl Telling {
+    fn new(told: Option<fn(&Waiting)>) -> Self {
+        Self { told, next: Mutex::new(Instant::now() + TELL_PAUSE) }
+    }
+
+    fn tell(&self, waiting: impl FnOnce() -> Waiting) {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        if Instant::now() >= *next {
+            *next = Instant::now() + TELL_PAUSE;
+            self.tell_now(&waiting());
+        }
+    }
+
+    fn tell_now(&self, waiting: &Waiting) {
+        if let Some(told) = self.told {
+            told(waiting);
+        } else {
+            tracing::info!(%waiting, "no member yet");
+        }
+    }
+}
+
+/// Hears of the meeting, and answers operators meanwhile.
+struct Porch<'p> {
+    digest: u64,
+    telling: &'p Telling,
+    but: Option<NotFormed>,
+    missing: Mutex<Vec<u32>>,
+}
+
+impl Porch<'_> {
+    fn waiting(&self) -> Waiting {
+        let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Waiting::Forming { missing, but: self.but.clone() }
+    }
+}
+
+impl Attendant for Porch<'_> {
+    fn visitors_digest(&self) -> u64 {
+        self.digest
+    }
+
+    fn waits_for(&self, missing: &[NodeId]) {
+        *self.missing.lock().unwrap_or_else(PoisonError::into_inner) =
+            missing.iter().map(|node| node.get()).collect();
+    }
+
+    fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
+        let answer = format!("{address} came {refusal}");
+        self.telling.tell_now(&Waiting::Stranger { node: peer.get(), answer });
+    }
+
+    fn takes_operators(&self) -> bool {
+        true
+    }
+
+    fn receive(&self, mut talk: Talk) {
+        if let Err(error) = operator::answer_forming(&mut talk, &self.waiting()) {
+            tracing::debug!(%error, "an operator went away");
+        }
+    }
+}
