@@ -70,6 +70,7 @@ const fn kind_of(deed: &Deed) -> &'static str {
     match deed {
         Deed::Crash { .. } => "crash",
         Deed::CrashLeader { .. } => "crash of a leader",
+        Deed::StopLeader { .. } => "stop of a leader",
         Deed::Pause { .. } => "pause",
         Deed::Slow { .. } => "slow CPU",
         Deed::Partition { .. } => "partition",

@@ -2,14 +2,16 @@
 //! travels. Run with `cargo bench -p tramontane-core`, or count instructions with
 //! `valgrind --tool=callgrind` on the binary that it builds, given `--profile-time 1`.
 
-#![allow(missing_docs, clippy::expect_used)]
+#![allow(missing_docs, clippy::expect_used, clippy::indexing_slicing, clippy::integer_division)]
 
 #[path = "../tests/common/mod.rs"]
 mod common;
+#[path = "../tests/steady_view/mod.rs"]
+mod steady_view;
 
 use common::{OneMemory, with_group};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use tramontane_core::ids::Time;
+use tramontane_core::ids::{Rank, Time};
 use tramontane_core::layout::Delivery;
 use tramontane_core::multicast::Batch;
 
@@ -52,5 +54,14 @@ fn idle(criterion: &mut Criterion) {
     });
 }
 
-criterion_group!(benches, all_send, idle);
+fn look(criterion: &mut Criterion) {
+    for (members, subgroups) in [(16, 4), (256, 16)] {
+        let name = format!("a look at a steady view, {members} members, {subgroups} subgroups");
+        criterion.bench_function(&name, |bencher| {
+            steady_view::with_view(Rank(1), (members, subgroups), |look| bencher.iter(|| look()));
+        });
+    }
+}
+
+criterion_group!(benches, all_send, idle, look);
 criterion_main!(benches);

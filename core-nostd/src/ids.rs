@@ -86,7 +86,8 @@ id! {
     Step(u64)
 }
 id! {
-    /// A moment, in nanoseconds since any fixed one. The core never asks for it: it is told.
+    /// A moment, in nanoseconds since any fixed one. The core has no clock: it is told, and asks after an
+    /// upcall how late it is now.
     Time(u64)
 }
 

@@ -17,7 +17,7 @@
 //!
 //! # Targets
 //! Counts are 64 bits wide and shared between processors, so a target needs atomics of 64 bits.
-#![cfg_attr(not(any(test, loom)), no_std)]
+#![cfg_attr(not(any(test, loom, tramontane_interleave)), no_std)]
 
 pub mod fabric;
 pub mod ids;
@@ -30,3 +30,6 @@ pub mod smc;
 mod sync;
 pub mod turn;
 pub mod view;
+
+#[cfg(tramontane_interleave)]
+pub use sync::interleave;

@@ -20,6 +20,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::ids::{Slot, index_from_u32};
 use crate::layout::{CACHE_LINE, RingShape, SLOT_HEADER};
+use crate::sync::between_accesses;
 
 /// One cache line of cells: the unit in which a partition declares the memory of rows.
 ///
@@ -263,6 +264,7 @@ impl Cell<'_> {
     #[inline]
     #[must_use]
     pub fn load(&self) -> u64 {
+        between_accesses();
         self.0.load(Ordering::Acquire)
     }
 }
@@ -275,6 +277,7 @@ impl OwnCell<'_> {
     /// Publishes a value: whoever sees it sees all that was written before.
     #[inline]
     pub fn publish(&self, value: u64) {
+        between_accesses();
         self.0.store(value, Ordering::Release);
     }
 
@@ -366,6 +369,7 @@ impl<'m> Ring<'m> {
     #[inline]
     #[must_use]
     pub fn length(&self, slot: Slot) -> u32 {
+        between_accesses();
         self.length_cell(slot).load(Ordering::Relaxed)
     }
 

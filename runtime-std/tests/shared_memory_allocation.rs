@@ -1,15 +1,13 @@
 //! Nothing is allocated after start: a program of its own, since an allocator is the whole program's.
 
 mod allocation_support;
-#[path = "shared_memory_support/blocks.rs"]
-mod blocks;
-#[path = "shared_memory_support/mod.rs"]
+#[path = "shared_memory/support/mod.rs"]
 mod support;
 
 use std::time::Duration;
 
 use allocation_support::of_this_thread;
-use blocks::{carriers, received, sent, way};
+use support::blocks::{carriers, received, sent, way};
 use support::{Place, VIEW, join_all, open, small};
 use tramontane_core::fabric::{Blocks as _, Channel, Event, Fabric as _, Kind, Token, Write};
 use tramontane_core::ids::Rank;

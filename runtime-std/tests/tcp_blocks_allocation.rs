@@ -1,6 +1,7 @@
 //! Nothing is allocated on the way of a block, once its channel is used: the whole program's allocator counts.
 
 mod allocation_support;
+#[path = "tcp/support/mod.rs"]
 mod tcp_support;
 
 use allocation_support::of_all_threads;

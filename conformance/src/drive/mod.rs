@@ -30,6 +30,7 @@ mod payload;
 mod plan;
 mod process;
 mod protocol;
+mod pulse;
 mod reach;
 mod recorded;
 mod scenarios;
@@ -50,6 +51,7 @@ use folder::{Folder, ScenarioFolder};
 use network::Network;
 use outcome::Played;
 use plan::{Condition, Group, Plan, Step};
+use pulse::Pulse;
 use stage::{Ending, Introduction, Setting, Stage};
 
 /// The most nodes that a run can have.
@@ -177,7 +179,9 @@ pub fn drive(
     }
     let chosen = choose(&options.scenarios)?;
     let folder = Folder::take(&options.output)?;
+    let pulse = Pulse::start();
     let setting = Setting {
+        pulse: &pulse,
         adapter: &adapter,
         nodes: options.nodes.clamp(1, NODES_MAX),
         seed: options.seed,
@@ -314,6 +318,7 @@ impl Driver<'_> {
         let mut stage = Stage::set(self.setting, scenario.name, title.as_deref(), plan, &folder, network)?;
         let outcome = stage.play();
         let leaves = std::mem::take(&mut stage.leaves);
+        let starved = stage.starved.take();
         notes.append(&mut stage.notes);
         self.introduction = self.introduction.take().or(stage.introduction.take());
         // Here everybody who still runs is killed.
@@ -326,6 +331,7 @@ impl Driver<'_> {
             outcome,
             leaves,
             notes,
+            starved,
             took: began.elapsed(),
         })
     }

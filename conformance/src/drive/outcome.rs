@@ -10,7 +10,7 @@ use super::reach::Reach;
 use super::recorded::Recorded;
 use super::scenarios::Scenario;
 use super::stage::Ending;
-use crate::check::{Verdict, judge};
+use crate::check::{CheckId, Outcome, Verdict, judge};
 use crate::history::HistoryError;
 use crate::report::{Case, CaseStatus};
 
@@ -26,6 +26,8 @@ pub(super) struct Played<'p> {
     /// When members were told to leave.
     pub(super) leaves: Vec<(usize, u64)>,
     pub(super) notes: Vec<String>,
+    /// That the machine had no time for a deadline, if so.
+    pub(super) starved: Option<String>,
     pub(super) took: Duration,
 }
 
@@ -55,6 +57,28 @@ pub(super) fn is_matter_of_timing(case: &Case) -> bool {
     let finished = case.reached.first().is_some_and(|(_, finished)| *finished);
     let missed = case.reached.iter().any(|(_, reached)| !reached);
     matches!(case.status, CaseStatus::Inconclusive(_)) && finished && missed
+}
+
+/// The checks that miss something: on a machine that had no time for it, it may only be late.
+const MISSING: [CheckId; 8] = [
+    CheckId::Validity,
+    CheckId::Agreement,
+    CheckId::UniformAgreement,
+    CheckId::PrefixOrder,
+    CheckId::ViewSameSet,
+    CheckId::RemovedSilent,
+    CheckId::DurableKept,
+    CheckId::Liveness,
+];
+
+/// Leaves open what a deadline decided for which the machine had no time.
+fn leave_open(verdict: &mut Verdict, why: &str) {
+    for judgement in &mut verdict.judgements {
+        let is_broken = matches!(judgement.outcome, Outcome::Broken { .. });
+        if is_broken && MISSING.contains(&judgement.check) {
+            judgement.outcome = Outcome::Inconclusive(why.to_owned());
+        }
+    }
 }
 
 /// Judges the history, and says how the scenario came out.
@@ -92,9 +116,11 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
     case.reached = reached(played, finished)?;
     case.status = match CaseStatus::of(&verdict) {
         CaseStatus::Failed => CaseStatus::Failed,
-        open => case.reached.iter().find(|(_, reached)| !reached).map_or(open, |(what, _)| {
-            CaseStatus::Inconclusive(format!("the scenario did not reach what it is for: {what}"))
-        }),
+        open => {
+            let missed = case.reached.iter().find(|(_, reached)| !reached);
+            let missed = missed.map(|(what, _)| format!("the scenario did not reach what it is for: {what}"));
+            played.starved.clone().or(missed).map_or(open, CaseStatus::Inconclusive)
+        }
     };
     case.verdict = Some(verdict);
     Ok(())
@@ -108,7 +134,13 @@ fn conclude_broken(
     log: &Option<String>,
 ) -> Result<(), DriveError> {
     case.notes.extend(log.clone());
-    case.status = CaseStatus::Broken(what.to_owned());
+    case.status = match &played.starved {
+        None => CaseStatus::Broken(what.to_owned()),
+        Some(why) => {
+            case.notes.push(what.to_owned());
+            CaseStatus::Inconclusive(why.clone())
+        }
+    };
     match judged(played)? {
         Ok(verdict) if CaseStatus::of(&verdict) == CaseStatus::Failed => {
             case.notes.push(format!("the adapter broke then: {what}"));
@@ -122,7 +154,11 @@ fn conclude_broken(
 }
 
 fn judged(played: &Played<'_>) -> Result<Result<Verdict, HistoryError>, DriveError> {
-    Ok(judge(open(played)?))
+    let mut judged = judge(open(played)?);
+    if let (Ok(verdict), Some(why)) = (&mut judged, &played.starved) {
+        leave_open(verdict, why);
+    }
+    Ok(judged)
 }
 
 fn open(played: &Played<'_>) -> Result<BufReader<File>, DriveError> {

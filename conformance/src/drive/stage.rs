@@ -25,6 +25,7 @@ use super::network::Network;
 use super::payload;
 use super::plan::{Condition, Plan, Sending};
 use super::protocol::{Command, WINDOW};
+use super::pulse::Pulse;
 use super::{DriveError, Progress};
 use crate::history::Event;
 
@@ -45,6 +46,7 @@ const QUIET_AFTER_FAULTS: Duration = Duration::from_millis(250);
 
 /// What does not change during a run.
 pub(super) struct Setting<'s> {
+    pub(super) pulse: &'s Pulse,
     pub(super) adapter: &'s [String],
     pub(super) nodes: usize,
     pub(super) seed: u64,
@@ -77,6 +79,9 @@ impl From<DriveError> for Ending {
         Self::Failed(error)
     }
 }
+
+/// A deadline is waited for at most so many times its length.
+const WAIT_MAX: u32 = 20;
 
 /// What is waited for.
 #[derive(Debug)]
@@ -135,6 +140,8 @@ pub(super) struct Stage<'s> {
     /// When members were told to leave.
     pub(super) leaves: Vec<(usize, u64)>,
     pub(super) notes: Vec<String>,
+    /// That the machine had no time for a deadline, if so.
+    pub(super) starved: Option<String>,
     /// A member that says more lines than this floods.
     pub(super) lines_max: u64,
 }
@@ -197,6 +204,7 @@ impl<'s> Stage<'s> {
             had_faults: false,
             leaves: Vec::new(),
             notes: Vec::new(),
+            starved: None,
             lines_max: 100_000 + 64 * plan.messages() as u64,
         })
     }
@@ -204,10 +212,41 @@ impl<'s> Stage<'s> {
     /// Gives orders and hears members until the goal is reached, cannot be, or so much time has passed.
     pub(super) fn wait(&mut self, goal: &Goal<'_>, time: Duration) -> Result<Outlook, Ending> {
         let until = Instant::now() + time;
+        self.wait_while(goal, |_| until.saturating_duration_since(Instant::now()))
+    }
+
+    /// The same, for so long as would be so much on a machine at rest. If that does not come in [`WAIT_MAX`] times
+    /// the time, nothing can be said of what is missing.
+    pub(super) fn wait_patiently(&mut self, goal: &Goal<'_>, time: Duration) -> Result<Outlook, Ending> {
+        let (began, granted) = (Instant::now(), self.setting.pulse.now());
+        let until = began + time * WAIT_MAX;
+        let outlook = self.wait_while(goal, |stage| {
+            let left = time.saturating_sub(stage.setting.pulse.now().saturating_sub(granted));
+            left.min(until.saturating_duration_since(Instant::now()))
+        })?;
+        let had = self.setting.pulse.now().saturating_sub(granted);
+        if outlook == Outlook::Open && had < time && self.starved.is_none() {
+            self.starved = Some(format!(
+                "a deadline of {} s passed on a machine that had time for {:.2} s of it in {:.0} s; let it do less, or allow \
+                 more with --deadline",
+                time.as_secs_f64(),
+                had.as_secs_f64(),
+                began.elapsed().as_secs_f64()
+            ));
+        }
+        Ok(outlook)
+    }
+
+    /// The same, for as long as there is time left.
+    fn wait_while(
+        &mut self,
+        goal: &Goal<'_>,
+        time_left: impl Fn(&Self) -> Duration,
+    ) -> Result<Outlook, Ending> {
         loop {
             self.give_orders()?;
             let outlook = self.outlook(goal);
-            let left = until.saturating_duration_since(Instant::now());
+            let left = time_left(self);
             if outlook != Outlook::Open || left.is_zero() {
                 return Ok(outlook);
             }

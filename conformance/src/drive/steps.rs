@@ -159,7 +159,7 @@ impl Stage<'_> {
             Condition::Ready(_) => self.setting.deadline + MARGIN,
             _ => self.setting.deadline,
         };
-        let outlook = self.wait(&Goal::Met(condition), time)?;
+        let outlook = self.wait_patiently(&Goal::Met(condition), time)?;
         if outlook == Outlook::Reached {
             return Ok(None);
         }
@@ -304,7 +304,7 @@ impl Stage<'_> {
     /// Waits until all is delivered and quiet, no longer than the deadline: what is missing then is the
     /// checker's affair.
     fn settle(&mut self) -> Result<(), Ending> {
-        let outlook = self.wait(&Goal::Settled, self.setting.deadline)?;
+        let outlook = self.wait_patiently(&Goal::Settled, self.setting.deadline)?;
         if outlook != Outlook::Reached
             && let Some(missing) = self.missing()
         {
@@ -323,7 +323,7 @@ impl Stage<'_> {
                 self.tell(node, &Command::Stop);
             }
         }
-        self.wait(&Goal::Stopped, self.setting.deadline)?;
+        self.wait_patiently(&Goal::Stopped, self.setting.deadline)?;
         for node in 0..self.members.len() {
             if self.members[node].phase == Phase::Starting {
                 return Err(self.no_answer(&[node]));
@@ -332,7 +332,7 @@ impl Stage<'_> {
                 self.end_hung(node)?;
             }
         }
-        self.wait(&Goal::Silent, EXIT_MAX)?;
+        self.wait_patiently(&Goal::Silent, EXIT_MAX)?;
         for node in 0..self.members.len() {
             let member = &mut self.members[node];
             if member.process.take().is_some() && !member.silent {

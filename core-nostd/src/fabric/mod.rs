@@ -126,7 +126,8 @@ pub trait Fabric {
     /// Says that this node is awake again.
     fn disarm(&mut self);
 
-    /// Stands between seeing a guard and reading what it guards (HAL-1). On cache-coherent memory the
-    /// acquire load in the core is enough, and this does nothing.
+    /// Stands between seeing a guard and reading what it guards (HAL-1): it is called after each guard that is new, a
+    /// slot's counter, rounds used in silence, or a guard of the view's columns, and before anything behind it is read. On
+    /// cache-coherent memory the acquire load in the core is enough, and this does nothing.
     fn observe_barrier(&self);
 }

@@ -28,6 +28,8 @@ pub use batch::{Batch, EachMessage, Message};
 pub use order::Order;
 pub use state::{Link, MemberState, SenderState, SubgroupState};
 
+use crate::ids::Time;
+
 pub(crate) use post::{PostReport, Poster, Shown};
 pub(crate) use receive::ReceiveError;
 pub(crate) use state::{Control, OwnSender, Span, Work};
@@ -67,6 +69,13 @@ pub trait Application {
     /// Takes everything that became deliverable in one subgroup, in order (DEL-1). Payloads are lent until
     /// the return; no slot of the batch is reused before. What is not taken from the batch is skipped.
     fn deliver(&mut self, batch: &mut Batch<'_>);
+
+    /// The time now, asked for after each upcall of a node whose membership may change: if the upcall was long, the node
+    /// says that it lives before the next one begins (VIE-2). `step` is the time that the step was given, and the answer
+    /// where all upcalls of a step take less than a heartbeat together.
+    fn now(&mut self, step: Time) -> Time {
+        step
+    }
 }
 
 impl<F: FnMut(&mut Batch<'_>)> Application for F {

@@ -56,9 +56,11 @@ impl From<OutOfRow> for ReceiveError {
 }
 
 impl Work<'_, '_> {
-    /// Takes what peers published: of each at most one window; without batching one slot in all.
-    pub(crate) fn receive(&mut self) -> Result<Received, ReceiveError> {
+    /// Takes what peers published: of each at most one window; without batching one slot in all. `observe` stands between
+    /// seeing a guard and reading what it guards (HAL-1).
+    pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
+        let rounds_max = self.rounds_max();
         let mut received = Received::default();
         let count = self.senders.len();
         let mut looked = 0_usize;
@@ -68,7 +70,7 @@ impl Work<'_, '_> {
                 index = 0;
             }
             let before = received.slots;
-            self.receive_from(index, batching, &mut received)?;
+            self.receive_from(index, batching, rounds_max, &observe, &mut received)?;
             index = index.saturating_add(1);
             if !batching && received.slots > before {
                 break;
@@ -79,10 +81,21 @@ impl Work<'_, '_> {
         Ok(received)
     }
 
+    /// The most rounds that a sender can have used by now. Beyond the first round that is not delivered here, and so was not
+    /// delivered everywhere, rounds are used up in silence only as others send: each holds a message whose slot is not free
+    /// yet, and there are so many slots. Who is further ahead would oblige all others to use up more than there is.
+    fn rounds_max(&self) -> Round {
+        let slots = self.order.senders().saturating_mul(u64::from(self.subgroup.window));
+        let most = self.subgroup.next_round.0.saturating_add(slots).saturating_add(1);
+        Round(most).min(self.order.round_limit())
+    }
+
     fn receive_from(
         &mut self,
         index: usize,
         batching: bool,
+        rounds_max: Round,
+        observe: &impl Fn(),
         received: &mut Received,
     ) -> Result<(), ReceiveError> {
         let Some(sender) = self.senders.get_mut(index) else { return Ok(()) };
@@ -92,8 +105,8 @@ impl Work<'_, '_> {
         let misbehaved = ReceiveError::Misbehaved(Misbehaved(sender.rank));
         let row = self.rows.get(sender.rank.index()).ok_or(OutOfRow)?;
         let ring = row.ring_at(&sender.ring)?;
-        let round_limit = self.order.round_limit();
         let window = self.subgroup.window;
+        let ordered = self.subgroup.delivery == Delivery::Ordered;
 
         // Before the ring: rounds used in silence speak for all messages published before them.
         let silent = match self.subgroup.delivery {
@@ -103,6 +116,9 @@ impl Work<'_, '_> {
             }
             Delivery::Unordered => Round::ZERO,
         };
+        if silent > sender.taken {
+            observe();
+        }
 
         // A correct sender never runs more than a window ahead of what was handed over here.
         let ahead = u32::try_from(sender.take.since(sender.hand)).unwrap_or(window);
@@ -113,8 +129,12 @@ impl Work<'_, '_> {
         while taken < most {
             match SlotCounter::decode(ring.counter(sender.take.slot).load()) {
                 SlotCounter::Message(round) if round >= sender.taken => {
+                    // For the length here and for the payload at delivery.
+                    observe();
                     let length = ring.length(sender.take.slot);
-                    if round >= round_limit {
+                    // Without order each message uses the next round, and nothing else uses one.
+                    let most = if ordered { rounds_max } else { sender.taken.next() };
+                    if round >= most {
                         return Err(misbehaved);
                     }
                     if length > ring.capacity() {
@@ -130,7 +150,7 @@ impl Work<'_, '_> {
                     taken = taken.saturating_add(1);
                 }
                 SlotCounter::UsedBelow(round) if round > sender.taken => {
-                    if round > round_limit {
+                    if round > rounds_max || !ordered {
                         return Err(misbehaved);
                     }
                     sender.taken = round;
@@ -148,7 +168,7 @@ impl Work<'_, '_> {
         }
         // Only with the ring drained does it hold that what is left below `silent` are nulls.
         if drained && silent > sender.taken {
-            if silent > round_limit {
+            if silent > rounds_max {
                 return Err(misbehaved);
             }
             sender.taken = silent;

@@ -77,11 +77,26 @@ impl<'m> Node<'m> {
         fabric: &mut F,
         application: &mut A,
     ) -> Result<Progress, StepError> {
+        self.step_stages(now, fabric, application, |_, _, _, _| {})
+    }
+
+    /// As [`Node::step`]; after each subgroup in which something was delivered, `between` is called.
+    fn step_stages<F: Fabric, A: Application>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        application: &mut A,
+        mut between: impl FnMut(&mut Self, &mut F, &mut A, &mut Progress),
+    ) -> Result<Progress, StepError> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
         while index < self.subgroups.len() {
+            let before = progress.delivered;
             let misbehaved = self.step_subgroup(index, now, fabric, application, &mut progress)?;
+            if progress.delivered != before {
+                between(self, fabric, application, &mut progress);
+            }
             if let Some(Misbehaved(peer)) = misbehaved {
                 fabric.cut(self.view, peer);
                 self.lose(peer, LossCause::Misbehaved, &mut progress);
@@ -268,12 +283,10 @@ impl<'m> Node<'m> {
             poster.post(self.links, |candidate| work.shown(candidate == index));
         }
 
-        match work.receive() {
+        let observed = &*poster.fabric;
+        match work.receive(|| observed.observe_barrier()) {
             Ok(received) => {
                 progress.received = progress.received.saturating_add(received.slots);
-                if received.changed {
-                    poster.fabric.observe_barrier();
-                }
                 let nulls = work.acknowledge(received.changed, sent.slots > 0)?;
                 progress.nulls = progress.nulls.saturating_add(nulls);
             }
@@ -286,7 +299,7 @@ impl<'m> Node<'m> {
 
         let delivered = work.deliver(application)?;
         let freed = work.free_slots()?;
-        progress.freed = progress.freed.saturating_add(freed);
+        progress.freed = progress.freed.saturating_add(freed.slots);
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         if early {
             poster.post(self.links, |candidate| work.shown(candidate == index));
@@ -295,7 +308,7 @@ impl<'m> Node<'m> {
         self.lagging |= work.subgroup.version != version;
         let report = poster.report;
         self.account(report, progress);
-        Ok(misbehaved.or(delivered.misbehaved))
+        Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved))
     }
 
     /// Takes a post stage's report into the step's.

@@ -22,7 +22,7 @@ impl<'m> Node<'m> {
         if views.told == current {
             return;
         }
-        let offset = |column| views.layout.view_offset(self.rank, column);
+        let offset = |column| views.table.own_offset(column);
         let places =
             (offset(ViewColumn::Heartbeat), offset(ViewColumn::Stance), offset(ViewColumn::Suspicions(0)));
         let (Some(head), Some(guards), Some(rest)) = places else { return };
@@ -42,7 +42,7 @@ impl<'m> Node<'m> {
                 continue;
             }
             let mut list = WriteList::new();
-            let mut fits = list.push(Write::of_row(head, 24, Kind::Content)).is_ok();
+            let mut fits = list.push(head_write(head)).is_ok();
             if link.version != version {
                 fits &= list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content)).is_ok();
                 fits &= list.push(Write::of_row(guards, 24, Kind::Guard)).is_ok();
@@ -59,12 +59,8 @@ impl<'m> Node<'m> {
                     }
                 }
                 Ok(()) => all = false,
-                // Only a full queue is worth another try; the peer is suspected for anything else.
-                Err(error) if error.kind() == ErrorKind::QueueFull => all = false,
                 Err(error) => {
-                    let denied = error.kind() == ErrorKind::Revoked;
-                    // All in one step: whoever lost most of its peers must not accuse them one by one before it halts.
-                    views.note_loss(rank, if denied { Loss::Denied } else { Loss::Reported });
+                    views.refused(rank, error.kind());
                     all = false;
                 }
             }
@@ -73,4 +69,52 @@ impl<'m> Node<'m> {
             views.told = current;
         }
     }
+
+    /// Brings each peer the newest heartbeat and nothing else. It speaks for nothing, so it may go before whatever else
+    /// has to be posted.
+    pub(super) fn post_heartbeat<F: Fabric>(
+        &mut self,
+        fabric: &mut F,
+        views: &mut Views<'m>,
+        progress: &mut Progress,
+    ) {
+        let heartbeats = views.table.heartbeats();
+        let Some(head) = views.table.own_offset(ViewColumn::Heartbeat) else { return };
+        let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
+        for rank in (0..count).map(Rank) {
+            if rank == self.rank || views.is_given_up(rank) || !fabric.ready(self.view, rank) {
+                continue;
+            }
+            match fabric.post(self.view, rank, &[head_write(head)], None) {
+                Ok(()) => {
+                    if let Some(link) = views.loan.links.get_mut(rank.index()) {
+                        link.heartbeats = heartbeats;
+                    }
+                    progress.lists = progress.lists.saturating_add(1);
+                    progress.heartbeats = progress.heartbeats.saturating_add(1);
+                }
+                Err(error) => views.refused(rank, error.kind()),
+            }
+        }
+    }
+}
+
+impl Views<'_> {
+    /// A peer did not take a post. Only a full queue is worth another try; for anything else the peer is suspected, and in
+    /// the next step with all others of which that is true: whoever lost most of its peers must not accuse them one by one
+    /// before it halts.
+    fn refused(&mut self, rank: Rank, kind: ErrorKind) {
+        match kind {
+            ErrorKind::QueueFull => {}
+            ErrorKind::Revoked => self.note_loss(rank, Loss::Denied),
+            ErrorKind::PeerLost | ErrorKind::OutOfRange | ErrorKind::Other => {
+                self.note_loss(rank, Loss::Reported);
+            }
+        }
+    }
+}
+
+/// The cells before the guards: the heartbeat, and two that need no order.
+fn head_write(offset: usize) -> Write {
+    Write::of_row(offset, 24, Kind::Content)
 }

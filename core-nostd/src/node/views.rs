@@ -5,12 +5,15 @@
 //!
 //! The order of a step: the view protocol first, since a member that halts delivers nothing more; then the
 //! stages, of which a wedged node keeps delivery only; then the posts, the columns of the view last.
+//!
+//! A heartbeat that is due goes out before the first upcall of a step and after each: between two heartbeats there is one
+//! upcall at most, however many a step makes (VIE-2).
 
 use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause, Promises};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::{Layout, ViewColumn};
-use crate::multicast::{Application, Control, Order, Poster, Shown, Work};
+use crate::multicast::{Application, Control, Misbehaved, Order, Poster, Shown, Work};
 use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, Table, ViewChange, ViewState, flag_of,
 };
@@ -89,6 +92,11 @@ impl<'m> Views<'m> {
         self.state.status()
     }
 
+    /// Publishes a heartbeat, if one is due. Not before the view has begun here: its first step says so.
+    pub(super) fn beat(&mut self, now: Time) -> bool {
+        self.state.started && !self.state.status.is_final() && self.state.beat(now, &mut self.table)
+    }
+
     /// Whether every peer that is neither lost nor suspected was sent all that there is to know of the view.
     #[must_use]
     pub fn is_told(&self) -> bool {
@@ -138,6 +146,8 @@ struct Hosted<'h, 'm, F, A, P> {
     application: &'h mut A,
     prepare: &'h mut P,
     progress: &'h mut Progress,
+    /// Whether there may be an upcall yet in this step.
+    may_call: bool,
     failed: Option<StepError>,
 }
 
@@ -163,14 +173,25 @@ where
         (self.prepare)(next)
     }
 
-    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool {
-        match self.node.deliver_to(subgroup, trim, self.application, self.progress) {
+    /// One upcall a step, and none in that of the decision: the others are told of it first, and of life between two.
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
+        if !self.may_call {
+            return Ok(self.node.is_delivered_to(subgroup, trim));
+        }
+        let before = self.progress.delivered;
+        let done = match self.node.deliver_to(subgroup, trim, self.application, self.progress) {
             Ok(done) => done,
             Err(error) => {
                 self.failed = Some(error);
-                false
+                Ok(false)
             }
-        }
+        };
+        self.may_call = self.progress.delivered == before;
+        done
+    }
+
+    fn observe(&self) {
+        self.fabric.observe_barrier();
     }
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
@@ -211,7 +232,7 @@ impl<'m> Node<'m> {
             return Err(ViewError::FabricTooSmall);
         }
         loan.links.iter_mut().for_each(|link| *link = ViewLink::default());
-        let table = RowTable::new(layout, self.rank, self.rows, self.row);
+        let table = RowTable::new(&layout, self.rank, self.rows, self.row);
         Ok(Views { layout, state, table, loan, next_look: Time::ZERO, told: ViewLink::default() })
     }
 
@@ -238,20 +259,32 @@ impl<'m> Node<'m> {
             let interval = views.state.options.heartbeat_interval_ns;
             views.next_look =
                 now.after(interval.checked_div(u64::from(LOOKS_A_HEARTBEAT)).unwrap_or(interval));
+            self.beat(now, fabric, views, &mut progress);
+            let is_first = !views.state.started;
+            let may_call = views.state.status() == Status::Decided;
             let mut host = Hosted {
                 node: self,
                 fabric,
                 application,
                 prepare: &mut prepare,
                 progress: &mut progress,
+                may_call,
                 failed: None,
             };
             let Views { layout, state, table, loan, .. } = views;
             if let Some(mut change) = ViewChange::new(layout, state, loan.peers, loan.next) {
                 change.step(now, table, &mut host);
             }
+            let called = may_call && !host.may_call;
             if let Some(error) = host.failed {
                 return Err(error);
+            }
+            if called {
+                self.beat(application.now(now), fabric, views, &mut progress);
+            }
+            if is_first {
+                // Nothing was sent in this view that these would have to come after.
+                self.post_views(fabric, views, &mut progress);
             }
         }
         #[cfg(feature = "planted-faults")]
@@ -259,18 +292,28 @@ impl<'m> Node<'m> {
             self.receive_wedged(&views.state)?;
         }
         let stages = match views.state.status() {
-            Status::Steady => self.step(now, fabric, application)?,
+            Status::Steady => {
+                self.step_stages(now, fabric, application, |node, fabric, application, progress| {
+                    node.beat(application.now(now), fabric, views, progress);
+                })?
+            }
             Status::Halted(_) => Progress::default(),
             Status::Wedged | Status::Decided | Status::Installed | Status::Left => {
-                self.step_wedged(fabric, application)?
+                self.step_wedged(now, fabric, application, views)?
             }
         };
         if let Some((peer, cause)) = stages.lost {
-            let loss = |denied| if denied { Loss::Denied } else { Loss::Reported };
-            views.note_loss(peer, loss(cause == LossCause::Denied));
+            views.note_loss(
+                peer,
+                match cause {
+                    LossCause::Denied => Loss::Denied,
+                    LossCause::Misbehaved => Loss::Misbehaved,
+                    LossCause::Left | LossCause::Exited | LossCause::Unreachable => Loss::Reported,
+                },
+            );
             // Several may have gone at once, and a step names one.
             for link in self.links.iter().filter(|link| link.lost) {
-                views.note_loss(link.peer, loss(link.denied));
+                views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
         }
         progress.add(&stages);
@@ -289,7 +332,7 @@ impl<'m> Node<'m> {
                 if !(all || blocks && has_blocks) {
                     return Ok(0);
                 }
-                let received = work.receive().map_err(|_| crate::memory::OutOfRow)?;
+                let received = work.receive(|| {}).map_err(|_| crate::memory::OutOfRow)?;
                 work.acknowledge(received.changed, false)
             })?;
         }
@@ -300,15 +343,24 @@ impl<'m> Node<'m> {
     /// What is left of a step once the view ends: delivery of what is stable, and posts.
     fn step_wedged<F: Fabric, A: Application>(
         &mut self,
+        now: Time,
         fabric: &mut F,
         application: &mut A,
+        views: &mut Views<'m>,
     ) -> Result<Progress, StepError> {
         let mut progress = Progress::default();
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
         while index < self.subgroups.len() {
-            let delivered = self.with_work(index, |work| work.deliver(application))?;
-            progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+            let delivered = self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
+            progress.delivered = progress.delivered.saturating_add(delivered.messages);
+            if let Some(Misbehaved(peer)) = delivered.misbehaved {
+                fabric.cut(self.view, peer);
+                self.lose(peer, LossCause::Misbehaved, &mut progress);
+            }
+            if delivered.messages > 0 {
+                self.beat(application.now(now), fabric, views, &mut progress);
+            }
             index = index.saturating_add(1);
         }
         self.post_lagging(fabric, &mut progress);
@@ -332,25 +384,49 @@ impl<'m> Node<'m> {
         self.account(report, progress);
     }
 
-    /// Delivers a subgroup up to the place where its view ends; true once that is done.
+    /// Delivers a subgroup up to the place where its view ends; true once that is done. Within: a member whose slots do not
+    /// say any more what they said.
     fn deliver_to<A: Application>(
         &mut self,
         subgroup: SubgroupId,
         trim: Frontier,
         application: &mut A,
         progress: &mut Progress,
-    ) -> Result<bool, StepError> {
+    ) -> Result<Result<bool, Misbehaved>, StepError> {
         let mut index = 0_usize;
         while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
             index = index.saturating_add(1);
         }
         if index >= self.subgroups.len() {
-            return Ok(true);
+            return Ok(Ok(true));
         }
-        let delivered = self.with_work(index, |work| work.deliver_until(application, trim))?;
-        progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+        let delivered =
+            self.with_work(index, |work| work.deliver_until(application, trim))?.unwrap_or_default();
+        progress.delivered = progress.delivered.saturating_add(delivered.messages);
         self.lagging = true;
-        Ok(self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim))
+        if let Some(misbehaved) = delivered.misbehaved {
+            return Ok(Err(misbehaved));
+        }
+        Ok(Ok(self.is_delivered_to(subgroup, trim)))
+    }
+
+    /// Whether a subgroup is delivered up to a place, or is none of this node's.
+    fn is_delivered_to(&self, subgroup: SubgroupId, trim: Frontier) -> bool {
+        self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim)
+    }
+
+    /// Says to all peers that this member lives, if a heartbeat is due: between two long calls of the application that no
+    /// step makes. At most one short write a peer.
+    pub fn show_life<F: Fabric>(&mut self, now: Time, fabric: &mut F, views: &mut Views<'m>) -> Progress {
+        let mut progress = Progress::default();
+        self.beat(now, fabric, views, &mut progress);
+        progress
+    }
+
+    fn beat<F: Fabric>(&mut self, now: Time, fabric: &mut F, views: &mut Views<'m>, progress: &mut Progress) {
+        if views.beat(now) {
+            self.post_heartbeat(fabric, views, progress);
+        }
     }
 
     /// Runs a stage of one subgroup; nothing where nobody sends.

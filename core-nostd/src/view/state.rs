@@ -12,7 +12,8 @@ use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
 pub struct ViewOptions {
     /// From one own heartbeat to the next.
     pub heartbeat_interval_ns: u64,
-    /// A peer without a heartbeat for so long is suspected. Longer than the longest upcall (VIE-2).
+    /// A peer whose heartbeat is overdue by so long is suspected: no upcall may take longer, and any number in a row may
+    /// each take as long (VIE-2).
     pub failure_timeout_ns: u64,
     /// The same for a peer that was not yet seen in this view: a joiner still takes over its state.
     pub first_timeout_ns: u64,
@@ -59,6 +60,9 @@ pub enum Halt {
     SuspectedBy(Rank),
     /// Those whom it does not suspect are no majority of the view (VIE-9).
     NoMajority,
+    /// This member changed what it had published before, which no correct member does: a message that it had sent, or a
+    /// list while it was copied. What the others go on with is not here any more.
+    ChangedBy(Rank),
 }
 
 impl core::fmt::Display for Halt {
@@ -66,6 +70,9 @@ impl core::fmt::Display for Halt {
         match self {
             Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this one"),
             Self::NoMajority => out.write_str("the members that are left are no majority of the view"),
+            Self::ChangedBy(rank) => {
+                write!(out, "member {rank} changed what it had published, so this one cannot go on")
+            }
         }
     }
 }
@@ -135,6 +142,8 @@ pub(crate) enum Loss {
     Reported,
     /// It takes no writes from this member any more: it suspects it, and no row will say so.
     Denied,
+    /// It published something that no correct member can publish.
+    Misbehaved,
 }
 
 /// What a member remembers of the change itself.
@@ -176,6 +185,17 @@ impl ViewState {
     #[must_use]
     pub const fn status(&self) -> Status {
         self.status
+    }
+
+    /// Publishes a heartbeat, if it is time for that again.
+    pub(crate) fn beat(&mut self, now: Time, table: &mut impl Table) -> bool {
+        let is_due = now.since(self.last_heartbeat) >= self.options.heartbeat_interval_ns;
+        if is_due {
+            self.last_heartbeat = now;
+            let count = table.load(self.rank, ViewColumn::Heartbeat).saturating_add(1);
+            table.publish(ViewColumn::Heartbeat, count);
+        }
+        is_due
     }
 
     #[cfg(feature = "planted-faults")]
@@ -220,12 +240,21 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.stance(self.state.rank)
     }
 
+    /// A cell that guards others of its row: whatever is read after this is as new as it.
+    pub(crate) fn guard(&self, owner: Rank, column: ViewColumn) -> u64 {
+        let guard = self.table.load(owner, column);
+        if owner != self.state.rank {
+            self.host.observe();
+        }
+        guard
+    }
+
     pub(crate) fn stance(&self, owner: Rank) -> Stance {
-        Stance::decode(self.table.load(owner, ViewColumn::Stance))
+        Stance::decode(self.guard(owner, ViewColumn::Stance))
     }
 
     pub(crate) fn committed(&self, owner: Rank) -> Committed {
-        Committed::decode(self.table.load(owner, ViewColumn::Committed))
+        Committed::decode(self.guard(owner, ViewColumn::Committed))
     }
 
     /// Whether this member suspects that one.
@@ -234,7 +263,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     }
 
     /// Whether a member's row says that it suspects that one.
-    fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
+    pub(super) fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
         let (word, flag) = flag_of(rank);
         self.table.load(owner, ViewColumn::Suspicions(word)) & flag != 0
     }

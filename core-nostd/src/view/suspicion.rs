@@ -3,8 +3,8 @@
 //! Suspicion is monotone. Once a member suspects another, it reads nothing more from its row. New suspicions
 //! are taken in rank order, and none from a suspected row: of two members that suspect each other, whoever
 //! sees both rows drops the higher rank. Nor are any taken from a row that suspects so many that its owner has no
-//! majority: that one has halted, and is suspected itself. Before a suspicion is published, what the row showed of the present
-//! leader's list is accepted. That is a courtesy, not a safeguard: what a majority accepted is found without
+//! majority: that one has halted, and is suspected itself. Before the present leader is suspected, what its row showed of its
+//! list is accepted. That is a courtesy, not a safeguard: what a majority accepted is found without
 //! it, but with it a successor finds more of what was proposed, and has less to propose again.
 
 use super::cells::Ballot;
@@ -17,12 +17,7 @@ use crate::layout::{FLAGS_PER_WORD, ViewColumn};
 impl<T: Table, H: Host> Turn<'_, T, H> {
     /// Says that this member lives, if it is time for that again.
     pub(super) fn beat(&mut self) {
-        if self.now.since(self.state.last_heartbeat) < self.state.options.heartbeat_interval_ns {
-            return;
-        }
-        self.state.last_heartbeat = self.now;
-        let count = self.own(ViewColumn::Heartbeat).saturating_add(1);
-        self.table.publish(ViewColumn::Heartbeat, count);
+        self.state.beat(self.now, self.table);
     }
 
     /// Looks at the others' heartbeats, and marks who has been silent for too long.
@@ -40,11 +35,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 continue;
             }
             // In this order: who shows that it is here has shown its first heartbeat.
-            let installed = self.table.load(rank, ViewColumn::Installed);
+            let installed = self.guard(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
             let timeout = if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
-            // Who has installed the next view is there, and its heart beats there.
-            let gone_on = installed > self.state.id.0.saturating_add(1);
+            // Who has installed the next view is there, and its heart beats there; it said first that the view is decided.
+            let gone_on = installed > self.state.id.0.saturating_add(1) && self.committed(rank).decided;
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
             if heartbeat != peer.heartbeat || gone_on {
                 peer.heartbeat = heartbeat;
@@ -52,7 +47,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 continue;
             }
             peer.seen = peer.seen.after(forgiven);
-            if self.now.since(peer.seen) > timeout {
+            // It is overdue from when the next one should have come.
+            if self.now.since(peer.seen) > timeout.saturating_add(options.heartbeat_interval_ns) {
                 peer.lost.get_or_insert(Loss::Silent);
             }
         }
@@ -69,6 +65,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 match loss {
                     Loss::Silent => self.suspect(rank, Cause::Silent),
                     Loss::Reported => self.suspect(rank, Cause::Lost),
+                    Loss::Misbehaved => self.suspect(rank, Cause::Misbehaved),
                     // To suspect those in turn who cut this member off would take down whoever hears of it first.
                     Loss::Denied => self.halt(Halt::SuspectedBy(rank)),
                 }
@@ -127,17 +124,21 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         if cause != Cause::Misbehaved {
             self.echo(rank);
         }
+        if self.state.status.is_final() {
+            return;
+        }
         let (word, flag) = flag_of(rank);
         let column = ViewColumn::Suspicions(word);
         self.table.publish(column, self.own(column) | flag);
         self.host.cut(rank, cause);
     }
 
-    /// Accepts the present leader's list from the row of somebody who is about to be suspected.
+    /// Accepts the present leader's list, if it is the leader that is about to be suspected. From its own row alone: anybody
+    /// else may turn to a later leader's list while this one copies.
     fn echo(&mut self, owner: Rank) {
-        let Some(leader) = self.leader() else { return };
         let shown = self.stance(owner).accepted;
-        if shown.ballot == Ballot::of(leader) && self.shares_suspicions_of(owner) {
+        let leads = self.leader() == Some(owner) && shown.ballot == Ballot::of(owner);
+        if leads && self.shares_suspicions_of(owner) {
             // Whether what it shows is right no longer matters: it is about to be suspected anyway.
             let _ = self.accept_from(owner, shown);
         }

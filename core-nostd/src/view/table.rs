@@ -2,13 +2,14 @@
 
 use super::{Cause, NextView};
 use crate::ids::{Frontier, Rank, SubgroupId};
-use crate::layout::{Layout, ViewColumn};
+use crate::layout::{Layout, ViewBlock, ViewColumn};
 use crate::memory::{Row, RowWriter};
+use crate::multicast::Misbehaved;
 
 /// The view columns of all rows, as one member sees them.
 ///
-/// An implementation keeps two promises: a reader that sees a published cell sees all that its owner
-/// published before, and a cell that is not there reads as zero.
+/// An implementation keeps two promises: a reader that sees a published cell and then calls [`Host::observe`] sees all
+/// that its owner published before, and a cell that is not there reads as zero.
 pub trait Table {
     /// A cell of a member's row; of the own row, what was last published.
     fn load(&self, owner: Rank, column: ViewColumn) -> u64;
@@ -33,7 +34,14 @@ pub trait Host {
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
     /// Delivers a subgroup up to its trim; true once that is done. Called again until it is.
-    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool;
+    ///
+    /// # Errors
+    /// That member changed what was received from it: what lies behind can never be delivered here.
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved>;
+
+    /// Stands between seeing a guard in a peer's row, one of `Stance`, `Committed` and `Installed`, and reading what it
+    /// guards (HAL-1). Nothing where a [`Table`] keeps its first promise by itself.
+    fn observe(&self) {}
 
     /// Stops traffic with a peer in both directions, and reads nothing more from its row (VIE-3).
     fn cut(&mut self, peer: Rank, cause: Cause);
@@ -42,7 +50,8 @@ pub trait Host {
 /// The view columns in the rows of a layout.
 #[derive(Clone, Copy, Debug)]
 pub struct RowTable<'m> {
-    layout: Layout<'m>,
+    /// The columns stand at the end of every row, so a row's length says where they begin.
+    block: Option<ViewBlock>,
     own: Rank,
     rows: &'m [Row<'m>],
     row: RowWriter<'m>,
@@ -53,10 +62,11 @@ pub struct RowTable<'m> {
 }
 
 impl<'m> RowTable<'m> {
-    /// The table over all rows in rank order, the own one included.
+    /// The table over all rows in rank order, the own one included; each as long as the layout says. No cell of a row of
+    /// another length would be where its owner has it.
     #[must_use]
-    pub const fn new(layout: Layout<'m>, own: Rank, rows: &'m [Row<'m>], row: RowWriter<'m>) -> Self {
-        Self { layout, own, rows, row, version: 0, heartbeats: 0 }
+    pub const fn new(layout: &Layout<'_>, own: Rank, rows: &'m [Row<'m>], row: RowWriter<'m>) -> Self {
+        Self { block: layout.view_block(), own, rows, row, version: 0, heartbeats: 0 }
     }
 
     /// How many cells were published through this table, heartbeats apart.
@@ -70,18 +80,30 @@ impl<'m> RowTable<'m> {
     pub const fn heartbeats(&self) -> u64 {
         self.heartbeats
     }
+
+    /// Where a column lies in a row of so many bytes. It costs the same in every view: it is asked several times a member
+    /// in each look at the view.
+    fn offset(&self, row_bytes: usize, column: ViewColumn) -> Option<usize> {
+        let block = self.block.as_ref()?;
+        row_bytes.checked_sub(block.bytes())?.checked_add(block.offset(column)?)
+    }
+
+    /// Where a column lies in the own row.
+    pub(crate) fn own_offset(&self, column: ViewColumn) -> Option<usize> {
+        self.offset(self.row.bytes(), column)
+    }
 }
 
 impl Table for RowTable<'_> {
     fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
         let row =
             if owner == self.own { Some(self.row.reader()) } else { self.rows.get(owner.index()).copied() };
-        let cell = row.zip(self.layout.view_offset(owner, column)).and_then(|(row, at)| row.cell(at).ok());
+        let cell = row.and_then(|row| row.cell(self.offset(row.bytes(), column)?).ok());
         cell.map_or(0, |cell| cell.load())
     }
 
     fn publish(&mut self, column: ViewColumn, value: u64) {
-        let cell = self.layout.view_offset(self.own, column).and_then(|at| self.row.cell(at).ok());
+        let cell = self.own_offset(column).and_then(|at| self.row.cell(at).ok());
         if let Some(cell) = cell {
             cell.publish(value);
             let count =

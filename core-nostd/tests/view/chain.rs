@@ -54,6 +54,8 @@ pub struct Chain {
     parted: Option<(u64, BTreeSet<u32>)>,
     mistaken: bool,
     pub reached: Reached,
+    /// When rows change in the middle of a step; nothing where they do not.
+    live: Option<Random>,
     #[cfg(feature = "planted-faults")]
     fault: Option<tramontane_core::view::Fault>,
 }
@@ -67,6 +69,15 @@ fn belongs(node: u32, rule: usize) -> bool {
         0 => true,
         1 => node.is_multiple_of(2),
         _ => node.is_multiple_of(3),
+    }
+}
+
+/// How many writes of a member come between two looks: mostly none, at times all that there are.
+fn writes_between_looks(random: &mut Random) -> usize {
+    match random.below(100) {
+        0..3 => 1 + random.below(4) as usize,
+        3 => usize::MAX,
+        _ => 0,
     }
 }
 
@@ -96,6 +107,7 @@ impl Chain {
             parted: None,
             mistaken: false,
             reached: Reached::default(),
+            live: None,
             #[cfg(feature = "planted-faults")]
             fault: None,
         };
@@ -112,6 +124,11 @@ impl Chain {
             traveller.wakes_at = chain.random.below(3 * MS);
         }
         chain
+    }
+
+    /// The same plans, in which rows also change in the middle of a step, as they do in shared memory.
+    pub fn with_live_rows(seed: u64) -> Self {
+        Self { live: Some(Random::new(!seed)), ..Self::new(seed) }
     }
 
     #[cfg(feature = "planted-faults")]
@@ -220,12 +237,10 @@ impl Chain {
     fn step(&mut self, node: u32) -> Result<(), String> {
         let (view, rank) = self.nodes[&node].at.expect("inside");
         let writers = self.arenas[view].members.len();
+        let apart: Vec<bool> =
+            (0..writers).map(|writer| self.is_apart(node, self.node_of(view, writer))).collect();
         for writer in 0..writers {
-            let apart = self
-                .parted
-                .as_ref()
-                .is_some_and(|(_, side)| side.contains(&node) != side.contains(&self.node_of(view, writer)));
-            if writer == rank || apart {
+            if writer == rank || apart[writer] {
                 continue;
             }
             let unseen = self.arenas[view].unseen(rank, writer) as u64;
@@ -257,7 +272,14 @@ impl Chain {
             arena.members[rank].around.parts.iter().map(|part| part.rounds.len()).collect()
         };
         let rounds_before = rounds(&self.arenas[view]);
-        let status = self.arenas[view].step(rank, Time(self.now), |id| sends[id]);
+        let (arena, now) = (&mut self.arenas[view], Time(self.now));
+        let status = match &mut self.live {
+            None => arena.step(rank, now, |id| sends[id]),
+            Some(random) => {
+                let arrive = |_, writer: usize| if apart[writer] { 0 } else { writes_between_looks(random) };
+                arena.step_live(rank, now, |id| sends[id], arrive)
+            }
+        };
         for (id, rule) in rules.iter().enumerate() {
             let new = &self.arenas[view].members[rank].around.parts[id].rounds[rounds_before[id]..];
             if new.iter().any(Option::is_some) {
@@ -289,6 +311,10 @@ impl Chain {
             Status::Steady | Status::Wedged | Status::Decided => {}
         }
         Ok(())
+    }
+
+    fn is_apart(&self, one: u32, other: u32) -> bool {
+        self.parted.as_ref().is_some_and(|(_, side)| side.contains(&one) != side.contains(&other))
     }
 
     fn note_takeover(&mut self, view: usize, rank: usize, before: Ballot) {

@@ -1,4 +1,4 @@
-//! Many random plans. `TRAMONTANE_VIEW_PLANS` says how many, `TRAMONTANE_VIEW_SEED` which is the first.
+//! Many random plans, with rows that keep still during a step and with rows that change. `TRAMONTANE_VIEW_PLANS` says how many, `TRAMONTANE_VIEW_SEED` which is the first.
 
 use crate::chain::{Chain, Reached};
 
@@ -8,12 +8,21 @@ fn number(name: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn random_plans_lose_nothing_and_end_in_one_view() {
+    must_hold(Chain::new);
+}
+
+#[test]
+fn random_plans_with_live_rows_lose_nothing_and_end_in_one_view() {
+    must_hold(Chain::with_live_rows);
+}
+
+fn must_hold(chain: impl Fn(u64) -> Chain) {
     let first = number("TRAMONTANE_VIEW_SEED", 1);
     let plans = number("TRAMONTANE_VIEW_PLANS", 300);
     let mut reached = Reached::default();
     let mut wrong = Vec::new();
     for seed in first..first + plans {
-        match Chain::new(seed).run() {
+        match chain(seed).run() {
             Ok(met) => reached.add(&met),
             Err(error) => wrong.push(format!("seed {seed}: {error}")),
         }

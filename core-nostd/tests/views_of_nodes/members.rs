@@ -100,6 +100,9 @@ pub struct Member {
     pub node: Node<'static>,
     pub views: Views<'static>,
     pub fabric: Carrier,
+    pub layout: Layout<'static>,
+    /// Its own row, for what no correct member writes.
+    pub row: RowWriter<'static>,
     /// The next view's memory is ready after so many calls.
     pub calls: u32,
 }
@@ -114,15 +117,29 @@ fn lines(bytes: usize) -> &'static [Line] {
 
 /// All members of a view, with fresh memory.
 pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
+    open_with(id, ids, shared, seed, (1, Options::default()))
+}
+
+/// The same with so many subgroups, which have all members.
+pub fn open_with(
+    id: u64,
+    ids: &[NodeId],
+    shared: bool,
+    seed: u64,
+    (subgroups, node_options): (usize, Options),
+) -> Vec<Member> {
     let count = ids.len();
     let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
-    let subgroups: &'static [Subgroup<'static>] = leak(vec![Subgroup {
-        members: ranks,
-        senders: ranks,
-        window: WINDOW,
-        message_max: 16,
-        delivery: Delivery::Ordered,
-    }]);
+    let subgroups: &'static [Subgroup<'static>] = leak(vec![
+        Subgroup {
+            members: ranks,
+            senders: ranks,
+            window: WINDOW,
+            message_max: 16,
+            delivery: Delivery::Ordered,
+        };
+        subgroups
+    ]);
     let members: &'static [NodeId] = leak(ids.to_vec());
     let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
     let copies: Vec<Vec<RowWriter<'static>>> = ranks
@@ -168,15 +185,15 @@ pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
         };
         let view = ViewId(id);
         let capabilities = fabric.capabilities();
-        let node =
-            Node::open(view, &layout, *rank, loan, Options::default(), capabilities).expect("it opens");
+        let node = Node::open(view, &layout, *rank, loan, node_options, capabilities).expect("it opens");
         let loan = ViewLoan {
             peers: leak(vec![PeerState::default(); count]),
             next: leak(vec![NodeId(0); count.max(8) + JOINS_MAX]),
             links: leak(vec![ViewLink::default(); count]),
         };
         let views = node.views(layout, ViewState::new(view, *rank, options), loan).expect("it takes part");
-        Member { node, views, fabric, calls: 0 }
+        let row = copies[rank.index()][rank.index()];
+        Member { node, views, fabric, layout, row, calls: 0 }
     };
     ranks.iter().map(open_one).collect()
 }

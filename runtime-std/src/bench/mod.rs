@@ -12,6 +12,7 @@ pub mod paper;
 pub mod plot;
 pub mod probe;
 pub mod processes;
+mod progress;
 mod real;
 pub mod report;
 mod simulated;
@@ -20,9 +21,7 @@ pub mod views;
 pub mod worker;
 
 use std::io::Write;
-use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use tramontane_core::layout::LayoutError;
 use tramontane_core::memory::OutOfRow;
@@ -32,6 +31,8 @@ use crate::local::LocalError;
 use crate::member::{SendError, Stopped};
 use crate::process::Leash;
 use crate::shared_memory;
+use crate::table::wrapped;
+use progress::Progress;
 
 /// Why an experiment could not be done.
 #[derive(Debug, thiserror::Error)]
@@ -131,15 +132,9 @@ fn print(
     let text = if json {
         serde_json::to_string(report).map_err(|error| BenchError::Setup(error.to_string()))? + "\n"
     } else {
-        text()
+        wrapped(&text())
     };
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(BenchError::Output)
-}
-
-/// How progress is drawn.
-fn bar() -> ProgressStyle {
-    ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(), BenchError> {
@@ -156,9 +151,7 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
     };
     let runs: Vec<(u32, u16)> =
         sizes.iter().flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes))).collect();
-    // Drawn on standard error, and only if that is a terminal.
-    let progress = ProgressBar::new(runs.len() as u64).with_style(bar());
-    progress.enable_steady_tick(Duration::from_millis(200));
+    let progress = Progress::new(runs.len() as u64);
     let mut rows = Vec::new();
     for (bytes, nodes) in runs {
         progress.set_message(format!("{nodes} members, {bytes} bytes"));
@@ -168,7 +161,7 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
         });
         progress.inc(1);
     }
-    progress.finish_and_clear();
+    drop(progress);
     if let Some(path) = &arguments.plot {
         plot::draw(&rows, path)?;
     }

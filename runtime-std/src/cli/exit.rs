@@ -37,6 +37,8 @@ pub(super) enum Status {
     Device = 8,
     /// The group goes on without this member, or has no majority any more.
     Out = 9,
+    /// A node of the group file is down, though the group goes on.
+    NodeDown = 10,
     /// Interrupted: 128 and the signal's number, as shells have it.
     Interrupted = 130,
     /// Nobody reads the output any more.
@@ -47,7 +49,7 @@ pub(super) enum Status {
 
 impl Status {
     /// All of them, for the help and to read a worker's.
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Other, "the operating system refused something, or a bug"),
         (Self::Usage, "wrong arguments or configuration"),
         (Self::Input, "input unreadable or empty, or a record too large"),
@@ -60,6 +62,7 @@ impl Status {
         (Self::Disagreement, "members delivered different things, or not all"),
         (Self::Device, "no RDMA device that can be used, or built without RDMA"),
         (Self::Out, "this member was taken for dead, or the group lost its majority"),
+        (Self::NodeDown, "a node of the group file is down (status --expect-all)"),
         (Self::Interrupted, "interrupted (SIGINT)"),
         (Self::OutputClosed, "nobody reads the output any more"),
         (Self::Terminated, "terminated (SIGTERM)"),
@@ -129,6 +132,10 @@ impl Failure {
     pub(super) fn output(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::silent(Status::OutputClosed);
+        }
+        if error.kind() == io::ErrorKind::TimedOut {
+            let what = format_args!("the output is not read: {error}");
+            return Self::new(Status::OutputClosed, what, "read it, or give --log or --quiet");
         }
         Self::system("cannot write the output", error)
     }

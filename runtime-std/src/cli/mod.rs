@@ -14,6 +14,7 @@
 //! | `interrupt` | SIGINT and SIGTERM |
 //! | `network` | where members of several hosts meet |
 //! | `group_file` | the group file, and errors of those who start from it |
+//! | `waiting` | what is told of other users' folders |
 //! | `options`, `clock`, `lines`, `output`, `record` | what commands share |
 //!
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked for, to
@@ -38,6 +39,7 @@ mod output;
 mod plan;
 mod record;
 mod status;
+mod waiting;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;

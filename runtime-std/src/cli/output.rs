@@ -2,14 +2,20 @@
 //!
 //! Deliveries are formatted into a buffer, and a thread of its own writes out whatever is there: one record
 //! at a low rate, at once; many at a high one, in one go. The buffer is bounded: a member whose output nobody
-//! takes holds back delivery, and with it the group, as any full pipe does.
+//! takes holds back delivery, and with it the group, as any full pipe does; for as long as its command allows.
 
 use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Formatted bytes that may wait to be written. One record more may come on top.
 const WAITING_MAX: usize = 4 << 20;
+
+/// Bytes that are written at a time, so that a slow reader can be told from one that takes nothing.
+const PART_BYTES: usize = 8 << 10;
+
+/// Is told why nothing can be written any more.
+type Failed = Box<dyn FnOnce(io::Error) + Send>;
 
 /// What waits to be written.
 #[derive(Debug, Default)]
@@ -17,14 +23,19 @@ struct Waiting {
     bytes: Vec<u8>,
     /// The writing thread is busy with what it took.
     writing: bool,
+    /// Bytes that were written in all.
+    written: u64,
     /// Nothing is wanted any more: what comes is dropped.
     discard: bool,
 }
 
-#[derive(Debug, Default)]
 struct Shared {
     waiting: Mutex<Waiting>,
     changed: Condvar,
+    /// How long one waits for a reader that takes nothing; for ever without.
+    patience: Option<Duration>,
+    /// Nothing once it was told.
+    failed: Mutex<Option<Failed>>,
 }
 
 impl Shared {
@@ -38,21 +49,59 @@ impl Shared {
         waiting.bytes.clear();
         self.changed.notify_all();
     }
+
+    /// Nothing can be written any more.
+    fn fail(&self, error: io::Error) {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(failed) = failed {
+            failed(error);
+        }
+    }
+
+    /// Waits until there is room, or nothing is wanted any more. Fails if nobody takes anything for too long.
+    fn wait_for_room<'w>(
+        &self,
+        mut waiting: MutexGuard<'w, Waiting>,
+    ) -> Result<MutexGuard<'w, Waiting>, MutexGuard<'w, Waiting>> {
+        let mut last = (waiting.written, Instant::now());
+        while waiting.bytes.len() >= WAITING_MAX && !waiting.discard {
+            self.changed.notify_all();
+            let Some(patience) = self.patience else {
+                waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = patience.saturating_sub(last.1.elapsed());
+            if left.is_zero() {
+                return Err(waiting);
+            }
+            (waiting, _) = self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner);
+            if waiting.written != last.0 {
+                last = (waiting.written, Instant::now());
+            }
+        }
+        Ok(waiting)
+    }
 }
 
 /// The end that the command holds.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Output(Arc<Shared>);
 
 impl Output {
-    /// Starts the writing thread. `failed` is told of an error of the output; what comes after it is dropped.
-    pub(super) fn start(failed: impl FnOnce(io::Error) + Send + 'static) -> io::Result<Self> {
-        let output = Self(Arc::default());
+    /// Starts the writing thread. `failed` is told of an error of the output, or that nobody took anything of it for
+    /// `patience` while it was full; what comes after that is dropped.
+    pub(super) fn start(
+        patience: Option<Duration>,
+        failed: impl FnOnce(io::Error) + Send + 'static,
+    ) -> io::Result<Self> {
+        let failed = Mutex::new(Some(Box::new(failed) as Failed));
+        let (waiting, changed) = (Mutex::default(), Condvar::new());
+        let output = Self(Arc::new(Shared { waiting, changed, patience, failed }));
         let shared = Arc::clone(&output.0);
         std::thread::Builder::new().name("tramontane-write".into()).spawn(move || {
             if let Err(error) = write_out(&shared) {
                 shared.discard();
-                failed(error);
+                shared.fail(error);
             }
         })?;
         Ok(output)
@@ -67,10 +116,12 @@ impl Output {
         let mut waiting = self.0.lock();
         let was_empty = waiting.bytes.is_empty();
         for item in items {
-            while waiting.bytes.len() >= WAITING_MAX && !waiting.discard {
-                self.0.changed.notify_all();
-                waiting = self.0.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
-            }
+            waiting = self.0.wait_for_room(waiting).unwrap_or_else(|mut waiting| {
+                waiting.discard = true;
+                let what = "nobody took anything of it, and the others do not wait for ever";
+                self.0.fail(io::Error::new(io::ErrorKind::TimedOut, what));
+                waiting
+            });
             add(item, &mut waiting.bytes);
         }
         if waiting.discard {
@@ -83,6 +134,11 @@ impl Output {
     /// Drops what waits and all that comes: whoever waits for room goes on.
     pub(super) fn discard(&self) {
         self.0.discard();
+    }
+
+    /// Bytes that were written in all.
+    pub(super) fn written(&self) -> u64 {
+        self.0.lock().written
     }
 
     /// Waits until all is written, at most so long. True if it is.
@@ -110,8 +166,11 @@ fn write_out(shared: &Shared) -> io::Result<()> {
             waiting.writing = true;
             shared.changed.notify_all();
         }
-        output.write_all(&taken)?;
-        output.flush()?;
+        for part in taken.chunks(PART_BYTES) {
+            output.write_all(part)?;
+            output.flush()?;
+            shared.lock().written += part.len() as u64;
+        }
         taken.clear();
     }
 }

@@ -108,6 +108,12 @@ impl Receipt {
     pub(super) const fn ordinal(self) -> u64 {
         self.0
     }
+
+    /// What stands for the message of that number.
+    #[cfg(test)]
+    pub(crate) const fn of(ordinal: u64) -> Self {
+        Self(ordinal)
+    }
 }
 
 /// Sends in one subgroup, through all views of this member. Clone one for each thread; each thread's messages keep their
@@ -309,6 +315,8 @@ impl std::fmt::Debug for Sender {
 pub struct Unsent {
     /// The subgroup.
     pub subgroup: SubgroupId,
+    /// What its sender was given for it.
+    pub receipt: Receipt,
     /// The bytes.
     pub payload: Vec<u8>,
     /// Whether it was sent, so that other members may have delivered it.
@@ -425,8 +433,8 @@ impl Outgoing {
                     Remaining::Large(_) => large(ordinal),
                     Remaining::Dropped | Remaining::Building => None,
                 };
-                let subgroup = self.gate.subgroup;
-                unsent.extend(payload.map(|payload| Unsent { subgroup, payload, was_sent }));
+                let (subgroup, receipt) = (self.gate.subgroup, Receipt(ordinal));
+                unsent.extend(payload.map(|payload| Unsent { subgroup, receipt, payload, was_sent }));
                 remains.pass();
             }
         }

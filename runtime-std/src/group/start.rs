@@ -39,6 +39,9 @@ use crate::poll::Poller;
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::{self, GroupName, Residence, Root};
 
+/// How long it may take to become a member, where nothing else is said.
+const TIME_LIMIT: Duration = Duration::from_secs(60);
+
 /// Where and how a process becomes a member.
 #[derive(Debug)]
 pub struct StartOptions<'s> {
@@ -58,6 +61,25 @@ pub struct StartOptions<'s> {
     pub settings: Settings,
     /// Whether it may form the group, and where it remembers that it did.
     pub forming: Forming,
+}
+
+impl StartOptions<'static> {
+    /// As most programs want it: groups live where those of this user do, any device will do, and it may take a minute to
+    /// become a member.
+    #[must_use]
+    pub fn new(node: u32) -> Self {
+        static NEVER: AtomicBool = AtomicBool::new(false);
+        Self {
+            node,
+            root: Root::from_env(),
+            listener: None,
+            device: DeviceOptions::default(),
+            time_limit: TIME_LIMIT,
+            cancel: &NEVER,
+            settings: Settings::default(),
+            forming: Forming::default(),
+        }
+    }
 }
 
 /// Why a process did not become a member.

@@ -29,7 +29,8 @@ impl View {
     }
 
     /// A view of all nodes: the largest there can be.
-    pub(super) fn of_all(description: &Description) -> Self {
+    #[must_use]
+    pub fn of_all(description: &Description) -> Self {
         let members = description.nodes.iter().map(|node| NodeId(node.id)).collect();
         Self { id: FIRST_VIEW, members, closed: Vec::new() }
     }

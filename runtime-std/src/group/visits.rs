@@ -119,17 +119,35 @@ impl Visits {
         })
     }
 
-    /// Asks a node to leave its group. It does so from now on: it is out once the others are in a view without it.
+    /// Asks a node to leave its group. It does so from now on: it is out once the others are in a view without it. Gives the
+    /// life of its process, for [`Visits::has_ended`].
     ///
     /// # Errors
     /// [`AskError`].
-    pub fn ask_to_leave(&self, node: u32, time_limit: Duration, cancel: &AtomicBool) -> Result<(), AskError> {
-        match self.ask(node, OperatorAsks::Leave, time_limit, cancel)? {
-            OperatorHears::Leaving => Ok(()),
+    pub fn ask_to_leave(
+        &self,
+        node: u32,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<u64, AskError> {
+        let (incarnation, heard) = self.ask_life(node, OperatorAsks::Leave, time_limit, cancel)?;
+        match heard {
+            OperatorHears::Leaving => Ok(incarnation),
             OperatorHears::NotYet => Err(AskError::NotYet),
             OperatorHears::Over => Err(AskError::Over),
             OperatorHears::Forming { missing, but } => Err(AskError::Forming { missing, but }),
             OperatorHears::Status(_) => Err(AskError::Garbled),
+        }
+    }
+
+    /// Whether that life of a node's process is over: it has let go of its address and of its application, or another process
+    /// is there instead.
+    #[must_use]
+    pub fn has_ended(&self, node: u32, incarnation: u64, time_limit: Duration, cancel: &AtomicBool) -> bool {
+        match self.ask_life(node, OperatorAsks::Status, time_limit, cancel) {
+            Ok((found, _)) => found != incarnation,
+            Err(AskError::Visit(VisitError::NotThere)) => true,
+            Err(_) => false,
         }
     }
 
@@ -140,6 +158,17 @@ impl Visits {
         time_limit: Duration,
         cancel: &AtomicBool,
     ) -> Result<OperatorHears, AskError> {
+        self.ask_life(node, what, time_limit, cancel).map(|(_, heard)| heard)
+    }
+
+    /// As [`Visits::ask`], with the life of the process that answers.
+    fn ask_life(
+        &self,
+        node: u32,
+        what: OperatorAsks,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> Result<(u64, OperatorHears), AskError> {
         let Doors { addresses, key } = &self.doors;
         let address = addresses.get(&NodeId(node)).ok_or(AskError::UnknownNode(node))?;
         let visited = visit(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel);
@@ -153,6 +182,6 @@ impl Visits {
             return Err(AskError::Garbled);
         }
         let mut talk = visited.talk;
-        Ok(operator::ask(&mut talk, what)?)
+        Ok((visited.incarnation, operator::ask(&mut talk, what)?))
     }
 }

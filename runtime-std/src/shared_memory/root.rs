@@ -17,6 +17,9 @@ use super::folder::Folder;
 /// Overrides the file system, for tests and for machines whose `/dev/shm` is too small.
 const VARIABLE: &str = "TRAMONTANE_SHM_DIR";
 
+/// What the name of a user's folder begins with; the user's number follows.
+const PREFIX: &str = "tramontane-";
+
 /// What a folder is opened with: never through a symbolic link.
 pub(super) const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -98,13 +101,27 @@ impl Root {
     /// In a folder that exists, on a file system that lives in memory (on another it works, slowly).
     #[must_use]
     pub fn under(parent: &Path) -> Self {
-        Self { path: parent.join(format!("tramontane-{}", geteuid().as_raw())) }
+        Self { path: parent.join(format!("{PREFIX}{}", geteuid().as_raw())) }
     }
 
     /// Its path. The folder exists only while a group does.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folders beside it that are those of other users: their groups cannot be met.
+    #[must_use]
+    pub fn of_other_users(&self) -> Vec<PathBuf> {
+        let beside = self.path.parent().and_then(|parent| std::fs::read_dir(parent).ok());
+        let is_root = |path: &PathBuf| {
+            let user = path.file_name().and_then(|name| name.to_str()?.strip_prefix(PREFIX));
+            *path != self.path && user.is_some_and(|user| user.parse::<u32>().is_ok()) && path.is_dir()
+        };
+        let mut others: Vec<_> =
+            beside.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_root).collect();
+        others.sort();
+        others
     }
 
     /// Removes what earlier runs left: each group's folder in which nobody lives. Gives the names of those

@@ -7,6 +7,10 @@
 //! Headers, guards and short content are copied at the call, into `staged`. Long content stays where it is, and the
 //! kernel takes it from there. With a cipher both are sealed, a record at a time, when the last record has gone.
 //!
+//! Cells in content may grow while a part of it has gone and the rest waits. A reader must not see the one half of a cell as
+//! it was and the other as it is: where a part ends within a cell, the whole cell is kept as it was then. Nobody stores in the
+//! row between the call that took the part and the look at the cell: one thread has the member's turn.
+//!
 //! Blocks go when no list waits, a piece at a time: so a list waits for a piece of a block at most.
 
 use std::collections::VecDeque;
@@ -43,6 +47,9 @@ const TURN_BYTES: usize = 1 << 20;
 /// A range as long is sealed from where it is, in records of its own.
 const SEALED_DIRECT_MIN: usize = RECORD_CONTENT_MAX / 2;
 
+/// So much of it in one record: whole cells.
+const SEALED_DIRECT_MAX: usize = RECORD_CONTENT_MAX - RECORD_CONTENT_MAX % CELL;
+
 /// What has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Gone {
@@ -58,11 +65,48 @@ enum Piece {
     /// So many of the staged bytes.
     Staged(usize),
     /// Content where it is.
-    Lent { rows: Arc<Rows>, offset: usize, length: usize },
+    Lent(Lent),
     /// Content of a view that has ended: what was left of it when it did.
     Kept { bytes: Box<[u8]>, from: usize },
     /// The list with this token ends here.
     End(Token),
+}
+
+/// How long a cell is.
+const CELL: usize = 8;
+
+/// Content of a row that has not gone.
+#[derive(Debug)]
+struct Lent {
+    rows: Arc<Rows>,
+    offset: usize,
+    length: usize,
+    /// If the first bytes are the end of a cell whose start has gone: that cell, as it was then.
+    begun: [u8; CELL],
+}
+
+impl Lent {
+    /// Its bytes in order: those of a cell that was begun, and the others.
+    fn parts(&self) -> Option<[&[u8]; 2]> {
+        let within = self.offset % CELL;
+        let rest = if within == 0 { 0 } else { (CELL - within).min(self.length) };
+        let begun = self.begun.get(within..within + rest)?;
+        Some([begun, self.rows.content(self.offset + rest, self.length - rest).ok()?])
+    }
+
+    /// So many of its bytes have gone.
+    fn pass(&mut self, count: usize) -> Result<(), OutOfRow> {
+        let cell_before = self.offset / CELL;
+        let was_begun = !self.offset.is_multiple_of(CELL);
+        self.offset += count;
+        self.length -= count;
+        let is_same_cell = was_begun && cell_before == self.offset / CELL;
+        if count > 0 && self.length > 0 && !self.offset.is_multiple_of(CELL) && !is_same_cell {
+            let cell = self.rows.content(self.offset - self.offset % CELL, CELL)?;
+            self.begun.copy_from_slice(cell);
+        }
+        Ok(())
+    }
 }
 
 /// The queue to one peer.
@@ -147,7 +191,8 @@ impl Outgoing {
             if kind == Kind::Guard || length <= COPIED_MAX {
                 self.stage(rows.content(source.offset, length)?);
             } else {
-                self.pieces.push_back(Piece::Lent { rows: Arc::clone(rows), offset: source.offset, length });
+                let (rows, offset) = (Arc::clone(rows), source.offset);
+                self.pieces.push_back(Piece::Lent(Lent { rows, offset, length, begun: [0; CELL] }));
             }
         }
         if let Some(token) = token {
@@ -227,19 +272,21 @@ impl Outgoing {
             bytes += part.len();
         }
         for piece in &self.pieces {
-            let part = match piece {
+            let parts = match piece {
                 Piece::End(_) => continue,
                 Piece::Staged(length) => {
                     staged += length;
-                    self.staged.get(staged - length..staged)?
+                    [self.staged.get(staged - length..staged)?, &[]]
                 }
-                Piece::Lent { rows, offset, length } => rows.content(*offset, *length).ok()?,
-                Piece::Kept { bytes, from } => bytes.get(*from..)?,
+                Piece::Lent(lent) => lent.parts()?,
+                Piece::Kept { bytes, from } => [bytes.get(*from..)?, &[]],
             };
-            let Some(slice) = slices.get_mut(count) else { break };
-            *slice = IoSlice::new(part);
-            count += 1;
-            bytes += part.len();
+            for part in parts.into_iter().filter(|part| !part.is_empty()) {
+                let Some(slice) = slices.get_mut(count) else { return Some((count, bytes)) };
+                *slice = IoSlice::new(part);
+                count += 1;
+                bytes += part.len();
+            }
         }
         Some((count, bytes))
     }
@@ -261,12 +308,12 @@ impl Outgoing {
                     left -= part;
                     *length == 0
                 }
-                Piece::Lent { offset, length, .. } => {
-                    let part = left.min(*length);
-                    *offset += part;
-                    *length -= part;
+                Piece::Lent(lent) => {
+                    let part = left.min(lent.length);
+                    // It was in the row when it was added.
+                    let _ = lent.pass(part);
                     left -= part;
-                    *length == 0
+                    lent.length == 0
                 }
                 Piece::Kept { bytes, from } => {
                     let part = left.min(bytes.len() - *from);
@@ -321,7 +368,7 @@ impl Outgoing {
         // Short ranges share a record; a long one is not copied together with them.
         let is_long = |slice: &&IoSlice<'_>| slice.len() >= SEALED_DIRECT_MIN;
         let content = match slices[..count].first().filter(is_long) {
-            Some(first) => &first[..first.len().min(RECORD_CONTENT_MAX)],
+            Some(first) => &first[..first.len().min(SEALED_DIRECT_MAX)],
             None => {
                 for slice in slices[..count].iter().take_while(|slice| !is_long(slice)) {
                     let room = RECORD_CONTENT_MAX - sealed.content.len();
@@ -343,15 +390,15 @@ impl Outgoing {
     /// Reads a view's row no more: of a list that has gone in part, keeps the rest, so that the stream goes on;
     /// nobody is told of its end.
     pub(super) fn keep(&mut self, ended: &Arc<Rows>) {
-        let is_of = |piece: &Piece| matches!(piece, Piece::Lent { rows, .. } if Arc::ptr_eq(rows, ended));
+        let is_of = |piece: &Piece| matches!(piece, Piece::Lent(lent) if Arc::ptr_eq(&lent.rows, ended));
         if !self.pieces.iter().any(is_of) {
             return;
         }
         for piece in &mut self.pieces {
-            if let Piece::Lent { rows, offset, length } = piece
-                && Arc::ptr_eq(rows, ended)
+            if let Piece::Lent(lent) = piece
+                && Arc::ptr_eq(&lent.rows, ended)
             {
-                let bytes = rows.content(*offset, *length).map(Box::from).unwrap_or_default();
+                let bytes = lent.parts().map(|parts| parts.concat().into()).unwrap_or_default();
                 *piece = Piece::Kept { bytes, from: 0 };
             }
         }
@@ -367,6 +414,68 @@ impl Outgoing {
         self.wake_owed = false;
         if let Some(sealed) = &mut self.sealed {
             (sealed.from, sealed.to) = (0, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::fabric::Write;
+    use tramontane_core::ids::Rank;
+
+    use super::*;
+
+    const CELLS: usize = 128;
+
+    /// What a socket takes, so many bytes at a time.
+    fn take_as_a_socket(outgoing: &mut Outgoing, most: usize) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let (count, _) = outgoing.slices(&mut slices).expect("what waits is there");
+        let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
+        let taken = all[..most.min(all.len())].to_vec();
+        outgoing.take(taken.len(), &mut |_| {});
+        taken
+    }
+
+    fn publish_all(rows: &Rows, value: u8) {
+        for cell in 0..CELLS {
+            let cell = rows.row().cell(cell * CELL).expect("in the row");
+            cell.publish(u64::from_ne_bytes([value; CELL]));
+        }
+    }
+
+    /// The content that arrives if cells grow after each part, of which a socket takes so many bytes.
+    fn arrives(part: usize, ended_after: Option<usize>) -> Vec<u8> {
+        let rows = Rows::with_sizes(Rank(0), 1, &[CELLS * CELL, 64]);
+        let mut outgoing = Outgoing::new(false);
+        publish_all(&rows, 1);
+        let write = Write::of_row(0, CELLS * CELL, Kind::Content);
+        outgoing.add(ViewId(1), &rows, &[write], Some(Token(1))).expect("in the row");
+        let mut arrived = Vec::new();
+        let mut value = 1;
+        while outgoing.is_pending() {
+            arrived.extend(take_as_a_socket(&mut outgoing, part));
+            value += 1;
+            publish_all(&rows, value);
+            if ended_after == Some(usize::from(value)) {
+                outgoing.keep(&rows);
+                publish_all(&rows, 0);
+            }
+        }
+        arrived.split_off(HEADER)
+    }
+
+    #[test]
+    fn no_half_of_a_cell_arrives_as_it_was_and_the_other_as_it_became() {
+        for part in (5..40).chain([63, 99, 511, 513]) {
+            for ended_after in [None, Some(3), Some(4)] {
+                let content = arrives(part, ended_after);
+                assert_eq!(content.len(), CELLS * CELL);
+                for (place, cell) in content.chunks(CELL).enumerate() {
+                    let whole = cell.iter().all(|byte| *byte == cell[0] && *byte > 0);
+                    assert!(whole, "cell {place} in parts of {part}: {cell:?}");
+                }
+            }
         }
     }
 }

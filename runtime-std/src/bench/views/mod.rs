@@ -22,11 +22,10 @@ mod report;
 
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
-
 use super::BenchError;
 use super::command::Views;
 use super::processes::Spread;
+use super::progress::Progress;
 use super::report::machine;
 use crate::local::{Carrier, LocalError};
 use crate::rdma::NotBuilt;
@@ -49,7 +48,7 @@ pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
         return Err(LocalError::from(NotBuilt).into());
     }
     let ways: Vec<Way> = if arguments.ways.is_empty() { Way::ALL.to_vec() } else { arguments.ways.clone() };
-    let progress = ProgressBar::new(u64::from(arguments.rounds)).with_style(super::bar());
+    let progress = Progress::new(u64::from(arguments.rounds));
     let mut crew = Crew::start(arguments)?;
     let mut rounds = Rounds::default();
     for round in 0..arguments.rounds {
@@ -58,7 +57,7 @@ pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
         one_round(&mut crew, arguments, way, &mut rounds)?;
         progress.inc(1);
     }
-    progress.finish_and_clear();
+    drop(progress);
     let checked = crew.end()?;
     Ok(ViewsReport {
         machine: machine(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::frame::Frame;
 use crate::cli::exit::{Failure, Status};
-use crate::cli::lines::each_line;
+use crate::cli::lines::{Line, each_line};
 use crate::member::{SendError, Sender, Stopped};
 
 /// How long a record that finds no free slot drives the node itself, before it rests.
@@ -47,9 +47,22 @@ pub(super) fn send(sender: &Sender, frame: Frame<'_>) -> Result<(), InputError> 
     }
 }
 
-/// Sends every line, and then that there are no more.
-pub(super) fn send_lines(input: impl BufRead, limit: usize, sender: &Sender) -> Result<(), InputError> {
-    let advice = "start all members with a larger --message-max";
-    each_line(input, limit, advice, |line| send(sender, Frame::Record(line)))?;
+/// Sends every line that is not too long, and then that there are no more. `refused` is told of the others.
+pub(super) fn send_lines(
+    input: impl BufRead,
+    limit: usize,
+    sender: &Sender,
+    refused: impl Fn(String),
+) -> Result<(), InputError> {
+    each_line(input, limit, |number, line| match line {
+        Line::Whole(line) => send(sender, Frame::Record(line)),
+        Line::TooLong => {
+            refused(format!(
+                "line {number} of the input was not sent: it is longer than {limit} bytes; start all members with a \
+                 larger --message-max"
+            ));
+            Ok(())
+        }
+    })?;
     send(sender, Frame::InputEnded)
 }

@@ -11,7 +11,7 @@ mod frame;
 mod input;
 mod output;
 
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use super::interrupt::Interrupts;
 use super::network::NetworkOptions;
 use super::options::{JoinOption, WindowOption, record_bytes};
 use super::output::Output;
+use super::waiting::Waiting;
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
 use crate::join::{JoinOptions, Meeting, join};
 use crate::local::Carrier;
@@ -47,6 +48,7 @@ pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three wr
     tramontane cast --fabric verbs --addresses 10.9.0.1:7000,10.9.0.2:7000 --key-file key --id 1
 
 A member whose input ended stays until every member's has ended and all is delivered.
+A line that is longer than --message-max is not sent: the member says its number, goes on, and ends with status 3.
 If a member is interrupted, or dies, the others say which one and end with status 6.";
 
 /// Be one member of a group, as a filter: standard input in, the group's order out.
@@ -103,6 +105,8 @@ enum Event {
     InputEnded,
     /// The input is not as it should be.
     InputFailed(Failure),
+    /// A line of the input is not sent, and this is why.
+    Refused(String),
     /// The end of every member's input was delivered.
     AllEnded,
     /// A member sent what this program never does.
@@ -190,21 +194,26 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         cancel: interrupts.flag(),
         settings: Settings::default(),
     };
+    let waiting = match &options.meeting {
+        Meeting::SharedMemory { root, .. } => Waiting::begin(root),
+        _ => None,
+    };
     let joined = join(&group, u32::from(id), &options);
+    drop(waiting);
     // Who is asked to end while it waits is not to blame for those who did not come.
     interrupts.check()?;
     let member = joined?;
 
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
-    let output = Output::start(move |error| {
+    let output = Output::start(None, move |error| {
         // The command may be over already.
         let _ = failed.send(Event::OutputFailed(error));
     });
     let output = output.map_err(|error| cannot_start(&error))?;
     let receiver = output::Receiver::new(output.clone(), arguments.format, sender.clone(), nodes);
     let polled = member.spawn(receiver).map_err(|error| cannot_start(&error))?;
-    let mut cast = Cast { polled, output, events, all_ended: false };
+    let mut cast = Cast { polled, output, events, all_ended: false, has_refused: false };
     let outcome = cast.start_input(arguments.message_max, sender).and_then(|()| cast.attend(&interrupts));
     cast.end(outcome, &interrupts)
 }
@@ -220,6 +229,8 @@ struct Cast {
     events: Receiver<Event>,
     /// The output is complete.
     all_ended: bool,
+    /// Lines of the input were refused.
+    has_refused: bool,
 }
 
 impl Cast {
@@ -227,7 +238,11 @@ impl Cast {
     fn start_input(&self, limit: u32, events: Sender<Event>) -> Result<(), Failure> {
         let sender = self.polled.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
         let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(move || {
-            let event = match input::send_lines(io::stdin().lock(), limit as usize, &sender) {
+            let refused = |why| {
+                // The command may be over already.
+                let _ = events.send(Event::Refused(why));
+            };
+            let event = match input::send_lines(io::stdin().lock(), limit as usize, &sender, refused) {
                 Ok(()) => Event::InputEnded,
                 Err(InputError::Failed(failure)) => Event::InputFailed(failure),
                 Err(InputError::Stopped(stopped)) => {
@@ -264,6 +279,11 @@ impl Cast {
             match next {
                 Ok(Event::InputEnded) => tracing::debug!("the input ended"),
                 Ok(Event::AllEnded) => self.all_ended = true,
+                Ok(Event::Refused(why)) => {
+                    self.has_refused = true;
+                    // There is nowhere else to say it.
+                    let _ = writeln!(io::stderr(), "tramontane: {why}");
+                }
                 Ok(Event::InputFailed(failure)) => return Err(failure),
                 Ok(Event::OutputFailed(error)) => return Err(Failure::output(&error)),
                 Ok(Event::NotUnderstood(rank)) => {
@@ -306,7 +326,7 @@ impl Cast {
 
     /// Leaves the group, writes what can be written, and gives the command's outcome.
     fn end(self, outcome: Result<(), Failure>, interrupts: &Interrupts) -> Result<(), Failure> {
-        let Self { polled, output, events, .. } = self;
+        let Self { polled, output, events, has_refused, .. } = self;
         let started = Instant::now();
         let Err(failure) = outcome else {
             // All is delivered; now it is a matter between this process and its reader.
@@ -317,7 +337,8 @@ impl Cast {
                     return Err(Failure::output(&error));
                 }
             }
-            return Ok(());
+            // It was told line by line.
+            return if has_refused { Err(Failure::silent(Status::Input)) } else { Ok(()) };
         };
         if failure.status == Status::Input {
             // What was sent before the bad record counts.

@@ -1,11 +1,15 @@
 //! Progress while a copy runs, and what became of it.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{
+    HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState,
+    ProgressStyle,
+};
 use serde::Serialize;
 
 use super::receiving::Received;
@@ -38,8 +42,8 @@ impl Progress {
         if self.since.elapsed() < BAR_AFTER || !io::stderr().is_terminal() {
             return;
         }
-        let Self { receivers, total, bars, .. } = self;
-        let (_, bars) = bars.get_or_insert_with(|| draw(receivers, *total));
+        let Self { receivers, total, bars, since } = self;
+        let (_, bars) = bars.get_or_insert_with(|| draw(receivers, *total, *since));
         if let Some(bar) = bars.get(&receiver) {
             bar.set_position(bytes.min(*total));
         }
@@ -52,18 +56,34 @@ impl Progress {
     }
 }
 
-fn draw(receivers: &[u32], total: u64) -> (MultiProgress, BTreeMap<u32, ProgressBar>) {
+fn draw(receivers: &[u32], total: u64, since: Instant) -> (MultiProgress, BTreeMap<u32, ProgressBar>) {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-    let template = "node {prefix:>4} {bar:40} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left";
+    let template = "node {prefix:>4} {bar:40} {binary_bytes} of {binary_total_bytes}, {pace}";
     let bars = receivers.iter().map(|receiver| {
-        let mut bar = ProgressBar::new(total).with_prefix(receiver.to_string());
+        let bar = ProgressBar::new(total).with_prefix(receiver.to_string());
+        // A copy that fails or is interrupted leaves none behind.
+        let mut bar = bar.with_finish(ProgressFinish::AndClear);
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar = bar.with_style(style);
+            let told = move |state: &ProgressState, text: &mut dyn fmt::Write| {
+                let pace = pace(state.pos(), state.len().unwrap_or_default(), since.elapsed());
+                // Writing to a string cannot fail.
+                let _ = text.write_str(&pace);
+            };
+            bar = bar.with_style(style.with_key("pace", told));
         }
         (*receiver, all.add(bar))
     });
     let bars = bars.collect();
     (all, bars)
+}
+
+/// How fast a copy is, and how long it will take. Of its whole time: a bar is drawn first when much has arrived already, and would
+/// take all of that for the work of its first moment.
+fn pace(bytes: u64, total: u64, elapsed: Duration) -> String {
+    let rate = bytes as f64 / elapsed.as_secs_f64().max(1e-9);
+    let left = Duration::try_from_secs_f64(total.saturating_sub(bytes) as f64 / rate.max(1.0));
+    let left = left.map_or_else(|_| "long".to_owned(), |left| HumanDuration(left).to_string());
+    format!("{}/s, {left} left", HumanBytes(rate as u64))
 }
 
 /// What became of one receiver's copy.
@@ -138,4 +158,19 @@ pub(super) fn received(received: &Received, to: &Path, json: bool) -> Result<(),
         writeln!(output, "{files} files in {}; {}B, checksum {checksum}", to.display(), scaled(*bytes as f64))
     };
     printed.and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_that_of_the_whole_copy() {
+        assert_eq!(pace(2 << 30, 3 << 30, Duration::from_secs(2)), "1.00 GiB/s, 1 second left");
+        assert_eq!(
+            pace(0, 1 << 40, Duration::ZERO),
+            format!("0 B/s, {} left", HumanDuration(Duration::from_secs(1 << 40)))
+        );
+        assert!(pace(u64::MAX, u64::MAX, Duration::from_nanos(1)).ends_with("0 seconds left"));
+    }
 }

@@ -13,7 +13,7 @@ use std::process::{ChildStdout, ExitStatus};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
 
 use super::Plan;
 use super::spool::Spool;
@@ -272,6 +272,8 @@ impl<'p> Crew<'p> {
         }
         if self.bar.is_hidden() {
             let bar = ProgressBar::with_draw_target(Some(self.plan.total), ProgressDrawTarget::stderr());
+            // A run that fails or is interrupted leaves none behind.
+            let bar = bar.with_finish(ProgressFinish::AndClear);
             let template = "{bar:40} {human_pos} of {human_len} messages delivered, {eta} left";
             self.bar = match ProgressStyle::with_template(template) {
                 Ok(style) => bar.with_style(style),

@@ -145,9 +145,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         tracing::warn!(%error, "cannot look for what is left in shared memory");
     }
     let outcome = report::compare(&plan, spool.shape().bytes, &outcome?);
-    let text = if arguments.json { outcome.json()? } else { outcome.table() };
+    let text = if arguments.json { outcome.json()? + "\n" } else { outcome.table() };
     let mut output = io::stdout().lock();
-    writeln!(output, "{text}").and_then(|()| output.flush()).map_err(|error| Failure::output(&error))?;
+    write!(output, "{text}").and_then(|()| output.flush()).map_err(|error| Failure::output(&error))?;
     outcome.verdict()
 }
 

@@ -7,7 +7,7 @@ use super::Plan;
 use super::ledger::merge;
 use super::talk::Report;
 use crate::cli::exit::{Failure, Status};
-use crate::table::{Table, scaled};
+use crate::table::{Table, scaled, wrapped};
 
 /// The result of a run: what `--json` prints.
 #[derive(Debug, Serialize)]
@@ -91,6 +91,9 @@ pub(super) fn compare(plan: &Plan, bytes: u64, reports: &[Report]) -> Outcome {
     }
 }
 
+/// How much of a digest the table shows.
+const DIGEST_CHARACTERS: usize = 16;
+
 /// Why the members do not agree, if they do not.
 fn disagreement(plan: &Plan, bytes: u64, reports: &[Report]) -> Option<String> {
     let (Some(first), total) = (reports.first(), plan.total) else {
@@ -144,7 +147,8 @@ impl Outcome {
                 number(latency.map(|latency| latency.p50)),
                 number(latency.map(|latency| latency.p99)),
                 number(latency.map(|latency| latency.max)),
-                node.digest.clone(),
+                // All of it is in the JSON.
+                node.digest.chars().take(DIGEST_CHARACTERS).collect(),
             ]);
         }
         let Latency { p50, p99, max } = self.latency_us;
@@ -152,7 +156,7 @@ impl Outcome {
             None => format!("agreed: all {} delivered the same messages in the same order", self.nodes.len()),
             Some(reason) => format!("NOT agreed: {reason}"),
         };
-        format!(
+        wrapped(&format!(
             "{table}\n{} messages, {} bytes in {:.3} s: {} messages/s and {}B/s delivered at each member\n\
              latency from commit to own delivery: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us\n{verdict}",
             self.messages,
@@ -160,7 +164,7 @@ impl Outcome {
             self.seconds,
             scaled(self.messages_per_s).trim_end(),
             scaled(self.bytes_per_s),
-        )
+        ))
     }
 
     /// Fails unless all members agree and nothing is missing.

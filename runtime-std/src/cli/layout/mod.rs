@@ -10,7 +10,9 @@ use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
 use super::exit::{Failure, Status};
+use super::group_file;
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT, WINDOW_DEFAULT};
+use crate::group::View;
 use crate::table::Table;
 use map::{MemoryMap, RowMap, What};
 
@@ -19,7 +21,9 @@ pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
   tramontane layout --nodes 16 --senders 2 --window 64 --message-max 1024 --json
       as JSON
   tramontane layout --config group.toml
-      a group from a file (JSON if its name ends in .json), such as
+      the group file of a 'tramontane node', in a view of all its nodes
+  tramontane layout --config layout.toml
+      any other group from a file (JSON if its name ends in .json), such as
         members = [1, 2, 3]
         [[subgroups]]
         members = [0, 1, 2]     # places in the list above, from 0
@@ -46,7 +50,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = MESSAGE_MAX_DEFAULT,
           value_parser = clap::value_parser!(u32).range(0..=i64::from(MESSAGE_MAX)))]
     message_max: u32,
-    /// Take the group from a file, TOML or JSON
+    /// Take the group from a file: a group file, or a description of members and subgroups as TOML or JSON
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "senders", "window", "message_max"])]
     config: Option<PathBuf>,
     /// Print one JSON object
@@ -56,18 +60,19 @@ pub(super) struct Arguments {
 
 /// Prints the map.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let group = match &arguments.config {
-        Some(path) => read(path)?,
+    let map = match &arguments.config {
+        Some(path) => map_of_file(path)?,
         None => {
             let senders = arguments.senders.unwrap_or(arguments.nodes);
             if senders > arguments.nodes {
                 let what = format_args!("{senders} senders among {} members", arguments.nodes);
                 return Err(Failure::new(Status::Usage, what, "take fewer --senders or more --nodes"));
             }
-            GroupConfiguration::single(arguments.nodes, senders, arguments.window, arguments.message_max)
+            let (window, message_max) = (arguments.window, arguments.message_max);
+            let group = GroupConfiguration::single(arguments.nodes, senders, window, message_max);
+            group.with_layout(MemoryMap::of)??
         }
     };
-    let map = group.with_layout(MemoryMap::of)??;
     let text = if arguments.json {
         let json = serde_json::to_string_pretty(&map);
         json.map_err(|error| Failure::system("cannot print the map", &error.into()))? + "\n"
@@ -78,8 +83,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
 }
 
-/// Reads a group from a file.
-fn read(path: &Path) -> Result<GroupConfiguration, Failure> {
+/// The map of a group file in a view of all its nodes, or of a group that is described as such.
+fn map_of_file(path: &Path) -> Result<MemoryMap, Failure> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::new(
@@ -88,19 +93,28 @@ fn read(path: &Path) -> Result<GroupConfiguration, Failure> {
             "give a file that you may read",
         )
     })?;
-    let group = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-        serde_json::from_str(&text).map_err(|error| error.to_string())
-    } else {
-        toml::from_str(&text).map_err(|error| {
-            let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-            let place = line.map_or_else(String::new, |line| format!(" at line {line}"));
-            format!("{}{place}", error.message())
-        })
-    };
-    group.map_err(|error| {
+    let is_group_file = text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("nodes"));
+    if is_group_file {
+        let description = group_file::read(path)?;
+        let layout = description.view_layout(&View::of_all(&description))?;
+        return MemoryMap::of(layout.get());
+    }
+    let group: Result<GroupConfiguration, String> =
+        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+            serde_json::from_str(&text).map_err(|error| error.to_string())
+        } else {
+            toml::from_str(&text).map_err(|error| {
+                let line =
+                    error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+                let place = line.map_or_else(String::new, |line| format!(" at line {line}"));
+                format!("{}{place}", error.message())
+            })
+        };
+    let group = group.map_err(|error| {
         let advice = "correct it; 'tramontane layout --help' shows an example";
         Failure::new(Status::Usage, format_args!("{name} is no group: {error}"), advice)
-    })
+    })?;
+    group.with_layout(MemoryMap::of)?
 }
 
 /// The map for people. Neighbours whose rows are cut alike are told once.

@@ -13,7 +13,8 @@ use crate::group::{AskError, GroupStatus, Visits};
 
 pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
 
-The node ends with 0 once the others go on without it; with 9 if they had removed it before. What it had read and not sent yet, it says.";
+The node ends with 0 once the others go on without it; with 9 if they had removed it before. Which lines of its input it had read
+and not sent yet, it says. Once this command has ended well, the node's log, address and metrics are free.";
 
 /// Ask a node to leave its group, and wait until it is out
 #[derive(Args, Debug)]
@@ -38,24 +39,32 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     check_node(&description, node)?;
     let interrupts = Interrupts::watch()?;
     let until = Instant::now() + limit;
-    visits.ask_to_leave(node, limit, interrupts.flag()).map_err(|error| {
+    let incarnation = visits.ask_to_leave(node, limit, interrupts.flag()).map_err(|error| {
         Failure::told(Status::Group, format_args!("node {node} was not asked to leave: {error}"))
     })?;
+    let mut out = None;
     loop {
         interrupts.check()?;
-        if let Some(text) = look(&visits, node, &interrupts) {
+        out = out.or_else(|| look(&visits, node, &interrupts));
+        if let Some(text) = &out
+            && visits.has_ended(node, incarnation, LOOK, interrupts.flag())
+        {
             return writeln!(io::stdout(), "{text}").map_err(|error| Failure::output(&error));
         }
         if Instant::now() >= until {
-            let what = format_args!("node {node} was asked to leave, and is still there after {limit:?}");
-            return Err(Failure::new(
-                Status::Group,
-                what,
-                "see 'tramontane status', or allow more --time-limit",
-            ));
+            return Err(too_late(node, limit, out));
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// The time is up; `out` is what there was to tell, if the node is out.
+fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
+    let what = match out {
+        Some(text) => format!("{text}; its process has not ended after {limit:?}"),
+        None => format!("node {node} was asked to leave, and is still there after {limit:?}"),
+    };
+    Failure::new(Status::Group, what, "see 'tramontane status', or allow more --time-limit")
 }
 
 /// What there is to tell once the node is out.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use serde::Serialize;
@@ -9,6 +10,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::Event;
 use super::log::Log;
+use super::meter::Meter;
 use crate::cli::exit::Failure;
 use crate::cli::group_file::listed;
 use crate::cli::output::Output;
@@ -64,6 +66,12 @@ pub(super) struct Application {
     has_failed: bool,
     /// What a call appends to a log.
     lines: Vec<u8>,
+    /// Messages that the call hands over.
+    messages: usize,
+    own: Option<NodeId>,
+    /// Messages of this node that were delivered where its lines go.
+    own_delivered: u64,
+    meter: Arc<Meter>,
 }
 
 impl Application {
@@ -73,9 +81,22 @@ impl Application {
         events: Sender<Event>,
         logs: BTreeMap<SubgroupId, Log>,
         names: Vec<String>,
+        meter: Arc<Meter>,
     ) -> Self {
-        let (is_member, has_failed, lines) = (false, false, Vec::new());
-        Self { printing, output, events, logs, names, is_member, has_failed, lines }
+        Self {
+            printing,
+            output,
+            events,
+            logs,
+            names,
+            is_member: false,
+            has_failed: false,
+            lines: Vec::new(),
+            messages: 0,
+            own: None,
+            own_delivered: 0,
+            meter,
+        }
     }
 
     fn print(&mut self, message: &Message<'_>, to: &mut Vec<u8>) {
@@ -96,6 +117,9 @@ impl Application {
     fn note(&mut self, message: &Message<'_>) {
         self.lines.extend_from_slice(message.payload);
         self.lines.push(b'\n');
+        self.messages += 1;
+        let is_own = Some(message.sender) == self.own && !message.is_replayed;
+        self.own_delivered += u64::from(is_own && self.meter.is_of(message.subgroup));
     }
 
     fn tell(&self, event: Event) {
@@ -129,6 +153,7 @@ impl Replica for Application {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         self.lines.clear();
+        self.messages = 0;
         // What came before this node was a member is part of its state.
         if self.printing.deliveries && self.is_member {
             let output = self.output.clone();
@@ -141,6 +166,7 @@ impl Replica for Application {
                 self.note(&message);
             }
         }
+        self.meter.delivered(self.lines.len() - self.messages, self.own_delivered);
         if self.has_failed {
             return;
         }
@@ -153,6 +179,7 @@ impl Replica for Application {
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         let is_first = !self.is_member;
         if is_first {
+            self.own = Some(change.own);
             self.begin();
         }
         let ids = |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };

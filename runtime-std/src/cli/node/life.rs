@@ -1,16 +1,15 @@
 //! A node's life as its main thread sees it: it waits for what ends the member, and ends it.
 
 use std::io::{self, Write as _};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use super::Event;
+use super::input::Input;
 use crate::cli::exit::{Failure, Status};
 use crate::cli::interrupt::Interrupts;
 use crate::cli::output::Output;
-use crate::group::{Running, Unsent};
+use crate::group::Running;
 use crate::member::Stopped;
 
 /// Between two looks at signals and at the member's state.
@@ -28,31 +27,37 @@ const SAME_SIGNAL: Duration = Duration::from_millis(500);
 /// How long what was delivered may take to be written when the command fails.
 const DRAIN: Duration = Duration::from_secs(1);
 
+/// How long a node that was asked to end waits for a reader that takes nothing.
+const UNREAD: Duration = Duration::from_secs(5);
+
 /// A node that is a member.
 pub(super) struct Life {
     running: Running,
     output: Output,
     events: Receiver<Event>,
     leave_at_end: bool,
+    /// Nothing if it cannot be read.
+    input: Option<Input>,
     input_ended: bool,
-    /// No more lines are sent.
-    is_over: Arc<AtomicBool>,
+    /// Lines of the input were refused.
+    has_refused: bool,
     /// Why this node leaves, if it is not asked to.
     failure: Option<Failure>,
 }
 
 impl Life {
     pub(super) fn new(running: Running, output: Output, events: Receiver<Event>, leave_at_end: bool) -> Self {
-        let is_over = Arc::default();
-        Self { running, output, events, leave_at_end, input_ended: false, is_over, failure: None }
+        let (input, input_ended, has_refused, failure) = (None, false, false, None);
+        Self { running, output, events, leave_at_end, input, input_ended, has_refused, failure }
     }
 
     pub(super) const fn running(&self) -> &Running {
         &self.running
     }
 
-    pub(super) const fn is_over(&self) -> &Arc<AtomicBool> {
-        &self.is_over
+    /// The input is read from now on.
+    pub(super) fn read(&mut self, input: Input) {
+        self.input = Some(input);
     }
 
     /// Waits for what ends this member, and for its end.
@@ -77,6 +82,10 @@ impl Life {
             match event {
                 Event::InputEnded => self.input_ended = true,
                 Event::Said(text) => say(&text),
+                Event::Refused(text) => {
+                    self.has_refused = true;
+                    say(&text);
+                }
                 Event::OutputFailed(error) => self.fail(Failure::output(&error)),
                 Event::Failed(failure) => self.fail(failure),
             }
@@ -91,7 +100,7 @@ impl Life {
     /// Leaves the group, unless a further signal wants the end at once.
     fn leave(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let mut signals = Signals::new(interrupts);
-        self.is_over.store(true, Ordering::Relaxed);
+        self.input.iter().for_each(Input::stop);
         let until = Instant::now() + SETTLE;
         // Others may send without end: then it leaves with something under way.
         while Instant::now() < until && !self.running.settle(TICK) && self.running.stopped().is_none() {
@@ -123,39 +132,74 @@ impl Life {
         outcome: Result<(), Failure>,
         interrupts: &Interrupts,
     ) -> Result<(), Failure> {
-        self.is_over.store(true, Ordering::Relaxed);
         self.take_events(Duration::ZERO);
         interrupts.forget();
-        // All is delivered; now it is a matter between this process and its reader.
-        let started = Instant::now();
-        while !self.output.drain(TICK) && !interrupts.is_asked() && self.failure.is_none() {
-            if outcome.is_err() && started.elapsed() > DRAIN {
-                break;
-            }
-            self.take_events(Duration::ZERO);
+        if outcome.is_err() || self.failure.is_some() {
+            self.output.drain(DRAIN);
+            // Without this, a member that waits for room in the output would never end.
+            self.output.discard();
         }
-        // Without this, a member that waits for room in the output would never end.
-        self.output.discard();
-        let (_, unsent) = self.running.close();
-        advice(&unsent).iter().for_each(|text| say(text));
-        self.failure.map_or(outcome, Err)
+        // First the input: it has a hand on the member, and so on its logs.
+        let handed = self.input.take().and_then(Input::end);
+        self.take_events(Duration::ZERO);
+        let Self { running, output, events, leave_at_end, input_ended, has_refused, mut failure, .. } = self;
+        let (_, unsent) = running.close();
+        take_last(&events, &mut failure);
+        handed.iter().flat_map(|handed| handed.advice(&unsent)).for_each(|text| say(&text));
+        match (outcome, failure) {
+            (Err(outcome), Some(failure)) => {
+                say(failure.text());
+                Err(outcome)
+            }
+            (Err(failure), None) | (Ok(()), Some(failure)) => Err(failure),
+            (Ok(()), None) => {
+                let patience = if input_ended && leave_at_end { None } else { Some(UNREAD) };
+                write_rest(&output, &events, interrupts, patience)?;
+                let is_short = has_refused && input_ended && leave_at_end;
+                // It was told line by line.
+                if is_short { Err(Failure::silent(Status::Input)) } else { Ok(()) }
+            }
+        }
     }
 }
 
-/// What to do about lines that this member ended without: those that were sent may be delivered elsewhere, and would be
-/// twice if they were sent again.
-fn advice(unsent: &[Unsent]) -> Vec<String> {
-    let sent = unsent.iter().filter(|unsent| unsent.was_sent).count();
-    let kept = unsent.len() - sent;
-    let mut advice = Vec::new();
-    if kept > 0 {
-        advice.push(format!("lines of the input that were not sent: {kept}; send them again"));
+/// All is delivered, and the member is gone: now it is a matter between this process and its reader.
+fn write_rest(
+    output: &Output,
+    events: &Receiver<Event>,
+    interrupts: &Interrupts,
+    patience: Option<Duration>,
+) -> Result<(), Failure> {
+    let mut last = (output.written(), Instant::now());
+    while !output.drain(TICK) && !interrupts.is_asked() {
+        if let Some(failure) = reason(events) {
+            return Err(failure);
+        }
+        let written = output.written();
+        if written != last.0 {
+            last = (written, Instant::now());
+        }
+        if let Some(patience) = patience.filter(|patience| last.1.elapsed() >= *patience) {
+            let what = format_args!(
+                "nobody has read the output for {} s: the end of it is lost",
+                patience.as_secs()
+            );
+            return Err(Failure::new(Status::OutputClosed, what, "read it, or give --log or --quiet"));
+        }
     }
-    if sent > 0 {
-        let what = "lines of the input that were sent, and that others may have delivered";
-        advice.push(format!("{what}: {sent}; look into a log before you send them again"));
+    Ok(())
+}
+
+/// What came with the end.
+fn take_last(events: &Receiver<Event>, failure: &mut Option<Failure>) {
+    for event in events.try_iter() {
+        match event {
+            Event::Said(text) | Event::Refused(text) => say(&text),
+            Event::OutputFailed(error) => *failure = failure.take().or_else(|| Some(Failure::output(&error))),
+            Event::Failed(why) => *failure = failure.take().or(Some(why)),
+            Event::InputEnded => {}
+        }
     }
-    advice
 }
 
 /// Why the application could not go on, if it said so before there was a member.
@@ -163,7 +207,7 @@ pub(super) fn reason(events: &Receiver<Event>) -> Option<Failure> {
     events.try_iter().find_map(|event| match event {
         Event::Failed(failure) => Some(failure),
         Event::OutputFailed(error) => Some(Failure::output(&error)),
-        Event::InputEnded | Event::Said(_) => None,
+        Event::InputEnded | Event::Said(_) | Event::Refused(_) => None,
     })
 }
 
@@ -203,26 +247,5 @@ impl<'i> Signals<'i> {
             self.is_armed = true;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_was_not_sent_is_to_be_sent_again_without_a_look() {
-        let unsent = |was_sent| Unsent {
-            subgroup: tramontane_core::ids::SubgroupId(0),
-            payload: b"line".to_vec(),
-            was_sent,
-        };
-        assert_eq!(advice(&[]), [""; 0]);
-        let [kept, sent] = <[String; 2]>::try_from(advice(&[unsent(true), unsent(false), unsent(true)]))
-            .expect("two sentences");
-        assert_eq!(kept, "lines of the input that were not sent: 1; send them again");
-        assert!(sent.contains("may have delivered: 2; look into a log before"), "{sent}");
-        assert_eq!(advice(&[unsent(false)]), [kept]);
-        assert_eq!(advice(&[unsent(true)]).len(), 1);
     }
 }

@@ -5,11 +5,12 @@
 //! - A file holds all that the group delivered: it takes no state over that lacks the beginning.
 //! - The file of an earlier life stays as it was until this process is a member; then what it joined with takes its
 //!   place. A group that starts anew begins with empty logs, and what was there is kept under another name.
+//! - Files are renamed, so a log is a regular file: a device, a directory or a pipe is refused before anything is done to it.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, FileType, Metadata, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Cursor, ErrorKind, Read, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Lines that are kept in memory.
@@ -121,7 +122,10 @@ impl LogFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let file = open(path)?;
         let length = file.metadata()?.len();
-        Ok(Self { path: path.to_owned(), file, length, is_restored: false })
+        // A link stays, and what it leads to is the log: a rename would put the log in the link's place.
+        let log = Self { path: path.canonicalize()?, file, length, is_restored: false };
+        check_kind(&log.joining_path(), std::fs::symlink_metadata(log.joining_path()))?;
+        Ok(log)
     }
 
     fn append(&mut self, lines: &[u8]) -> io::Result<()> {
@@ -147,7 +151,9 @@ impl LogFile {
 
     fn restore(&mut self, state: &mut dyn Read) -> io::Result<()> {
         if !self.is_restored {
-            self.file = open(&self.joining_path())?;
+            let path = self.joining_path();
+            check_kind(&path, std::fs::symlink_metadata(&path))?;
+            self.file = open(&path)?;
             self.is_restored = true;
         }
         self.length = 0;
@@ -166,7 +172,8 @@ impl LogFile {
             return Ok(None);
         }
         let kept = (1_u32..).map(|number| with_ending(&self.path, &number.to_string()));
-        let kept = kept.into_iter().find(|path| !path.exists()).unwrap_or_default();
+        let is_free = |path: &PathBuf| std::fs::symlink_metadata(path).is_err();
+        let kept = kept.into_iter().find(is_free).unwrap_or_default();
         std::fs::rename(&self.path, &kept)?;
         *self = Self::open(&self.path)?;
         Ok(Some(kept))
@@ -216,8 +223,15 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
+/// Opens a file, made if it is not there, and locks it. Nothing is opened that is not a regular file: that alone may block,
+/// or do something to a device.
 fn open(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().create(true).read(true).append(true).open(path)?;
+    check_kind(path, std::fs::metadata(path))?;
+    let mut options = OpenOptions::new();
+    let at_once = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = options.create(true).read(true).append(true).custom_flags(at_once).open(path)?;
+    // Something else may have come to its place.
+    check_type(path, file.metadata()?.file_type())?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => {
@@ -225,6 +239,28 @@ fn open(path: &Path) -> io::Result<File> {
         }
         Err(TryLockError::Error(error)) => Err(error),
     }
+}
+
+/// Fails if there is something other than a regular file.
+fn check_kind(path: &Path, found: io::Result<Metadata>) -> io::Result<()> {
+    match found {
+        Ok(found) => check_type(path, found.file_type()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn check_type(path: &Path, found: FileType) -> io::Result<()> {
+    let what = match found {
+        _ if found.is_file() => return Ok(()),
+        _ if found.is_dir() => "a directory",
+        _ if found.is_symlink() => "a symbolic link",
+        _ if found.is_fifo() => "a pipe",
+        _ if found.is_socket() => "a socket",
+        _ => "a device",
+    };
+    let what = format!("{} is {what}, and a log is a regular file", path.display());
+    Err(io::Error::new(ErrorKind::InvalidInput, what))
 }
 
 #[cfg(test)]
@@ -314,6 +350,30 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
         log.append(b"fourth\n").expect("room");
         log.snapshot().and_then(io::read_to_string).expect_err("some of it is gone for ever");
+    }
+
+    #[test]
+    fn a_log_behind_a_link_is_replaced_and_the_link_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, link) = (folder.path().join("log"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&path, &link).expect("a link");
+        let mut log = Log::File(LogFile::open(&link).expect("nothing is there yet"));
+        log.restore(&mut &b"+group's\n"[..]).expect("room");
+        assert_eq!(log.begin().expect("the restored one"), None);
+        assert!(std::fs::symlink_metadata(&link).expect("it is there").is_symlink());
+        assert_eq!(std::fs::read(&path).expect("it is there"), b"group's\n");
+    }
+
+    #[test]
+    fn what_is_beside_a_log_is_no_way_to_another_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, other) = (folder.path().join("log"), folder.path().join("other"));
+        std::fs::write(&other, "precious\n").expect("a file");
+        let log = LogFile::open(&path).expect("nothing is there yet");
+        std::os::unix::fs::symlink(&other, with_ending(&path, "joining")).expect("a link");
+        Log::File(log).restore(&mut &b"+group's\n"[..]).expect_err("a link");
+        LogFile::open(&path).err().expect("a link");
+        assert_eq!(std::fs::read(&other).expect("it is there"), b"precious\n");
     }
 
     #[test]

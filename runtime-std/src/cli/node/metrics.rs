@@ -1,7 +1,9 @@
 //! A node's figures for Prometheus, over HTTP.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use prometheus_client::collector::Collector;
@@ -11,12 +13,13 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
+use super::meter::Meter;
 use super::page::{self, Answer};
 use crate::cli::exit::{Failure, Status};
 use crate::group::{Board, GroupStatus};
 
-/// What the answer is, by the standard that Prometheus reads.
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// What the answer is: the text format that Prometheus and all its tools read (`promtool check metrics` reads no other).
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// States that a member can be in: see [`GroupStatus::state`].
 const STATES: [&str; 5] = ["steady", "changing", "leaving", "left", "halted"];
@@ -26,6 +29,7 @@ pub(super) fn serve(
     address: SocketAddr,
     is_exposed: bool,
     board: Arc<OnceLock<Board>>,
+    meter: Arc<Meter>,
 ) -> Result<(), Failure> {
     if !address.ip().is_loopback() && !is_exposed {
         let what = format_args!("--metrics {address} can be reached from other hosts, and has no password");
@@ -37,14 +41,14 @@ pub(super) fn serve(
         Failure::new(Status::Usage, what, "take another address for --metrics, or stop what listens there")
     };
     let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
-    let served = page::serve(listener, move |method, path| answer(method, path, board.get()));
+    let served = page::serve(listener, move |method, path| answer(method, path, board.get(), &meter));
     served.map_err(|error| Failure::system("cannot start a thread", &error))
 }
 
-fn answer(method: &str, path: &str, board: Option<&Board>) -> Answer {
+fn answer(method: &str, path: &str, board: Option<&Board>, meter: &Arc<Meter>) -> Answer {
     let plain = |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
     match (method, path, board.and_then(Board::status)) {
-        ("GET", "/metrics", Some(status)) => match exposition(status) {
+        ("GET", "/metrics", Some(status)) => match exposition(status, meter) {
             Ok(text) => Answer { status: "200 OK", content_type: CONTENT_TYPE, text },
             Err(fmt::Error) => plain("500 Internal Server Error", "the figures cannot be written\n"),
         },
@@ -54,26 +58,59 @@ fn answer(method: &str, path: &str, board: Option<&Board>) -> Answer {
 }
 
 /// The text of a status.
-fn exposition(status: GroupStatus) -> Result<String, fmt::Error> {
+fn exposition(status: GroupStatus, meter: &Arc<Meter>) -> Result<String, fmt::Error> {
     let labels = [("group", status.group.clone()), ("node", status.node.to_string())];
     let labels = labels.into_iter().map(|(name, value)| (name.into(), value.into()));
     let mut registry = Registry::with_prefix_and_labels("tramontane", labels);
-    registry.register_collector(Box::new(Figures(status)));
+    registry.register_collector(Box::new(Figures(status, Arc::clone(meter))));
     let mut text = String::new();
     encode(&mut text, &registry)?;
-    Ok(text)
+    Ok(in_text_format(&text))
+}
+
+/// OpenMetrics as Prometheus' own text format. They differ in this: there a family of counters has the name of its samples,
+/// and nothing stands behind the last one.
+fn in_text_format(openmetrics: &str) -> String {
+    let counter = |line: &str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
+    let counters: BTreeSet<String> = openmetrics.lines().filter_map(counter).collect();
+    let mut text = String::new();
+    for line in openmetrics.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what), Some(name), Some(rest)) if counters.contains(name) => {
+                text.push_str(&format!("# {what} {name}_total {rest}"));
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
 }
 
 /// A status as it is told.
 #[derive(Debug)]
-struct Figures(GroupStatus);
+struct Figures(GroupStatus, Arc<Meter>);
+
+/// What this program is: its version, the machine that it is built for, and whether it has RDMA.
+const BUILD: [(&str, &str); 3] = [
+    ("version", env!("CARGO_PKG_VERSION")),
+    ("processor", std::env::consts::ARCH),
+    ("rdma", if crate::rdma::BUILT { "yes" } else { "no" }),
+];
 
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let Self(status) = self;
+        let Self(status, meter) = self;
+        write_family(&mut encoder, "build_info", "1, labelled with what this program is", &[(BUILD, 1)])?;
         let counters = [
             ("views_installed", "Views that this process has installed", status.views_installed),
             ("delivered_messages", "Messages delivered", status.delivered),
+            ("delivered_bytes", "Bytes of messages delivered", meter.delivered_bytes.load(Ordering::Relaxed)),
+            (
+                "sent_bytes",
+                "Bytes of lines that were handed over to be sent",
+                meter.sent_bytes.load(Ordering::Relaxed),
+            ),
             ("sent_messages", "Messages sent; those sent again in a next view count again", status.sent),
             ("null_rounds", "Own rounds that went by without a message", status.nulls),
             ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
@@ -82,6 +119,12 @@ impl Collector for Figures {
         for (name, help, value) in counters {
             write(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
+        write(
+            &mut encoder,
+            "delivery_latency_seconds",
+            "From where a line of the input is read to its delivery here, of one line at a time",
+            &meter.latency,
+        )?;
         let uptime = seconds(status.uptime_ms);
         write(
             &mut encoder,
@@ -154,6 +197,8 @@ fn seconds(milliseconds: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::group::SubgroupStatus;
 
@@ -167,12 +212,94 @@ mod tests {
             subgroups: vec![subgroup("one"), subgroup("two")],
             ..Default::default()
         };
-        let text = exposition(status).expect("text");
-        let read = openmetrics_parser::openmetrics::parse_openmetrics(&text);
+        let meter = Meter::new(None);
+        meter.delivered(77, 0);
+        meter.latency.observe(0.002);
+        let text = exposition(status, &meter).expect("text");
+        let read = openmetrics_parser::prometheus::parse_prometheus(&text);
         let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
-        for name in ["tramontane_delivered_messages", "tramontane_view", "tramontane_state"] {
+        for name in ["tramontane_delivered_messages_total", "tramontane_view", "tramontane_state"] {
             assert!(read.families.contains_key(name), "{name} is not in {:?}", read.families.keys());
         }
-        assert!(text.contains("subgroup=\"two\"} 7\n") && text.ends_with("# EOF\n"), "{text}");
+        assert!(text.contains("subgroup=\"two\"} 7\n") && text.contains("delivered_bytes_total{"), "{text}");
+        assert!(text.contains(",le=\"0.003\"} 1\n"), "{text}");
+        assert_eq!(faults(&text), [""; 0]);
+        promtool(&text);
+    }
+
+    /// What `promtool check metrics` looks at, by the rules of Prometheus' `promlint`.
+    fn faults(text: &str) -> Vec<String> {
+        const UNITS: [&str; 9] =
+            ["ms", "us", "ns", "milliseconds", "minutes", "hours", "kb", "mb", "percent"];
+        let headed = |what: &str| -> BTreeMap<String, String> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(what)?.split_once(' '));
+            lines.map(|(name, rest)| (name.to_owned(), rest.to_owned())).collect()
+        };
+        let (helps, types) = (headed("# HELP "), headed("# TYPE "));
+        let mut faults = Vec::new();
+        let mut fault = |name: &str, what: &str| faults.push(format!("{name}: {what}"));
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let name = line.split(['{', ' ']).next().unwrap_or_default();
+            let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let family = of_histogram.filter(|family| types.get(*family).is_some_and(|t| t == "histogram"));
+            if !types.contains_key(family.unwrap_or(name)) {
+                fault(name, "no type");
+            }
+        }
+        for (name, kind) in &types {
+            let words: Vec<&str> = name.split('_').collect();
+            if helps.get(name).is_none_or(String::is_empty) {
+                fault(name, "no help text");
+            }
+            if (kind == "counter") != name.ends_with("_total") {
+                fault(name, "counters alone end with _total");
+            }
+            if kind != "histogram" && ["bucket", "sum", "count"].iter().any(|end| words.ends_with(&[end])) {
+                fault(name, "looks like a histogram");
+            }
+            if words.iter().any(|word| UNITS.contains(word)) {
+                fault(name, "not a base unit");
+            }
+            if words.contains(&kind.as_str()) {
+                fault(name, "its type is in its name");
+            }
+            if !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
+                fault(name, "a colon, or capital letters");
+            }
+        }
+        faults
+    }
+
+    #[test]
+    fn faults_are_found() {
+        let text = "# HELP a_ms Some.\n# TYPE a_ms gauge\na_ms 1\n# TYPE b counter\nb_total 1\n";
+        let faults = faults(text);
+        assert_eq!(
+            faults,
+            [
+                "b_total: no type",
+                "a_ms: not a base unit",
+                "b: no help text",
+                "b: counters alone end with _total"
+            ]
+        );
+    }
+
+    /// The tool itself, where there is one.
+    fn promtool(text: &str) {
+        use std::io::Write as _;
+        use std::process::{Command, Stdio};
+        let mut command = Command::new("promtool");
+        command
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let Ok(mut tool) = command.spawn() else {
+            return eprintln!("there is no promtool here");
+        };
+        tool.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+        let said = tool.wait_with_output().expect("it ends");
+        assert!(said.status.success() && said.stderr.is_empty(), "{said:?}\n{text}");
     }
 }

@@ -4,16 +4,18 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `application`, `log` | what is done with deliveries; what is kept of them |
-//! | `input` | lines that are sent, in a thread that sits in a read when the command ends |
+//! | `input`, `told` | lines that are sent, in a thread of its own; what is told of those that were not |
 //! | `life` | the main thread: waits for what ends the member, and ends it |
-//! | `metrics`, `page` | figures for Prometheus; a page for whoever comes |
+//! | `metrics`, `meter`, `page` | figures for Prometheus; those that a node takes itself; a page for whoever comes |
 
 mod application;
 mod input;
 mod life;
 mod log;
+mod meter;
 mod metrics;
 mod page;
+mod told;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -31,14 +33,17 @@ use super::group_file;
 use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
+use super::waiting::Waiting as SharedWaiting;
 use crate::group::{Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start};
 use crate::local::Carrier;
 use crate::member::Settings;
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::Root;
 use application::{Application, Printing};
+use input::{Input, Lines};
 use life::Life;
 use log::{Log, LogFile, Recent};
+use meter::Meter;
 
 pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.toml
   In three terminals, in any order; any of them may be killed and started again:
@@ -107,6 +112,10 @@ pub(super) struct Arguments {
     device: DeviceOptions,
 }
 
+/// Which part of the failure timeout a delivery waits for a reader that takes nothing: well before the others would remove this
+/// member, it leaves by itself.
+const UNREAD_SHARE: u32 = 4;
+
 /// A group file that explains every field.
 const EXAMPLE: &str = include_str!("example.toml");
 
@@ -121,6 +130,8 @@ pub(super) enum Event {
     OutputFailed(io::Error),
     /// To be told on standard error.
     Said(String),
+    /// Part of the input was not sent, for a reason of its own; to be told too.
+    Refused(String),
 }
 
 /// Runs a node.
@@ -138,13 +149,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let input = arguments.input_subgroup(&description, node)?;
     let interrupts = Interrupts::watch()?;
-    let board = Arc::new(OnceLock::new());
+    let (board, meter) = (Arc::new(OnceLock::new()), Meter::new(input));
     if let Some(address) = arguments.metrics {
-        metrics::serve(address, arguments.metrics_exposed, Arc::clone(&board))?;
+        metrics::serve(address, arguments.metrics_exposed, Arc::clone(&board), Arc::clone(&meter))?;
     }
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
-    let output = Output::start(move |error| {
+    // The others wait so long for a member that does not deliver, and no longer.
+    let patience = Duration::from_millis(description.failure_timeout_ms) / UNREAD_SHARE;
+    let output = Output::start(Some(patience), move |error| {
         // The command may be over already.
         let _ = failed.send(Event::OutputFailed(error));
     });
@@ -155,8 +168,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         sender.clone(),
         arguments.logs(&description, node)?,
         description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
+        Arc::clone(&meter),
     );
     let line_max = input.map_or(usize::MAX, |id| line_max(&description, id));
+    let unsent_max = input.map_or(0, |id| unsent_max(&description, id));
     let running = become_member(description, node, arguments, &interrupts, application);
     let mut life = match running {
         Ok(running) => Life::new(running, output, events, arguments.leave_at_end),
@@ -164,9 +179,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let _ = board.set(life.running().board());
     let lines_to = input.and_then(|id| life.running().sender(id));
-    let outcome = input::start(lines_to, line_max, life.is_over(), sender)
-        .map_err(|error| cannot_start(&error))
-        .and_then(|()| life.attend(&interrupts));
+    let lines = Lines { sender: lines_to, line_max, unsent_max, meter };
+    let outcome = match Input::start(lines, sender) {
+        Ok(input) => {
+            life.read(input);
+            life.attend(&interrupts)
+        }
+        Err(error) => Err(cannot_start(&error)),
+    };
     life.end(outcome, &interrupts)
 }
 
@@ -187,7 +207,10 @@ fn become_member(
         settings: Settings::default(),
         forming: arguments.forming(&description, node),
     };
+    let is_shared = description.fabric == Carrier::SharedMemory;
+    let waiting = is_shared.then(|| SharedWaiting::begin(&options.root)).flatten();
     let running = start(description, options, application);
+    drop(waiting);
     if running.is_err() {
         // Who is asked to end while it waits is not to blame for those who did not come.
         interrupts.check()?;
@@ -203,6 +226,12 @@ fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
     let longest = |subgroup: &SubgroupDescription| subgroup.large_max.max(subgroup.message_max.into());
     let longest = description.subgroups.get(subgroup.index()).map_or(0, longest);
     usize::try_from(longest).unwrap_or(usize::MAX)
+}
+
+/// How many messages a member may end without: those of a view's ring, and what it carries over from the one before.
+fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
+    let window = description.subgroups.get(subgroup.index()).map_or(0, |subgroup| subgroup.window);
+    usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(2)
 }
 
 impl Arguments {

@@ -15,9 +15,11 @@ use crate::table::Table;
 
 pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
   tramontane status --config group.toml --watch
+  tramontane status --config group.toml --expect-all >/dev/null || echo 'a node is down'
   tramontane status --config group.toml --json | jq '.nodes[] | select(.status == null)'
 
-It ends with 0 if all members of the newest view answer (of the one node, with --id), and with 5 if not.";
+It ends with 0 if all members of the newest view answer (of the one node, with --id), and with 5 if not.
+With --expect-all it ends with 10 if they do, and a node of the group file is not among them.";
 
 /// Ask a group's nodes how they are
 #[derive(Args, Debug)]
@@ -27,6 +29,9 @@ pub(super) struct Arguments {
     /// Ask this node alone
     #[arg(long, value_name = "K")]
     id: Option<u32>,
+    /// End with 10 if any node of the group file is not a member of the newest view, or does not answer
+    #[arg(long, conflicts_with_all = ["id", "watch"])]
+    expect_all: bool,
     /// Print JSON, with all that nodes say
     #[arg(long)]
     json: bool,
@@ -70,7 +75,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         interrupts.check()?;
         arguments.print(&description.name, &answers).map_err(|error| Failure::output(&error))?;
         if !arguments.watch {
-            return judge(&answers);
+            return judge(&answers, arguments.expect_all);
         }
         while asked.elapsed() < WATCH {
             interrupts.check()?;
@@ -158,7 +163,7 @@ pub(super) fn newest<'a>(statuses: impl Iterator<Item = &'a GroupStatus>) -> Opt
     statuses.max_by_key(|status| status.view).map(|status| (status.view, status.members.as_slice()))
 }
 
-fn judge(answers: &Answers) -> Result<(), Failure> {
+fn judge(answers: &Answers, expect_all: bool) -> Result<(), Failure> {
     let wrong = |what: String, advice| Err(Failure::new(Status::Group, what, advice));
     if let (1, Some((node, Err(error)))) = (answers.len(), answers.first_key_value()) {
         return Err(Failure::told(Status::Group, format_args!("node {node}: {error}")));
@@ -178,9 +183,14 @@ fn judge(answers: &Answers) -> Result<(), Failure> {
     }
     let missing = members.iter().filter(|node| !matches!(answers.get(node), Some(Ok(_))));
     let missing = listed(missing.copied());
-    if missing.is_empty() {
-        return Ok(());
+    if !missing.is_empty() {
+        let what = format!("of view {view}, these do not answer: {missing}");
+        return wrong(what, "look at them; start those again that are gone");
     }
-    let what = format!("of view {view}, these do not answer: {missing}");
-    wrong(what, "look at them; start those again that are gone")
+    let down = listed(answers.keys().filter(|node| !members.contains(node)).copied());
+    if expect_all && !down.is_empty() {
+        let what = format!("of the group file, these are not members of view {view}: {down}");
+        return Err(Failure::new(Status::NodeDown, what, "start them: tramontane node"));
+    }
+    Ok(())
 }

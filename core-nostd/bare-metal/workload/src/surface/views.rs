@@ -48,6 +48,7 @@ fn cells() {
     debug(block);
     display(black_box(Halt::SuspectedBy(Rank(1))));
     display(black_box(Halt::NoMajority));
+    display(black_box(Halt::ChangedBy(Rank(1))));
     for error in [RequestError::IsMember, RequestError::TooMany, RequestError::NoWish] {
         display(black_box(error));
     }
@@ -73,9 +74,9 @@ impl Host for Quiet {
         black_box(true)
     }
 
-    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> bool {
+    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         black_box(trim);
-        black_box(true)
+        black_box(Ok(true))
     }
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
@@ -112,7 +113,7 @@ fn group() {
         for ((((rank, state), peers), next), row) in all {
             black_box((state.status(), peers.iter().any(PeerState::is_lost)));
             let mut table =
-                RowTable::new(layout, black_box(*rank), black_box(&rows), RowWriter::from_lines(&row[..]));
+                RowTable::new(&layout, black_box(*rank), black_box(&rows), RowWriter::from_lines(&row[..]));
             let Some(mut change) = ViewChange::new(&layout, state, black_box(peers), black_box(next)) else {
                 continue;
             };

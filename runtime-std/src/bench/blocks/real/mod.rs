@@ -27,13 +27,11 @@ mod taking;
 pub(in crate::bench) mod way;
 
 use std::io::Write;
-use std::time::Duration;
-
-use indicatif::ProgressBar;
 
 use super::command::Arguments;
+use crate::bench::progress::Progress;
 use crate::bench::report::machine;
-use crate::bench::{BenchError, bar, print};
+use crate::bench::{BenchError, print};
 use crate::local::Carrier;
 use case::{Case, Measured};
 use mpi::Broadcast;
@@ -66,8 +64,7 @@ fn measure(
     broadcast: Option<&Broadcast>,
     measured: &mut [Measured],
 ) -> Result<Option<String>, BenchError> {
-    let progress = ProgressBar::new((cases.len() * rounds) as u64).with_style(bar());
-    progress.enable_steady_tick(Duration::from_millis(200));
+    let progress = Progress::new((cases.len() * rounds) as u64);
     let mut note = None;
     for round in 0..rounds {
         for (index, case) in cases.iter().enumerate() {
@@ -77,6 +74,5 @@ fn measure(
             progress.inc(1);
         }
     }
-    progress.finish_and_clear();
     Ok(note)
 }

@@ -1,0 +1,259 @@
+//! When `tramontane node` forms a group, and when it does not: forming again is a decision of people.
+
+use std::time::Duration;
+
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
+use rustix::process::Signal;
+
+/// Three nodes, the first two of which form the group.
+fn two_of_three(carrier: Carrier) -> Group {
+    let group = Group::of(carrier, 3);
+    group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1]\n"));
+    group
+}
+
+/// A node that keeps no log.
+fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
+    let id = id.to_string();
+    Node::start(group.place.command(&[&["node", "--config", &group.config, "--id", &id][..], more].concat()))
+}
+
+/// Nodes 0 and 1 form the group, 2 joins, and the first two leave: 2 is a group of one in view 4.
+fn until_the_last_is_alone(group: &Group, start: impl Fn(&Group, usize) -> Node) -> Node {
+    let mut nodes: Vec<_> = (0..2).map(|id| start(group, id)).collect();
+    group.await_members(&[0, 1]);
+    let last = start(group, 2);
+    group.await_members(&[0, 1, 2]);
+    nodes[0].signal(Signal::TERM);
+    nodes[0].assert_left();
+    group.await_members(&[1, 2]);
+    nodes[1].signal(Signal::TERM);
+    nodes[1].assert_left();
+    group.await_members(&[2]);
+    last.await_errors("view 4: 2");
+    last
+}
+
+#[test]
+fn who_left_a_group_that_goes_on_does_not_form_it_again_and_is_let_in_when_a_member_answers() {
+    for carrier in Carrier::ALL {
+        let group = two_of_three(carrier);
+        let mut last = until_the_last_is_alone(&group, |group, id| group.node(id, &[]));
+        last.write(&lines(2, 0..10));
+        group.await_same(&[2], 10);
+        last.signal(Signal::STOP);
+        let mut anew: Vec<_> = (0..2).map(|id| group.node(id, &["--time-limit", "8"])).collect();
+        for node in &mut anew {
+            let (code, errors) = node.ended();
+            assert!(!errors.contains("view 1"), "{carrier:?}: two groups: {errors}");
+            assert_eq!(code, Some(5), "{carrier:?}: {errors}");
+            assert!(errors.contains("--new-group") || errors.contains("node 2"), "{carrier:?}: {errors}");
+        }
+        assert!(!group.place.path().join("log-0.1").exists(), "the log was set aside");
+        let mut anew: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+        last.signal(Signal::CONT);
+        group.await_members(&[0, 1, 2]);
+        anew[0].write(&lines(0, 0..10));
+        group.await_same(&[0, 1, 2], 20);
+    }
+}
+
+/// On shared memory a live member's lock is enough: no node has kept anything.
+#[test]
+fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state() {
+    let group = two_of_three(Carrier::SharedMemory);
+    let last = until_the_last_is_alone(&group, |group, id| without_log(group, id, &[]));
+    last.signal(Signal::STOP);
+    let mut anew: Vec<_> = (0..2).map(|id| without_log(&group, id, &["--time-limit", "8"])).collect();
+    for node in &mut anew {
+        let (code, errors) = node.ended();
+        assert_eq!(code, Some(5), "{errors}");
+        assert!(errors.contains("node 2") && !errors.contains("view 1"), "{errors}");
+    }
+    // Who is dead is no member.
+    last.kill();
+    let anew: Vec<_> = (0..2).map(|id| without_log(&group, id, &[])).collect();
+    anew[0].await_errors("view 1: 0 1");
+}
+
+/// A group that died as a whole, or lost its majority: each node has its log, and none goes on by itself.
+#[test]
+fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 3);
+        let start = |more: [&[&str]; 3]| -> Vec<Node> {
+            more.iter().enumerate().map(|(id, more)| group.node(id, more)).collect()
+        };
+        let mut nodes = start([&[]; 3]);
+        nodes[0].write("first\n");
+        group.await_same(&[0, 1, 2], 1);
+        // Two are killed, and the third has no majority.
+        nodes.drain(..2).for_each(Node::kill);
+        let (code, errors) = nodes[0].ended();
+        assert_eq!(code, Some(9), "{errors}");
+
+        for mut node in start([&[], &[], &[]]) {
+            let (code, errors) = node.ended();
+            assert_eq!(code, Some(5), "{carrier:?}: {errors}");
+            let line = errors.lines().last().expect("it says why");
+            assert!(line.contains("was a member before") && line.contains("--new-group"), "{errors}");
+        }
+        for mut node in start([&["--new-group"], &[], &["--new-group"]]) {
+            let (code, errors) = node.ended();
+            assert!(code == Some(5) && errors.contains("node 1 "), "{carrier:?}: {code:?} {errors}");
+        }
+        for id in 0..3 {
+            assert_eq!(group.log(id), "first\n", "its log is untouched");
+        }
+        let mut nodes = start([&["--new-group"]; 3]);
+        nodes[1].write("second\n");
+        nodes[0].await_errors("log-0.1");
+        group.await_same(&[0, 1, 2], 1);
+        assert_eq!(group.log(2), "second\n");
+        // Later it runs: whoever is told so all the same comes back to it.
+        nodes.pop().expect("the last").kill();
+        group.await_members(&[0, 1]);
+        nodes.push(group.node(2, &["--new-group"]));
+        group.await_members(&[0, 1, 2]);
+    }
+}
+
+#[test]
+fn on_a_network_a_node_that_remembers_nothing_forms_no_group_by_itself() {
+    let group = Group::of(Carrier::TcpWithKey, 2);
+    let start = |more: &[&str]| -> Vec<Node> { (0..2).map(|id| without_log(&group, id, more)).collect() };
+    for mut node in start(&[]) {
+        let (code, errors) = node.ended();
+        assert!(code == Some(5) && errors.contains("--state") && errors.contains("--new-group"), "{errors}");
+    }
+    let nodes = start(&["--new-group"]);
+    group.await_members(&[0, 1]);
+    drop(nodes);
+    // A place of its own is as good as a log, from the command line or the group file.
+    let state = group.place.path().join("own.state");
+    let state = state.to_str().expect("a path");
+    group.write(&group.text().replace("id = 1\n", "id = 1\nstate = \"other.state\"\n"));
+    let mut nodes = vec![without_log(&group, 0, &["--state", state]), without_log(&group, 1, &[])];
+    group.await_members(&[0, 1]);
+    assert!(group.place.path().join("other.state/membership.json").exists());
+    for node in &mut nodes {
+        node.signal(Signal::TERM);
+        node.assert_left();
+    }
+    let mut again = vec![without_log(&group, 0, &["--state", state]), without_log(&group, 1, &[])];
+    for node in &mut again {
+        let (code, errors) = node.ended();
+        assert!(code == Some(5) && errors.contains("--new-group"), "{errors}");
+    }
+}
+
+#[test]
+fn a_state_of_another_node_and_a_damaged_one_are_told() {
+    let group = Group::of(Carrier::SharedMemory, 1);
+    let mut node = group.node(0, &[]);
+    node.await_errors("view 1: 0");
+    let state = group.place.path().join("log-0.state");
+    let state = state.to_str().expect("a path");
+    node.signal(Signal::TERM);
+    node.assert_left();
+    group.write(&group.text().replace("id = 0", "id = 4"));
+    group.run("node", &["--id", "4", "--state", state]).failed(2, &["node 0", "log-0.state"]);
+    group.write(&group.text().replace("id = 4", "id = 0"));
+    std::fs::write(group.place.path().join("log-0.state/membership.json"), "{").expect("a file");
+    group.run("node", &["--id", "0", "--state", state]).failed(2, &["damaged", "--new-group"]);
+}
+
+#[test]
+fn who_waits_says_for_whom_on_standard_error_and_to_operators() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 3);
+        let node = group.node(0, &[]);
+        node.await_errors("forming; waiting for 1, 2\n");
+        let told = group.run("status", &[]);
+        let printed = String::from_utf8_lossy(&told.output).into_owned();
+        assert!(printed.contains("forming; waiting for 1, 2"), "{printed}");
+        assert_eq!(told.status.code(), Some(5), "{}", told.errors);
+        assert!(told.errors.contains("waiting for 1, 2"), "{}", told.errors);
+        let last = group.node(2, &[]);
+        wait_for("both wait for 1", || {
+            let status = group.status();
+            let says = |id: usize| status["nodes"][id]["error"] == "forming; waiting for 1";
+            (says(0) && says(2)).then_some(())
+        });
+        last.await_errors("forming; waiting for 1\n");
+        let _all = group.node(1, &[]);
+        group.await_members(&[0, 1, 2]);
+    }
+}
+
+#[test]
+fn a_node_that_does_not_form_the_group_says_who_does() {
+    for carrier in Carrier::ALL {
+        let group = two_of_three(carrier);
+        let node = group.node(2, &[]);
+        node.await_errors("waiting for a running member; the group is formed by 0, 1\n");
+        group.run("status", &["--id", "2"]).failed_after_output(5, &["it is starting"]);
+    }
+}
+
+/// A member whose peers beat more slowly than it allows for removes them, and the other way round.
+#[test]
+fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_time_is_up() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 4);
+        group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"));
+        let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
+        // While it forms, both ends say so.
+        let mut first = group.node(0, &["--time-limit", "600"]);
+        let run = |id: &str| {
+            group.place.run(&["node", "--config", &other, "--id", id, "--time-limit", "600", "--new-group"])
+        };
+        run("1").failed_at_last(5, &["node 0 has another configuration", "heartbeat_ms"]);
+        let (code, errors) = first.ended();
+        assert!(code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"), "{errors}");
+        // And where it runs: at once, a node of the first view and any other.
+        let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
+        group.await_members(&[0, 1, 2]);
+        run("3").failed_at_last(5, &["another configuration", "heartbeat_ms"]);
+        nodes.pop().expect("the last").kill();
+        run("2").failed_at_last(5, &["another configuration", "heartbeat_ms"]);
+        let told = group.place.run(&["status", "--config", &other, "--id", "0"]);
+        assert!(told.status.code() == Some(5) && told.errors.contains("heartbeat_ms"), "{told:?}");
+    }
+}
+
+/// Anybody may listen at a port of this machine before the member does, and knows no key.
+#[test]
+fn a_squatter_at_a_peers_port_does_not_end_a_node_that_starts() {
+    let group = Group::of(Carrier::TcpWithKey, 2);
+    let text = group.text();
+    let address = text.split('"').find(|part| part.starts_with("127.0.0.1:")).expect("node 0 has one");
+    let squatter = std::net::TcpListener::bind(address).expect("it is free");
+    let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let over = std::sync::Arc::clone(&is_over);
+    let squats = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        while let Ok((mut stream, _)) = squatter.accept() {
+            if over.load(std::sync::atomic::Ordering::Relaxed) {
+                return;
+            }
+            // The first words, and then what says that the key is another one: no secret is needed for that.
+            let mut preamble = [0; 16];
+            let _ = stream.read_exact(&mut preamble).and_then(|()| stream.write_all(&preamble));
+            let _ = stream.write_all(&[0, 0]);
+            let _ = stream.set_read_timeout(Some(Duration::from_millis(200)));
+            let _ = stream.read(&mut [0; 256]);
+        }
+    });
+    let mut node = group.node(1, &[]);
+    node.await_errors("another key");
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(node.is_running(), "{}", node.errors());
+    assert_eq!(node.errors().matches("another key").count(), 1, "one line: {}", node.errors());
+    is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    drop(std::net::TcpStream::connect(address));
+    squats.join().expect("no panic");
+    let _first = group.node(0, &[]);
+    group.await_members(&[0, 1]);
+}

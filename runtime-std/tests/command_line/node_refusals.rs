@@ -1,0 +1,206 @@
+//! What keeps a `tramontane node` from its group, and what does not disturb one.
+
+use std::io::Write as _;
+use std::net::TcpStream;
+
+use crate::support::group::{Carrier, Group, Node, lines};
+use rustix::process::Signal;
+
+fn short(id: &str) -> Vec<&str> {
+    vec!["--id", id, "--time-limit", "3"]
+}
+
+#[test]
+fn a_wrong_group_file_is_told_with_what_to_do() {
+    let group = Group::without_file();
+    let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
+    for (text, words) in [
+        ("", &["line 1", "name", "--example-config"][..]),
+        ("name = \"g\"\nnodes = []\nfabrik = 1\n", &["line 3", "fabrik"]),
+        (&format!("name = \"g\"\n{nodes}{nodes}"), &["node 0", "twice"]),
+        (&format!("name = \"g\"\ninitial = [7]\n{nodes}"), &["initial", "node 7"]),
+        (&format!("name = \"g\"\nfabric = \"tcp\"\n{nodes}"), &["node 0", "address"]),
+        (&format!("name = \"g/h\"\n{nodes}"), &["g/h"]),
+        (&format!("name = \"g\"\nheartbeat_ms = 0\n{nodes}"), &["heartbeat_ms"]),
+        (&format!("name = \"g\"\nkey_file = \"nokey\"\n{nodes}"), &["nokey", "key_file"]),
+        (
+            &format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nmessage_max = 7\n"),
+            &["\"s\"", "large_max", "message_max"],
+        ),
+        (
+            &format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 268435457\n"),
+            &["large_max", "268435456"],
+        ),
+        (
+            &format!(
+                "name = \"g\"\n{nodes}{}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nlarge_window = 64\n",
+                (2..10).map(|id| format!("[[nodes]]\nid = {id}\n")).collect::<String>(),
+            ),
+            &["660 buffers", "large_window"],
+        ),
+    ] {
+        group.write(text);
+        group.run("node", &short("0")).failed(2, words);
+    }
+    group.write(&format!("name = \"g\"\n{nodes}"));
+    group.run("node", &short("9")).failed(2, &["node 9"]);
+    group.run("node", &[&short("0")[..], &["--subgroup", "x"]].concat()).failed(2, &["--subgroup x"]);
+    group
+        .run("node", &[&short("0")[..], &["--metrics", "0.0.0.0:0"]].concat())
+        .failed(2, &["--metrics-exposed"]);
+    group
+        .run("node", &[&short("0")[..], &["--device", "rxe0"]].concat())
+        .failed(2, &["--device", "fabric = \"verbs\""]);
+    group.run("node", &[&short("0")[..], &["--log", "/nowhere/log"]].concat()).failed(2, &["/nowhere/log"]);
+    group.place.assert_empty();
+}
+
+#[test]
+fn another_key_and_another_description_are_told_with_the_node_that_has_them() {
+    let group = Group::of(Carrier::TcpWithKey, 3);
+    group.key("other", "3c");
+    let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
+    group.await_members(&[0, 1, 2]);
+    nodes.pop().expect("the last").kill();
+    group.await_members(&[0, 1]);
+    let run = |config: &str| group.place.run(&[&["node", "--config", config][..], &short("2")].concat());
+    // It may be somebody else at the address of a member, so the node tries on.
+    let other_key = run(&group.variant("key_file = \"key\"", "key_file = \"other\""));
+    other_key.failed_at_last(5, &["has another key"]);
+    assert!(other_key.errors.contains("waiting for 0: what answers at"), "{}", other_key.errors);
+    let other_name = run(&group.variant("name = \"log\"", "name = \"glo\""));
+    other_name.failed(5, &["node ", "another configuration", "name"]);
+    nodes.push(group.node(2, &[]));
+    group.await_members(&[0, 1, 2]);
+}
+
+#[test]
+fn nodes_that_meet_with_different_files_name_each_other() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 2);
+        let other = group.variant("[[nodes]]\nid = 0", "majority = false\n[[nodes]]\nid = 0");
+        let mut first = group.node(0, &["--time-limit", "20"]);
+        let ended = group.place.run(&["node", "--config", &other, "--id", "1", "--time-limit", "20"]);
+        ended.failed_at_last(5, &["node 0", "another configuration", "majority"]);
+        let (code, errors) = first.ended();
+        assert_eq!(code, Some(5), "{errors}");
+        assert!(errors.contains("node 1 has another configuration"), "{errors}");
+    }
+}
+
+#[test]
+fn who_is_missing_is_named_and_one_of_two_alone_forms_no_group() {
+    let group = Group::of(Carrier::SharedMemory, 3);
+    group.run("node", &short("0")).failed(5, &["1", "2"]);
+    let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &[])).collect();
+    nodes[0].write(&lines(0, 0..10));
+    group.await_same(&[0, 1, 2], 10);
+    drop(nodes);
+    // All died at once; one that comes back alone has no right to speak for them.
+    group.run("node", &short("1")).failed(5, &["0", "2"]);
+    assert_eq!(group.log(1).lines().count(), 10, "its log is untouched");
+}
+
+#[test]
+fn a_minority_comes_back_while_the_majority_runs() {
+    let group = Group::of(Carrier::TcpWithKey, 5);
+    let mut nodes: Vec<_> = (0..5).map(|id| group.node(id, &[])).collect();
+    nodes[0].write(&lines(0, 0..50));
+    group.await_same(&[0, 1, 2, 3, 4], 50);
+    let gone = nodes.split_off(3);
+    gone.into_iter().for_each(Node::kill);
+    nodes[1].write(&lines(1, 0..50));
+    group.await_same(&[0, 1, 2], 100);
+    nodes.extend((3..5).map(|id| group.node(id, &[])));
+    group.await_members(&[0, 1, 2, 3, 4]);
+    nodes[4].write(&lines(4, 0..50));
+    group.await_same(&[0, 1, 2, 3, 4], 150);
+}
+
+#[test]
+fn one_id_is_one_process() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 2);
+        let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+        group.await_members(&[0, 1]);
+        group.run("node", &short("1")).failed(5, &["running already"]);
+        nodes[1].write("still there\n");
+        group.await_same(&[0, 1], 1);
+        let log = group.log_path(0);
+        let log = log.to_str().expect("a path");
+        group.run("node", &[&short("1")[..], &["--log", log]].concat()).failed(2, &["its log"]);
+    }
+}
+
+#[test]
+fn garbage_at_the_port_disturbs_nobody() {
+    let group = Group::of(Carrier::TcpWithKey, 2);
+    let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
+    group.await_members(&[0, 1]);
+    let text = group.text();
+    let addresses: Vec<&str> = text.split('"').filter(|part| part.starts_with("127.0.0.1:")).collect();
+    for address in &addresses {
+        for garbage in
+            [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 4096], b"tramontn\xff\xff\xff\xff\xff\xff\xff\xff", b""]
+        {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            // It may be closed in mid-word.
+            let _ = stream.write_all(garbage);
+        }
+    }
+    nodes[0].write(&lines(0, 0..100));
+    group.await_same(&[0, 1], 100);
+    nodes[1].signal(Signal::TERM);
+    nodes[1].assert_left();
+}
+
+#[test]
+fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    let in_place = |name: &str| group.place.path().join(name).to_str().expect("a path").to_owned();
+    rustix::fs::mkfifoat(rustix::fs::CWD, in_place("pipe"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
+        .expect("a pipe");
+    std::fs::create_dir(in_place("folder")).expect("a folder");
+    std::os::unix::fs::symlink("/dev/null", in_place("null")).expect("a link");
+    std::os::unix::fs::symlink(in_place("pipe"), in_place("to-pipe")).expect("a link");
+    let _socket = std::os::unix::net::UnixListener::bind(in_place("socket")).expect("a socket");
+    for (path, what) in [
+        ("/dev/null", "a device"),
+        ("/dev/full", "a device"),
+        (&in_place("null"), "a device"),
+        (&in_place("folder"), "a directory"),
+        (&in_place("pipe"), "a pipe"),
+        (&in_place("to-pipe"), "a pipe"),
+        (&in_place("socket"), "a socket"),
+    ] {
+        let words = [path, what, "regular file", "--log"];
+        group.run("node", &[&short("0")[..], &["--log", path]].concat()).failed(2, &words);
+    }
+    // One of several subgroups has a log of its own name.
+    let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
+    group.write(&format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"a\"\n[[subgroups]]\nname = \"b\"\n"));
+    std::os::unix::fs::symlink("/dev/null", in_place("log.b")).expect("a link");
+    group
+        .run("node", &[&short("0")[..], &["--log", &in_place("log")]].concat())
+        .failed(2, &["log.b is a device"]);
+    for name in ["null", "to-pipe", "log.b"] {
+        assert!(std::fs::symlink_metadata(in_place(name)).expect("it is there").is_symlink(), "{name}");
+    }
+}
+
+#[test]
+fn who_waits_on_shared_memory_is_told_of_other_users_folders() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    let node = group.node(0, &[]);
+    let other = group.place.path().join("tramontane-4000000000");
+    std::fs::create_dir(&other).expect("a folder");
+    std::fs::create_dir(group.place.path().join("tramontane-other")).expect("a folder");
+    node.await_errors("on shared memory members meet only if one user runs them all");
+    let errors = node.errors();
+    let other = format!("another user has groups in {}: ", other.display());
+    assert!(errors.contains(&other) && errors.contains("still waiting in "), "{errors}");
+
+    let arguments = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
+    let cast = Node::start(group.place.command(&arguments));
+    cast.await_errors(&other);
+}

@@ -1,0 +1,53 @@
+//! Nodes that are killed and come back at once, while others come: nobody else is lost.
+
+use std::time::Duration;
+
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
+use rustix::process::Signal;
+
+const ROUNDS: u64 = 16;
+
+/// A node that is let in calls all members; one of them is dead just then, and its next process is there before the call
+/// is given up.
+#[test]
+fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else() {
+    let group = Group::of(Carrier::TcpWithKey, 4);
+    group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"));
+    let mut nodes: Vec<Option<Node>> = (0..3).map(|id| Some(group.node(id, &[]))).collect();
+    group.await_members(&[0, 1, 2]);
+    nodes.push(None);
+    for round in 0..ROUNDS {
+        let joins =
+            |nodes: &[Option<Node>]| nodes[0].as_ref().expect("it runs").errors().matches("joined 3").count();
+        let before = joins(&nodes);
+        nodes[3] = Some(group.node(3, &[]));
+        if round % 2 == 0 {
+            wait_for("the view with the joiner", || (joins(&nodes) > before).then_some(()));
+        } else {
+            // Somewhere on the way there.
+            std::thread::sleep(Duration::from_millis(8 * round));
+        }
+        nodes[1].take().expect("it runs").kill();
+        std::thread::sleep(Duration::from_millis(20 * (round % 10)));
+        nodes[1] = Some(group.node(1, &[]));
+        group.await_members(&[0, 1, 2, 3]);
+        // A call that was left over reaches the next process within moments.
+        std::thread::sleep(Duration::from_millis(300));
+        for (id, node) in nodes.iter_mut().enumerate() {
+            let node = node.as_mut().expect("it runs");
+            assert!(node.is_running(), "round {round}: node {id}: {}", node.errors());
+            node.write(&lines(id, 0..1));
+        }
+        group.await_members(&[0, 1, 2, 3]);
+        let joiner = nodes[3].as_mut().expect("it runs");
+        joiner.signal(Signal::TERM);
+        joiner.assert_left();
+        group.await_members(&[0, 1, 2]);
+    }
+    let said = nodes[0].as_ref().expect("it runs").errors();
+    let gone: Vec<&str> = said.lines().filter_map(|line| line.split("; gone ").nth(1)).collect();
+    // The killed one is removed once each round, and the joiner leaves: nobody else goes.
+    assert!(gone.iter().all(|nodes| nodes.split(' ').all(|node| node == "1" || node == "3")), "{said}");
+    assert_eq!(u64::try_from(said.matches("gone 1").count()).expect("few"), ROUNDS, "{said}");
+}

@@ -1,0 +1,75 @@
+//! `tramontane node` in a group of several subgroups, each with a log of its own.
+
+use std::path::PathBuf;
+
+use crate::support::group::{Carrier, Group, Node, lines, lines_of};
+use crate::support::wait_for;
+
+/// Nodes 0 and 1 are in one, 2 and 3 in the other, and node 4 in both.
+const SUBGROUPS: &str = "[[subgroups]]\nname = \"left\"\nmembers = [0, 1, 4]\n\
+                         [[subgroups]]\nname = \"right\"\nmembers = [2, 3, 4]\nsenders = [2, 3]\n";
+
+fn log_of(group: &Group, id: usize, subgroup: &str) -> PathBuf {
+    group.place.path().join(format!("log-{id}.{subgroup}"))
+}
+
+/// Waits until these nodes have so many lines of a subgroup, the same bytes.
+#[track_caller]
+fn await_same(group: &Group, ids: [usize; 3], subgroup: &str, count: usize) -> String {
+    let logs = ids.map(|id| {
+        wait_for(&format!("the lines of {subgroup} at {id}"), || {
+            let log = std::fs::read_to_string(log_of(group, id, subgroup)).ok()?;
+            (log.lines().count() >= count).then_some(log)
+        })
+    });
+    assert_eq!(logs[0], logs[1], "{subgroup}");
+    assert_eq!(logs[0], logs[2], "{subgroup}");
+    logs[0].clone()
+}
+
+#[test]
+fn each_subgroup_has_a_log_and_who_comes_back_takes_over_those_of_its_own() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, 5);
+        group.write(&(group.text() + SUBGROUPS));
+        let mut nodes: Vec<Node> = (0..5).map(|id| group.node(id, &[])).collect();
+        for (id, node) in nodes.iter_mut().enumerate() {
+            node.write(&lines(id, 0..50));
+        }
+        // Node 4 sends in the first of its subgroups in which it may.
+        await_same(&group, [0, 1, 4], "left", 150);
+        await_same(&group, [2, 3, 4], "right", 100);
+
+        nodes.pop().expect("the last").kill();
+        nodes[0].await_errors("view 2: 0 1 2 3; gone 4\n");
+        for (id, node) in nodes.iter_mut().enumerate() {
+            node.write(&lines(id, 50..100));
+        }
+        nodes.push(group.node(4, &["--subgroup", "left"]));
+        nodes[4].await_errors("joined 4\n");
+        nodes[4].write(&lines(4, 50..60));
+        let left = await_same(&group, [0, 1, 4], "left", 260);
+        let right = await_same(&group, [2, 3, 4], "right", 200);
+        for (log, id, count) in
+            [(&left, 0, 100), (&left, 1, 100), (&left, 4, 60), (&right, 2, 100), (&right, 3, 100)]
+        {
+            assert_eq!(lines_of(log, id), lines(id, 0..count), "{carrier:?}, of {id}");
+        }
+        for (id, subgroup) in [(0, "right"), (1, "right"), (2, "left"), (3, "left")] {
+            assert!(!log_of(&group, id, subgroup).exists(), "{id} is not in {subgroup}");
+        }
+    }
+}
+
+#[test]
+fn who_may_not_send_in_a_subgroup_is_told() {
+    let group = Group::of(Carrier::SharedMemory, 5);
+    group.write(&(group.text() + SUBGROUPS));
+    for (id, subgroup, words) in [
+        ("4", "right", ["right", "send"]),
+        ("0", "right", ["right", "send"]),
+        ("0", "middle", ["middle", "subgroup"]),
+    ] {
+        group.run("node", &["--id", id, "--subgroup", subgroup]).failed(2, &words);
+    }
+}

@@ -1,0 +1,10 @@
+//! Groups as programs use them: members that are threads of this process, over each fabric.
+
+mod block_group_support;
+mod block_groups;
+mod busy;
+mod changing;
+mod group_support;
+mod joining;
+mod large;
+mod member;

@@ -1,0 +1,9 @@
+//! The fabric over TCP.
+
+mod blocks;
+mod blocks_hostile;
+mod fabric;
+mod hostile;
+mod multicast;
+mod support;
+mod views;

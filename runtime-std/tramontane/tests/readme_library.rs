@@ -1,0 +1,121 @@
+//! The README's example of a library, from its text, as a crate of its own: with what the README says it depends on, and nothing
+//! else.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const README: &str = include_str!("../../../README.md");
+
+/// Longer than anything here takes on a busy machine.
+const LONG: Duration = Duration::from_secs(120);
+
+/// The block of the README that begins so.
+#[track_caller]
+fn block(begin: &str) -> &'static str {
+    let (_, rest) = README.split_once(begin).expect("it is in the README");
+    rest.split_once("\n```").expect("it has an end").0
+}
+
+/// The profile that the workspace builds with: what it has built is used again.
+fn profile(workspace: &Path) -> String {
+    let manifest = std::fs::read_to_string(workspace.join("Cargo.toml")).expect("a manifest");
+    let (_, rest) = manifest.split_once("[profile.dev]\n").expect("a profile");
+    format!("[profile.dev]\n{}", rest.split_once("\n[").map_or(rest, |(profile, _)| profile))
+}
+
+/// Builds the example in a folder, and gives the program.
+fn built(folder: &Path) -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a folder");
+    let (theirs, ours) = ("\"tramontane/runtime-std/tramontane\"", workspace.join("runtime-std/tramontane"));
+    let dependencies = block("```toml\n[dependencies]");
+    assert!(dependencies.contains(theirs), "{dependencies}");
+    let dependencies = dependencies.replace(theirs, &format!("{ours:?}"));
+    let manifest = format!(
+        "[package]\nname = \"readings\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]{dependencies}\n\n\
+         [workspace]\n\n{}",
+        profile(&workspace)
+    );
+    std::fs::create_dir(folder.join("src")).expect("a folder");
+    std::fs::write(folder.join("Cargo.toml"), manifest).expect("a file");
+    std::fs::write(folder.join("src/main.rs"), block("```rust,no_run\n")).expect("a file");
+    // The same versions, so that nothing is fetched.
+    std::fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a file");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("readme");
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
+    // Its own flags, and none of the test's.
+    for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+        command.env_remove(name);
+    }
+    let said = command.output().expect("cargo");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    target.join("debug/readings")
+}
+
+/// One of the three terminals.
+struct Terminal {
+    child: Child,
+    shown: Arc<Mutex<String>>,
+}
+
+impl Terminal {
+    fn start(program: &Path, root: &Path, node: usize) -> Self {
+        let mut command = Command::new(program);
+        command.arg(node.to_string()).env("TRAMONTANE_SHM_DIR", root);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
+        let shown = Arc::<Mutex<String>>::default();
+        let (output, into) = (child.stdout.take().expect("piped"), Arc::clone(&shown));
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                into.lock().expect("nobody panics").push_str(&(line + "\n"));
+            }
+        });
+        Self { child, shown }
+    }
+
+    fn shown(&self) -> String {
+        self.shown.lock().expect("nobody panics").clone()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[track_caller]
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < LONG, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_readmes_library_example_is_a_crate_of_its_own_and_three_of_it_agree() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
+    let program = built(folder.path());
+    let mut terminals: Vec<_> = (0..3).map(|node| Terminal::start(&program, root.path(), node)).collect();
+    for (node, terminal) in terminals.iter_mut().enumerate() {
+        let input = terminal.child.stdin.as_mut().expect("piped");
+        input.write_all(format!("{node}2.7 degrees\n").as_bytes()).expect("it reads");
+    }
+    wait_for("all readings", || terminals.iter().all(|terminal| terminal.shown().lines().count() == 3));
+    for terminal in &terminals {
+        assert_eq!(terminal.shown(), terminals[0].shown());
+        assert!(terminal.shown().contains("12.7 degrees (node 1)\n"), "{}", terminal.shown());
+    }
+    for terminal in &mut terminals {
+        drop(terminal.child.stdin.take());
+        wait_for("its end", || terminal.child.try_wait().expect("a status").is_some());
+        assert!(terminal.child.wait().expect("a status").success());
+    }
+}
