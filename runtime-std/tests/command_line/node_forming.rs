@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
 use rustix::process::Signal;
 
 /// Three nodes, the first two of which form the group.
@@ -175,7 +176,7 @@ fn who_waits_says_for_whom_on_standard_error_and_to_operators() {
         assert_eq!(told.status.code(), Some(5), "{}", told.errors);
         assert!(told.errors.contains("waiting for 1, 2"), "{}", told.errors);
         let last = group.node(2, &[]);
-        crate::support::wait_for("both wait for 1", || {
+        wait_for("both wait for 1", || {
             let status = group.status();
             let says = |id: usize| status["nodes"][id]["error"] == "forming; waiting for 1";
             (says(0) && says(2)).then_some(())

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 
-use crate::support::group::{Carrier, Group, lines};
+use crate::support::group::{Carrier, Group, Node, lines};
 use rustix::process::Signal;
 
 fn short(id: &str) -> Vec<&str> {
@@ -108,7 +108,7 @@ fn a_minority_comes_back_while_the_majority_runs() {
     nodes[0].write(&lines(0, 0..50));
     group.await_same(&[0, 1, 2, 3, 4], 50);
     let gone = nodes.split_off(3);
-    gone.into_iter().for_each(crate::support::group::Node::kill);
+    gone.into_iter().for_each(Node::kill);
     nodes[1].write(&lines(1, 0..50));
     group.await_same(&[0, 1, 2], 100);
     nodes.extend((3..5).map(|id| group.node(id, &[])));
@@ -201,6 +201,6 @@ fn who_waits_on_shared_memory_is_told_of_other_users_folders() {
     assert!(errors.contains(&other) && errors.contains("still waiting in "), "{errors}");
 
     let arguments = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
-    let cast = cli_support::group::Node::start(group.place.command(&arguments));
+    let cast = Node::start(group.place.command(&arguments));
     cast.await_errors(&other);
 }
