@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 
-use super::engine::Engine;
+use super::engine::{Engine, Parts};
 use super::queue::{Sink, Supplied};
 use super::replica::Replica;
 use super::request::Request;
@@ -56,9 +56,12 @@ impl<R: Replica> Engine<R> {
             return Ok(());
         }
         let sink = sink.with_large(description.large_pool_bytes());
-        let Self { joiners, parts, .. } = self;
+        let Self { joiners, parts, present, clock, .. } = self;
+        let Parts { replica, fabric, .. } = parts;
         let begun = catch_unwind(AssertUnwindSafe(|| {
-            joiners.begin(node, subgroups, sink, &mut parts.replica);
+            joiners.begin(node, subgroups, sink, replica, || {
+                present.show_life(clock.read(), &mut fabric.fabric);
+            });
         }));
         begun.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))
     }

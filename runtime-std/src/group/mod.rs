@@ -21,6 +21,7 @@
 
 mod account;
 mod asked;
+mod clock;
 mod description;
 mod door;
 mod doors;
