@@ -8,6 +8,10 @@
 //!    acquire load of the counter said that one is. The counter is stored with release. A slot is reused
 //!    once all members' delivered frontiers are past it (SMC-2), which its owner reads with acquire.
 //!
+//! Rows alone do nothing but rule 1: [`Row`] and [`RowWriter`] can be copied and used by anybody, and whatever they do is
+//! atomic, 8 bytes at a time. Slices of payloads come from a node alone, and who opens one promises rule 2
+//! ([`NodeMemory::new`]).
+//!
 //! A peer that breaks rule 2 can change bytes while they are read. It cannot move a read: every offset and
 //! length comes from the reader's own layout, and whatever a peer says is compared with it first.
 //!
@@ -16,11 +20,15 @@
 
 use core::marker::PhantomData;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::ids::{Slot, index_from_u32};
 use crate::layout::{CACHE_LINE, RingShape, SLOT_HEADER};
 use crate::sync::between_accesses;
+
+mod lending;
+
+pub use lending::NodeMemory;
 
 /// One cache line of cells: the unit in which a partition declares the memory of rows.
 ///
@@ -153,16 +161,42 @@ impl<'m> Row<'m> {
         Ok(Ring { base, stride, slots, capacity, lent: PhantomData })
     }
 
-    /// Copies bytes out, as a fabric does that carries them elsewhere.
+    /// Copies bytes out, as a fabric does that carries them elsewhere: each aligned group of 8 at once. A row that is
+    /// being written meanwhile yields some mix of old and new groups, as hardware does that reads late.
     ///
     /// # Errors
     /// If the range is not inside the row.
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfRow> {
         self.check(offset, into.len())?;
-        // SAFETY: in range by the check; `into` is exclusive, so they do not overlap; a row that is being
-        // written meanwhile yields some mix of bytes, which is what hardware that reads late yields too.
-        unsafe { self.base.add(offset).copy_to_nonoverlapping(NonNull::from(&mut *into).cast(), into.len()) };
+        let mut at = offset;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let count = if at.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
+            let Some((part, after)) = core::mem::take(&mut rest).split_at_mut_checked(count) else { break };
+            match part.first_chunk_mut::<8>() {
+                Some(group) => *group = self.cell(at)?.load().to_ne_bytes(),
+                None => part.fill(self.byte(at)?),
+            }
+            at = at.saturating_add(count);
+            rest = after;
+        }
         Ok(())
+    }
+
+    /// The byte at an offset, out of its group.
+    fn byte(&self, offset: usize) -> Result<u8, OutOfRow> {
+        let within = offset % 8;
+        match self.cell(offset.saturating_sub(within)) {
+            Ok(group) => group.load().to_ne_bytes().get(within).copied().ok_or(OutOfRow),
+            Err(OutOfRow) => Ok(self.odd_byte(offset)?.load(Ordering::Acquire)),
+        }
+    }
+
+    /// A byte behind the last whole group of a row that does not end with one.
+    fn odd_byte(&self, offset: usize) -> Result<&'m AtomicU8, OutOfRow> {
+        self.check(offset, 1)?;
+        // SAFETY: in range by the check; no group holds it, so it is touched by this alone.
+        Ok(unsafe { self.base.add(offset).cast::<AtomicU8>().as_ref() })
     }
 
     fn check(&self, offset: usize, bytes: usize) -> Result<(), OutOfRow> {
@@ -243,13 +277,27 @@ impl<'m> RowWriter<'m> {
                     rest = after;
                 }
                 _ => {
-                    // SAFETY: `at` is below `offset + bytes.len()`, which the check above holds in range;
-                    // a byte that is not part of a whole aligned group belongs to a payload, rule 2.
-                    unsafe { self.row.base.add(at).write(*first) };
+                    self.store_byte(at, *first)?;
                     at = at.saturating_add(1);
                     rest = tail;
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Stores a byte that is not part of a whole group, with what else is in its group: a copy has one writer.
+    fn store_byte(&self, offset: usize, byte: u8) -> Result<(), OutOfRow> {
+        let within = offset % 8;
+        match self.row.cell(offset.saturating_sub(within)) {
+            Ok(Cell(group)) => {
+                let mut bytes = group.load(Ordering::Relaxed).to_ne_bytes();
+                if let Some(place) = bytes.get_mut(within) {
+                    *place = byte;
+                }
+                group.store(u64::from_ne_bytes(bytes), Ordering::Release);
+            }
+            Err(OutOfRow) => self.row.odd_byte(offset)?.store(byte, Ordering::Release),
         }
         Ok(())
     }
@@ -368,7 +416,7 @@ impl<'m> Ring<'m> {
     /// with the capacity.
     #[inline]
     #[must_use]
-    pub fn length(&self, slot: Slot) -> u32 {
+    pub(crate) fn length(&self, slot: Slot) -> u32 {
         between_accesses();
         self.length_cell(slot).load(Ordering::Relaxed)
     }
@@ -558,5 +606,42 @@ mod tests {
             assert_eq!(back, bytes);
         }
         assert!(writer.apply(128 - 36, &bytes).is_err());
+    }
+
+    #[test]
+    fn a_row_that_ends_within_a_group_is_read_and_stored_to_its_last_byte() {
+        let memory = lines::<1>();
+        let base = NonNull::from_ref(&memory).cast::<u8>();
+        // SAFETY: the first bytes of the line above, which outlives both.
+        let writer = unsafe { RowWriter::from_raw(base, 13) };
+        for offset in 0..=5 {
+            let bytes: [u8; 8] = core::array::from_fn(|i| u8::try_from(i + offset).unwrap_or(0));
+            assert!(writer.apply(offset, &bytes).is_ok());
+            let mut back = [0; 8];
+            assert!(writer.reader().read(offset, &mut back).is_ok());
+            assert_eq!(back, bytes);
+        }
+        assert!(writer.apply(6, &[1; 8]).is_err());
+        assert!(writer.reader().read(6, &mut [0; 8]).is_err());
+    }
+
+    /// Two threads that store and copy the same bytes: groups may be mixed, and none is torn.
+    #[test]
+    fn what_is_copied_while_it_is_stored_has_whole_groups() {
+        let memory = lines::<4>();
+        let (writer, rounds) = (RowWriter::from_lines(&memory), if cfg!(miri) { 20 } else { 20_000 });
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..rounds {
+                    let byte = u8::try_from(round % 251).unwrap_or(0);
+                    writer.apply(0, &[byte; 256]).expect("in the row");
+                }
+            });
+            let mut copy = [0; 256];
+            for _ in 0..rounds {
+                writer.reader().read(0, &mut copy).expect("in the row");
+                assert!(copy.chunks(8).all(|group| group.iter().all(|byte| *byte == group[0])));
+            }
+        });
     }
 }

@@ -4,7 +4,7 @@ use super::Node;
 use crate::fabric::Capabilities;
 use crate::ids::{Position, Rank, Round, SenderRank, SubgroupId, ViewId, index_from_u32, u16_from_index};
 use crate::layout::{Delivery, Layout, Subgroup};
-use crate::memory::{OutOfRow, RingPlace, Row, RowWriter};
+use crate::memory::{NodeMemory, OutOfRow, RingPlace, Row, RowWriter};
 use crate::multicast::{Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches};
 use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
@@ -24,14 +24,8 @@ pub struct State<'m> {
 /// Everything that is lent to a node.
 #[derive(Debug)]
 pub struct Loan<'m> {
-    /// All rows in rank order, the own one included. Rows are fresh: all zero (VIE-11).
-    pub rows: &'m [Row<'m>],
-    /// The own row, to be written.
-    pub row: RowWriter<'m>,
-    /// The hand-offs to application threads: one a subgroup that the node sends in. Fresh.
-    pub cells: &'m [HandOffCells],
-    /// Their ready flags, one a slot of each. Fresh.
-    pub ready: &'m [ReadyFlag],
+    /// Rows, and what is shared with application threads. All of it fresh.
+    pub memory: NodeMemory<'m>,
     /// Private state.
     pub state: State<'m>,
 }
@@ -117,7 +111,7 @@ impl<'m> Node<'m> {
         options: Options,
         capabilities: Capabilities,
     ) -> Result<Self, OpenError> {
-        let Loan { rows, row, cells, ready, state } = loan;
+        let Loan { memory: NodeMemory { rows, row, cells, ready }, state } = loan;
         check_rows(layout, own, rows, row)?;
         check_state(layout, own, &state, cells, ready)?;
         if !capabilities.can_guard() {

@@ -78,15 +78,19 @@ impl Remains {
         self.at.position < self.sent
     }
 
-    /// The next message; nothing once there is none.
+    /// The next message; nothing once there is none. One that is being built for ever, if `from` is another outbox than the
+    /// one that [`Node::remains`] closed.
     #[must_use]
     pub fn get<'m>(&self, from: &Outbox<'m>) -> Option<Remaining<'m>> {
         if self.at.position >= self.end {
             return None;
         }
-        let ring = from.ring().reader();
-        let is_whole = self.was_sent() || from.handoff().outcome(self.at.position, self.at.slot).is_some();
-        if !is_whole {
+        let (ring, handoff) = (from.ring().reader(), from.handoff());
+        // Nobody builds in a slot whose reservation has ended, once no further lap can begin. Another view's outbox than that
+        // of these remains may be open, or not be so far.
+        let laps_end = self.end.0.saturating_sub(self.at.position.0) <= u64::from(ring.slots());
+        let is_of_these = handoff.is_closed_at(self.end) && ring.slots() == self.window && laps_end;
+        if !is_of_these || handoff.outcome(self.at.position, self.at.slot).is_none() {
             return Some(Remaining::Building);
         }
         Some(match SlotLength::decode(ring.length(self.at.slot)) {

@@ -138,12 +138,6 @@ impl<'m> HandOff<'m> {
         Some(Self { cells, ready, window })
     }
 
-    /// Slots of the ring.
-    #[must_use]
-    pub const fn window(&self) -> u64 {
-        self.window.get()
-    }
-
     /// Takes the next positions, at least one and at most `most`: the first of them, and how many.
     /// Lock-free, and bounded.
     ///
@@ -206,6 +200,11 @@ impl<'m> HandOff<'m> {
     #[must_use]
     pub fn reserved(&self) -> Position {
         Position(self.cells.reserved.0.load(Ordering::Relaxed) & !CLOSED)
+    }
+
+    /// Whether [`HandOff::close`] was called when positions below `end` were reserved.
+    pub fn is_closed_at(&self, end: Position) -> bool {
+        self.cells.reserved.0.load(Ordering::Relaxed) == end.0 | CLOSED
     }
 
     /// Refuses every reservation from now on, as if all slots were in use. Positions below the one that this

@@ -14,7 +14,12 @@ mod outbox;
 
 pub use counter::SlotCounter;
 pub use cursor::RingCursor;
-pub use handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
+#[cfg(not(loom))]
+pub(crate) use handoff::HandOff;
+pub use handoff::{HandOffCells, ReadyFlag};
+// The search of interleavings drives the hand-off by itself. Nobody else may say which slots are free.
+#[cfg(loom)]
+pub use handoff::{HandOff, Outcome, Refusal};
 pub use outbox::{Outbox, Reservation, ReserveError, ReservedRun};
 
 /// The length that marks a slot whose reservation was dropped: it holds a place, and no message.

@@ -5,7 +5,7 @@ use super::cursor::RingCursor;
 use super::handoff::{HandOff, HandOffCells, Outcome, ReadyFlag, Refusal};
 use crate::ids::{Position, Slot, index_from_u32};
 use crate::layout::RingShape;
-use crate::memory::{OutOfRow, OwnRing, RingPlace, RowWriter};
+use crate::memory::{NodeMemory, OutOfRow, OwnRing, RingPlace, RowWriter};
 
 /// Why there is no reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,25 +48,24 @@ pub struct Outbox<'m> {
 static_assertions::assert_impl_all!(Outbox<'static>: Send, Sync, Copy);
 
 impl<'m> Outbox<'m> {
-    /// An outbox over the ring of that shape in the own row; `ready` has one flag a slot.
+    /// The outbox of one subgroup, for those who cannot have it from their [node](crate::node::Node::outbox): of memory
+    /// that has the hand-off of that subgroup alone, over the ring that the layout gives the subgroup in the own row.
     ///
     /// # Errors
-    /// If the ring is not inside the row, or `ready` has another number of flags than it has slots.
-    pub fn new(
-        row: RowWriter<'m>,
-        shape: &RingShape,
-        cells: &'m HandOffCells,
-        ready: &'m [ReadyFlag],
-    ) -> Result<Self, OutOfRow> {
-        Self::at(row, &RingPlace::new(shape)?, cells, ready)
+    /// If the ring is not inside the row, there is not one hand-off, or not one flag a slot.
+    pub fn new(memory: NodeMemory<'m>, shape: &RingShape) -> Result<Self, OutOfRow> {
+        match memory.cells {
+            [cells] => Self::at(memory.row, &RingPlace::new(shape)?, cells, memory.ready),
+            _ => Err(OutOfRow),
+        }
     }
 
-    /// As [`Outbox::new`], at a place that was checked before.
+    /// Over the ring at a place that was checked before; `ready` has one flag a slot.
     ///
     /// # Errors
     /// As [`Outbox::new`].
     #[inline]
-    pub fn at(
+    pub(crate) fn at(
         row: RowWriter<'m>,
         place: &RingPlace,
         cells: &'m HandOffCells,

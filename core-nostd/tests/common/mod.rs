@@ -12,7 +12,7 @@
 use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
-use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, Node, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
@@ -88,7 +88,9 @@ impl Private {
     ) -> Node<'m> {
         let Self { cells, ready, subgroups, senders, members, links } = self;
         let state = State { subgroups, senders, members, links };
-        let loan = Loan { rows, row, cells, ready, state };
+        // SAFETY: one node a member; tests that write to rows beside it do so between its steps.
+        let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
+        let loan = Loan { memory, state };
         Node::open(ViewId(1), layout, own, loan, Options::default(), capabilities).expect("it opens")
     }
 }

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tramontane_core::fabric::{Event, LossCause};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::multicast::Batch;
-use tramontane_core::node::Progress;
+use tramontane_core::node::{Progress, Remaining};
 use tramontane_core::smc::Outbox;
 use tramontane_core::view::{Halt, NextView, Status};
 
@@ -150,6 +150,10 @@ impl Run {
             let from = node.outbox(SUBGROUP).expect("a sender");
             let mut remains = node.remains(SUBGROUP).expect("a sender");
             let first = remains.position();
+            if remains.get(&from).is_some() {
+                let other = remains.get(&into);
+                assert_eq!(other, Some(Remaining::Building), "of a view that goes on nothing is lent");
+            }
             assert!(remains.carry(&from, &into).expect("the ring is as large"), "nothing is being built");
             self.resent += u32::try_from(remains.position().0 - first.0).expect("a window");
         }

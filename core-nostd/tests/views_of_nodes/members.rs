@@ -7,7 +7,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup};
-use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, Node, Options, State, ViewLink, ViewLoan, Views};
 use tramontane_core::smc::{HandOffCells, ReadyFlag};
@@ -161,11 +161,12 @@ pub fn open_with(
         let sizes = layout.state_sizes(*rank);
         let rows: &'static [Row<'static>] =
             leak(copies.iter().map(|readers| readers[rank.index()].reader()).collect());
+        let row = copies[rank.index()][rank.index()];
+        let cells = leak((0..sizes.handoffs).map(|_| HandOffCells::new()).collect());
+        let ready = leak((0..sizes.ready).map(|_| ReadyFlag::new()).collect());
         let loan = Loan {
-            rows,
-            row: copies[rank.index()][rank.index()],
-            cells: leak((0..sizes.handoffs).map(|_| HandOffCells::new()).collect()),
-            ready: leak((0..sizes.ready).map(|_| ReadyFlag::new()).collect()),
+            // SAFETY: one node a member; copies are written by posts, in order.
+            memory: unsafe { NodeMemory::new(rows, row, cells, ready) },
             state: State {
                 subgroups: leak(vec![SubgroupState::VACANT; sizes.subgroups]),
                 senders: leak(vec![SenderState::VACANT; sizes.senders]),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
-use tramontane_core::memory::Row;
+use tramontane_core::memory::{NodeMemory, Row};
 use tramontane_core::multicast::{Batch, Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, Node, Options, Progress, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
@@ -98,7 +98,9 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
         open(&mut joined.fabric).expect("it opens");
         let Private { cells, ready, subgroups, senders, members, links } = private;
         let state = State { subgroups, senders, members, links };
-        let loan = Loan { rows: &tables[index], row: memory[index].row(), cells, ready, state };
+        // SAFETY: one node on each member's memory, which devices write to as peers post.
+        let lent = unsafe { NodeMemory::new(&tables[index], memory[index].row(), cells, ready) };
+        let loan = Loan { memory: lent, state };
         let capabilities = joined.fabric.capabilities();
         let node = Node::open(VIEW, &layout, ranks[index], loan, Options::default(), capabilities);
         let node = node.expect("it opens");

@@ -7,7 +7,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 use tramontane_mesh::Talk;
 
-use super::engine::Engine;
+use super::engine::{Engine, Parts};
 use super::outside::Call;
 use super::queue::{Sink, Supplied};
 use super::replica::Replica;
@@ -72,9 +72,12 @@ impl<R: Replica> Engine<R> {
             return Ok(());
         }
         let sink = sink.with_large(description.large_pool_bytes());
-        let Self { joiners, parts, .. } = self;
+        let Self { joiners, parts, present, clock, .. } = self;
+        let Parts { replica, fabric, .. } = parts;
         let begun = catch_unwind(AssertUnwindSafe(|| {
-            joiners.begin(node, subgroups, sink, &mut parts.replica);
+            joiners.begin(node, subgroups, sink, replica, || {
+                present.show_life(clock.read(), &mut fabric.fabric);
+            });
         }));
         begun.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))
     }

@@ -13,15 +13,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tramontane_core::fabric::Fabric as _;
 use tramontane_core::ids::{NodeId, Rank, Time};
-use tramontane_core::multicast::Batch;
+use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
 use super::account::Account;
+use super::clock::Clock;
 use super::fabric::GroupFabric;
 use super::joiners::Joiners;
 use super::large::Large;
@@ -80,8 +81,7 @@ pub(super) struct Engine<R> {
     has_cares: bool,
     pub(super) parts: Parts<R>,
     idle_time: Duration,
-    origin: Instant,
-    now: Time,
+    pub(super) clock: Clock,
     until_clock: u32,
     next_check: Time,
 }
@@ -105,8 +105,7 @@ impl<R: Replica> Engine<R> {
             has_cares: true,
             parts,
             idle_time,
-            origin: Instant::now(),
-            now: Time::ZERO,
+            clock: Clock::new(),
             until_clock: 0,
             next_check: Time::ZERO,
         };
@@ -122,9 +121,10 @@ impl<R: Replica> Engine<R> {
         }
         self.until_clock -= 1;
         let is_large_busy = self.parts.large.is_due(self.was_idle) && self.step_large()?;
-        let Self { present, view, prepared, wanted, joiners, parts, now, .. } = self;
+        let Self { present, view, prepared, wanted, joiners, parts, clock, .. } = self;
         let Parts { fabric, large, replica, membership, .. } = parts;
-        let mut deliver = |batch: &mut Batch<'_>| deliver(batch, view, large, joiners, replica);
+        let now = clock.now();
+        let mut upcalls = Upcalls { view, large, joiners, replica, clock };
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
             let is_there = !next.members.contains(&membership.own)
@@ -135,12 +135,16 @@ impl<R: Replica> Engine<R> {
             is_there
         };
         let stepped =
-            catch_unwind(AssertUnwindSafe(|| present.step(*now, &mut fabric.fabric, &mut deliver, prepare)));
+            catch_unwind(AssertUnwindSafe(|| present.step(now, &mut fabric.fabric, &mut upcalls, prepare)));
         let (progress, status) = match stepped {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => return Err(membership.ending.stop(Stopped::Broken(error))),
             Err(payload) => return Err(membership.ending.stop(Stopped::panicked(payload.as_ref()))),
         };
+        if self.clock.now() != now {
+            // An upcall took a while: what is asked of this member, and an end, must not wait for many more.
+            self.until_clock = 0;
+        }
         if progress.delivered > 0 {
             if let Some(failure) = self.parts.large.failure() {
                 return Err(self.end(failure.into()));
@@ -228,11 +232,11 @@ impl<R: Replica> Engine<R> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
         let mut nothing = |_: &mut Batch<'_>| {};
-        if let Err(error) = ended.step(self.now, fabric, &mut nothing, |_| false) {
+        if let Err(error) = ended.step(self.clock.now(), fabric, &mut nothing, |_| false) {
             return Err(self.parts.membership.ending.stop(Stopped::Broken(error)));
         }
         // Who was told nothing for so long is suspected in the new view, if it is there at all.
-        let is_over = self.now >= self.ended_until;
+        let is_over = self.clock.now() >= self.ended_until;
         if (ended.is_told() || is_over) && fabric.retire(ended.view().id) {
             let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
             gone.for_each(|node| self.parts.fabric.part_from(*node));
@@ -271,7 +275,7 @@ impl<R: Replica> Engine<R> {
         self.joiners.view_ends(&view);
         self.ended = Some(std::mem::replace(&mut self.present, next));
         let options = self.parts.membership.view_options();
-        self.ended_until = self.now.after(options.failure_timeout_ns.saturating_mul(2));
+        self.ended_until = self.clock.now().after(options.failure_timeout_ns.saturating_mul(2));
         let before = std::mem::replace(&mut self.view, view);
         let joined: Vec<NodeId> =
             self.view.members.iter().copied().filter(|node| !before.members.contains(node)).collect();
@@ -307,6 +311,8 @@ impl<R: Replica> Engine<R> {
         let change = ViewChanged { view, own: parts.membership.own, joined, gone };
         let told = catch_unwind(AssertUnwindSafe(|| parts.replica.view_changed(&change)));
         told.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))?;
+        // It may have taken a while.
+        self.until_clock = 0;
         self.hang_status();
         Ok(())
     }
@@ -352,10 +358,10 @@ impl<R: Replica> Engine<R> {
             return Err(self.end(stopped));
         }
         self.until_clock = STEPS_PER_CLOCK;
-        self.now = Time(nanoseconds(self.origin.elapsed()));
-        if self.now >= self.next_check {
+        let now = self.clock.read();
+        if now >= self.next_check {
             self.parts.fabric.fabric.check_peers();
-            self.next_check = self.now.after(nanoseconds(self.parts.membership.heartbeat()));
+            self.next_check = now.after(nanoseconds(self.parts.membership.heartbeat()));
             self.hang_status();
         }
         while let Ok(request) = self.parts.requests.try_recv() {
@@ -373,27 +379,37 @@ impl<R: Replica> Engine<R> {
 }
 
 /// Hands stable messages to the application, and to those who are supplied.
-#[inline]
-fn deliver<R: Replica>(
-    batch: &mut Batch<'_>,
-    view: &View,
-    large: &mut Large,
-    joiners: &mut Joiners,
-    replica: &mut R,
-) {
-    // What is delivered here was handed over before: its bytes may not have been looked for yet.
-    large.hear();
-    let large = &*large;
-    if large.is_mistold() {
-        return;
+struct Upcalls<'e, R> {
+    view: &'e View,
+    large: &'e mut Large,
+    joiners: &'e mut Joiners,
+    replica: &'e mut R,
+    clock: &'e mut Clock,
+}
+
+impl<R: Replica> Application for Upcalls<'_, R> {
+    #[inline]
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        let Self { view, large, joiners, replica, .. } = self;
+        // What is delivered here was handed over before: its bytes may not have been looked for yet.
+        large.hear();
+        let large = &**large;
+        if large.is_mistold() {
+            return;
+        }
+        if joiners.is_empty() {
+            return replica.deliver(&mut Messages::live(batch, view, large, None));
+        }
+        let mut tap = |message: &Message<'_>| joiners.tap(message);
+        let mut messages = Messages::live(batch, view, large, Some(&mut tap));
+        replica.deliver(&mut messages);
+        messages.finish();
     }
-    if joiners.is_empty() {
-        return replica.deliver(&mut Messages::live(batch, view, large, None));
+
+    #[inline]
+    fn now(&mut self, _: Time) -> Time {
+        self.clock.read_if_late()
     }
-    let mut tap = |message: &Message<'_>| joiners.tap(message);
-    let mut messages = Messages::live(batch, view, large, Some(&mut tap));
-    replica.deliver(&mut messages);
-    messages.finish();
 }
 
 impl<R: Replica + 'static> Driven for Engine<R> {

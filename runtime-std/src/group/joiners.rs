@@ -51,16 +51,22 @@ impl Joiners {
     }
 
     /// Begins to supply a node with the state of this moment and everything from here on. The caller looked whether
-    /// it can be.
+    /// it can be. After the state of each subgroup, which may take a while, `between` is called.
     pub(super) fn begin<R: Replica>(
         &mut self,
         node: NodeId,
         subgroups: Vec<SubgroupId>,
         sink: Sink,
         replica: &mut R,
+        mut between: impl FnMut(),
     ) {
         self.forget(node);
-        let states = subgroups.iter().map(|subgroup| (*subgroup, replica.snapshot(*subgroup))).collect();
+        let state_of = |subgroup: &SubgroupId| {
+            let state = (*subgroup, replica.snapshot(*subgroup));
+            between();
+            state
+        };
+        let states = subgroups.iter().map(state_of).collect();
         if sink.put(Supplied::States(states)) {
             self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
         }

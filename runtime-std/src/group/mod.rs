@@ -22,6 +22,7 @@
 
 mod account;
 mod asked;
+mod clock;
 mod description;
 mod digest;
 mod door;

@@ -133,6 +133,14 @@ impl OpenView {
         })
     }
 
+    /// Says to all peers that this member lives, if a heartbeat is due: see [`Node::show_life`].
+    pub(super) fn show_life<F: Fabric>(&mut self, now: Time, fabric: &mut F) -> Progress {
+        self.cell.with_dependent_mut(|_, both| {
+            let NodeInView { node, views } = both;
+            node.show_life(now, fabric, views)
+        })
+    }
+
     pub(super) fn status(&self) -> Status {
         self.cell.with_dependent(|_, both| both.views.status())
     }

@@ -19,7 +19,8 @@ use super::view::View;
 ///   (VIE-8), each once, in one order for each subgroup (ORD-2).
 /// - [`Replica::snapshot`] is called between two messages, and everything handed over after it is not part of it.
 ///
-/// No call may take longer than the group's failure timeout: the others would take this member for dead (VIE-2).
+/// No call may take longer than the group's failure timeout: the others would take this member for dead (VIE-2). Any number
+/// of calls in a row may each take as long.
 pub trait Replica: Send {
     /// Messages of one subgroup that became stable. They count as handed over when this returns, taken or not.
     fn deliver(&mut self, messages: &mut Messages<'_, '_>);

@@ -12,7 +12,7 @@ use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::Capabilities;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
 use tramontane_core::layout::{Layout, RingShape};
-use tramontane_core::memory::{Row, RowWriter};
+use tramontane_core::memory::{NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, Node, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
@@ -125,14 +125,20 @@ impl Shared {
 
     /// All that a node is opened with.
     pub(crate) fn loan<'l>(&'l self, state: &'l mut PrivateState) -> Loan<'l> {
-        Loan { rows: &self.rows, row: self.row, cells: &self.cells, ready: &self.ready, state: state.lend() }
+        // SAFETY: these hand-offs and flags were made for this row, with one layout and rank, and are used by the node that
+        // this opens, once, and by the outboxes below. The row is its owner's alone; peers' rows are written by fabrics.
+        let memory = unsafe { NodeMemory::new(&self.rows, self.row, &self.cells, &self.ready) };
+        Loan { memory, state: state.lend() }
     }
 
     pub(crate) fn outbox(&self, subgroup: SubgroupId) -> Option<Outbox<'_>> {
         let index = self.outboxes.iter().position(|place| place.subgroup == subgroup)?;
         let place = self.outboxes.get(index)?;
         let ready = self.ready.get(place.ready.clone())?;
-        Outbox::new(self.row, &place.shape, self.cells.get(index)?, ready).ok()
+        let cells = std::slice::from_ref(self.cells.get(index)?);
+        // SAFETY: as above; the ring, the hand-off and the flags are those that the node has for this subgroup.
+        let memory = unsafe { NodeMemory::new(&self.rows, self.row, cells, ready) };
+        Outbox::new(memory, &place.shape).ok()
     }
 
     /// Why the member ended, once it has.

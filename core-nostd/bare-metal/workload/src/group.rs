@@ -7,7 +7,7 @@ use crate::member::Member;
 use tramontane_core::fabric::{Fabric, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
 use tramontane_core::layout::{CACHE_LINE, Delivery, Group, Layout, StateSizes, Subgroup};
-use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::node::{Loan, Node, Options, State};
 use tramontane_core::smc::{HandOffCells, ReadyFlag};
@@ -164,7 +164,10 @@ fn open<'m>(
         members: &mut private.members,
         links: &mut private.links,
     };
-    let loan = Loan { rows, row, cells: &shared.cells, ready: &shared.ready, state };
+    // SAFETY: one node a member, on rows, hand-offs and flags that are static and its own; its peers' copies are stored by
+    // posts alone, between its steps.
+    let memory = unsafe { NodeMemory::new(rows, row, &shared.cells, &shared.ready) };
+    let loan = Loan { memory, state };
     let (options, capabilities) = black_box((Options::default(), fabric.capabilities()));
     let node = Node::open(VIEW, layout, own, loan, options, capabilities).ok()?;
     let outbox = node.outbox(SUBGROUP)?;

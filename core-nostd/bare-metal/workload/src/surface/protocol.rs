@@ -7,7 +7,7 @@ use crate::fabric::Local;
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::*;
 use tramontane_core::layout::RingShape;
-use tramontane_core::memory::{Line, RingPlace, RowWriter};
+use tramontane_core::memory::{Line, NodeMemory, RowWriter};
 use tramontane_core::multicast::*;
 use tramontane_core::node::*;
 use tramontane_core::smc::*;
@@ -15,7 +15,6 @@ use tramontane_core::turn::Turn;
 
 pub fn call() {
     counters();
-    handoff();
     outbox();
     multicast();
     errors();
@@ -31,32 +30,17 @@ fn counters() {
     debug((counter, cursor));
 }
 
-fn handoff() {
-    let cells = HandOffCells::new();
-    let flags = [const { ReadyFlag::new() }; 4];
-    let Some(handoff) = HandOff::new(black_box(&cells), black_box(&flags[..])) else { return };
-    handoff.set_limit(black_box(Position(3)));
-    let reserved = black_box(handoff.reserve(black_box(2)));
-    if let Ok((position, _)) = reserved {
-        let slot = handoff.slot_of(position);
-        handoff.finish(position, slot, black_box(Outcome::Message));
-        debug(black_box(handoff.outcome(position, slot)));
-    }
-    black_box((handoff.window(), handoff.reserved()));
-    handoff.declare_silence(black_box(9));
-    black_box(handoff.take_silence(black_box(Position(1))));
-    debug((handoff, reserved, HandOffCells::default(), ReadyFlag::default()));
-}
-
 fn outbox() {
     static LINES: [Line; 4] = [const { Line::new() }; 4];
     let row = black_box(RowWriter::from_lines(&LINES));
     let shape = black_box(RingShape { offset: 0, stride: 64, slots: 4, capacity: 50 });
-    let cells = HandOffCells::new();
+    let cells = [const { HandOffCells::new() }; 1];
     let flags = [const { ReadyFlag::new() }; 4];
-    let (cells, flags) = (black_box(&cells), black_box(&flags[..]));
-    let _ = black_box(RingPlace::new(&shape).map(|place| Outbox::at(row, &place, cells, flags)));
-    let Ok(outbox) = Outbox::new(row, &shape, cells, flags) else { return };
+    debug((&cells, HandOffCells::default(), ReadyFlag::default()));
+    // SAFETY: the one outbox over these lines, which nothing else uses.
+    let memory = unsafe { NodeMemory::new(&[], row, black_box(&cells), black_box(&flags)) };
+    debug(&memory);
+    let Ok(outbox) = Outbox::new(memory, &shape) else { return };
     outbox.declare_silence(black_box(3));
     debug(outbox);
     for length in black_box([9_usize, 50]) {

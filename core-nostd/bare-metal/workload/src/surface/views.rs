@@ -7,7 +7,7 @@ use crate::fabric::{Local, Way};
 use tramontane_core::fabric::Fabric;
 use tramontane_core::ids::*;
 use tramontane_core::layout::*;
-use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::*;
 use tramontane_core::node::*;
 use tramontane_core::smc::{HandOffCells, ReadyFlag};
@@ -170,13 +170,10 @@ fn node() {
     );
     let mut loan = ([PeerState::default(); PAIR], [NodeId(0); 4], [ViewLink::default(); PAIR]);
     let (subgroups, senders, members, links) = (&mut state.0, &mut state.1, &mut state.2, &mut state.3);
-    let lent = Loan {
-        rows: black_box(&rows),
-        row: RowWriter::from_lines(own),
-        cells: &PAIR_CELLS,
-        ready: &PAIR_READY,
-        state: State { subgroups, senders, members, links },
-    };
+    // SAFETY: the one node over these lines, hand-offs and flags; nothing else stores in them while it lives.
+    let memory =
+        unsafe { NodeMemory::new(black_box(&rows), RowWriter::from_lines(own), &PAIR_CELLS, &PAIR_READY) };
+    let lent = Loan { memory, state: State { subgroups, senders, members, links } };
     let mut fabric = Local::new(Way::Shared);
     let capabilities = fabric.capabilities();
     let view = black_box(ViewId(1));
@@ -202,6 +199,8 @@ fn node() {
         let _ =
             black_box(node.step_in_views(Time(black_box(now)), &mut fabric, &mut each, &mut views, prepare));
         black_box((views.status(), views.is_told()));
+        black_box(node.show_life(Time(black_box(now)), &mut fabric, &mut views));
+        black_box(each.now(Time(black_box(now))));
         node.large_arrived(SubgroupId(0), black_box(SenderRank(1)), black_box(now));
         if let Some((change, table)) = views.change() {
             black_box((change.status(), table.heartbeats()));
