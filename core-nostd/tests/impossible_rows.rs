@@ -168,6 +168,40 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
     }
 }
 
+/// A member that is lost may lack what it never said that it has, or hands over: it is the change of view that settles that.
+#[test]
+fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
+    with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
+        let mut delivered = [0, 0, 0];
+        let mut step = |nodes: &mut [Node<'_>], rank: usize| {
+            let mut count = |batch: &mut Batch<'_>| delivered[rank] += batch.count();
+            nodes[rank].step(Time(0), &mut OneMemory, &mut count).expect("it steps");
+            delivered
+        };
+        let sender = outboxes[0].as_ref().expect("a sender");
+        send(sender, &[2]).expect("room");
+        // 2 has the message before it is stable, and never hands it over.
+        for rank in [0, 2, 1, 0] {
+            step(nodes, rank);
+        }
+        let at = layout.control_offset(Rank(2), ALL).expect("a member") + ControlCell::Received.offset();
+        rows[2].cell(at).expect("a control cell").publish(0);
+        for _ in 0..3 {
+            step(nodes, 0);
+            assert_eq!(step(nodes, 1), [1, 1, 0]);
+        }
+        assert!(nodes[0].is_lost() && nodes[1].is_lost());
+        let mut sent = 0;
+        while send(sender, &[3]).is_ok() {
+            sent += 1;
+            for rank in [0, 1, 0, 1] {
+                assert_eq!(step(nodes, rank), [1, 1, 0], "2 may lack it");
+            }
+        }
+        assert_eq!(sent, WINDOW - 1, "one slot holds what 2 did not hand over");
+    });
+}
+
 /// The bound is of what can be: members that send as fast as their rings allow, with all others held up, are not accused.
 #[test]
 fn nobody_who_sends_as_far_ahead_as_can_be_is_accused() {

@@ -18,9 +18,6 @@ use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, Table, ViewChange, ViewState, flag_of,
 };
 
-#[cfg(feature = "planted-faults")]
-use crate::view::Fault;
-
 /// Between two looks at a view in which nothing changes: so many to a heartbeat.
 const LOOKS_A_HEARTBEAT: u32 = 3;
 
@@ -287,10 +284,6 @@ impl<'m> Node<'m> {
                 self.post_views(fabric, views, &mut progress);
             }
         }
-        #[cfg(feature = "planted-faults")]
-        if views.state.status() == Status::Wedged {
-            self.receive_wedged(&views.state)?;
-        }
         let stages = match views.state.status() {
             Status::Steady => {
                 self.step_stages(now, fabric, application, |node, fabric, application, progress| {
@@ -319,25 +312,6 @@ impl<'m> Node<'m> {
         progress.add(&stages);
         self.post_views(fabric, views, &mut progress);
         Ok((progress, views.state.status()))
-    }
-
-    /// What [`Fault::ReceivesAfterWedge`] and [`Fault::BlocksAfterWedge`] do.
-    #[cfg(feature = "planted-faults")]
-    fn receive_wedged(&mut self, state: &ViewState) -> Result<(), StepError> {
-        let (all, blocks) =
-            (state.planted(Fault::ReceivesAfterWedge), state.planted(Fault::BlocksAfterWedge));
-        for index in 0..self.subgroups.len() {
-            self.with_work(index, |work| {
-                let has_blocks = work.senders.iter().any(|sender| sender.large_here > sender.large_taken);
-                if !(all || blocks && has_blocks) {
-                    return Ok(0);
-                }
-                let received = work.receive(|| {}).map_err(|_| crate::memory::OutOfRow)?;
-                work.acknowledge(received.changed, false)
-            })?;
-        }
-        self.lagging = true;
-        Ok(())
     }
 
     /// What is left of a step once the view ends: delivery of what is stable, and posts.

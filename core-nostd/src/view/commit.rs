@@ -1,7 +1,6 @@
 //! When a list is committed, and when the next view is decided (VIE-5, VIE-6).
 
 use super::cells::{Accepted, Ballot, Committed};
-use super::planted::Fault;
 use super::proposal::Unusable;
 use super::state::{Cause, Status, Turn};
 use super::table::{Host, Table};
@@ -41,21 +40,12 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Whether everyone who is not suspected accepted just this list, and they are a majority of the view.
     fn all_accepted(&self, list: Accepted) -> bool {
-        if self.state.planted(Fault::TrimFromMajority) {
-            let accepted = self.ranks().filter(|rank| self.stance(*rank).accepted == list).count();
-            return self.is_majority(accepted);
-        }
         self.unsuspected().all(|rank| self.stance(rank).accepted == list) && self.has_majority()
     }
 
     /// Decides, once everyone has echoed the sealed list. Each member finds that out for itself.
     pub(super) fn decide(&mut self) {
-        let accepted = self.own_stance().accepted;
-        if !self.own_is_sealed() {
-            return;
-        }
-        let leads = accepted.ballot == Ballot::of(self.state.rank);
-        if self.all_accepted(accepted) || leads && self.state.planted(Fault::EchoSkipped) {
+        if self.own_is_sealed() && self.all_accepted(self.own_stance().accepted) {
             self.decided();
         }
     }

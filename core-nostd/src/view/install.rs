@@ -1,6 +1,5 @@
 //! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
 
-use super::planted::Fault;
 use super::state::{Halt, PeerState, Status, Turn};
 use super::table::{Host, Table};
 use super::wedge::is_trimmed;
@@ -24,8 +23,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     /// Delivers what the trims allow; then installs the next view, or leaves.
     pub(super) fn finish(&mut self) {
         match self.deliver_under_trims() {
-            Ok(done) if done || self.state.planted(Fault::InstallsEarly) => {}
-            Ok(_) => return,
+            Ok(true) => {}
+            Ok(false) => return,
             // It is decided what is delivered here, and that is nowhere any more.
             Err(Misbehaved(rank)) => return self.halt(Halt::ChangedBy(rank)),
         }
@@ -41,7 +40,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         let stays = self.peers.get(self.state.rank.index()).is_some_and(|own| !own.goes);
         if stays {
             self.state.status = Status::Installed;
-        } else if self.others_installed(installed) || self.state.planted(Fault::LeaverGoesEarly) {
+        } else if self.others_installed(installed) {
             self.state.status = Status::Left;
         }
     }

@@ -1,7 +1,6 @@
 //! Who leads, and what it waits for (VIE-4).
 
 use super::cells::{Ballot, Stance};
-use super::planted::Fault;
 use super::state::{Cause, Turn};
 use super::table::{Host, Table};
 use crate::ids::Rank;
@@ -50,7 +49,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 }
             }
         }
-        (follow || self.state.planted(Fault::TakeoverTooEarly)) && self.has_majority()
+        follow && self.has_majority()
     }
 
     /// Where a stance that was just looked at puts its owner, as this member sees it, which leads.

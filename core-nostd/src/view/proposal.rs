@@ -9,7 +9,6 @@
 //! says that it is there ([`Turn::adopt`]).
 
 use super::cells::{Accepted, Ballot, Change, Stance, Wish};
-use super::planted::Fault;
 use super::state::{Cause, Halt, NextView, Turn};
 use super::table::{Host, Table};
 use crate::ids::{NodeId, Rank};
@@ -125,19 +124,10 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     pub(super) fn prepare_next(&mut self) -> bool {
         let members = self.next.get(..self.state.next_count).unwrap_or(&[]);
         self.host.prepare(NextView { id: self.state.id.next(), members })
-            || self.state.planted(Fault::MemoryNotReady)
     }
 
     /// Accepts a leader's list if it is newer than what was accepted, and can be accepted now.
     pub(super) fn follow(&mut self, leader: Rank) {
-        if self.state.planted(Fault::AcceptsFromSuspected) {
-            for rank in self.ranks() {
-                let shown = self.stance(rank).accepted;
-                if shown.ballot == Ballot::of(rank) {
-                    let _ = self.accept_from(rank, shown);
-                }
-            }
-        }
         // In this order: whom the leader suspected when it proposed this, it suspects still.
         let Stance { promise, accepted: shown } = self.stance(leader);
         // Nobody suspects itself, so nobody follows a later leader than itself.
@@ -234,8 +224,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     /// Takes over: starts from the latest list that anyone shows who is not suspected, and adds what has to
     /// change now. Does nothing where there is neither.
     pub(super) fn take_over(&mut self) {
-        let Some((source, shown)) = self.latest() else { return };
-        let found = if self.state.planted(Fault::TakeoverForgets) { Accepted::default() } else { shown };
+        let Some((source, found)) = self.latest() else { return };
         let shape = match self.usable_list(source, found) {
             Ok(shape) => shape,
             Err(Unusable::NotNow) => return,
@@ -243,15 +232,10 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             Err(Unusable::Wrong) if !self.shares_suspicions_of(source) => return,
             Err(Unusable::Wrong) => return self.suspect(source, Cause::Misbehaved),
         };
-        let mut found = found;
-        let mut sealed = shape.sealed;
-        if sealed && self.state.planted(Fault::TrimRecomputed) {
-            found.count = found.count.saturating_sub(1);
-            sealed = false;
-        }
         let ballot = Ballot::of(self.state.rank);
-        let Some(shape) = self.adopt(source, found, ballot, sealed) else { return };
-        let count = if sealed { found.count } else { self.append_wanted(found.count, shape.joins, true) };
+        let Some(shape) = self.adopt(source, found, ballot, shape.sealed) else { return };
+        let count =
+            if shape.sealed { found.count } else { self.append_wanted(found.count, shape.joins, true) };
         if count == 0 {
             return;
         }
@@ -317,9 +301,6 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     fn append(&mut self, count: &mut u16, change: Change) {
         let ballot = Ballot::of(self.state.rank);
-        if self.state.planted(Fault::GuardFirst) {
-            self.publish_own(count.saturating_add(1));
-        }
         self.table.publish(ViewColumn::Entry(*count), change.encode(ballot));
         *count = count.saturating_add(1);
     }

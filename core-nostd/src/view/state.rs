@@ -2,7 +2,6 @@
 //! here a second time.
 
 use super::cells::{Committed, Stance};
-use super::planted::Fault;
 use super::table::{Host, Table};
 use crate::ids::{NodeId, Rank, Time, ViewId, u16_from_index, u64_from_index};
 use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
@@ -158,9 +157,6 @@ pub struct ViewState {
     pub(crate) last_heartbeat: Time,
     /// How long the list of the next view's members is.
     pub(crate) next_count: usize,
-    /// A step of the protocol that is done wrong.
-    #[cfg(feature = "planted-faults")]
-    pub fault: Option<Fault>,
 }
 
 impl ViewState {
@@ -176,8 +172,6 @@ impl ViewState {
             last_step: Time::ZERO,
             last_heartbeat: Time::ZERO,
             next_count: 0,
-            #[cfg(feature = "planted-faults")]
-            fault: None,
         }
     }
 
@@ -196,16 +190,6 @@ impl ViewState {
             table.publish(ViewColumn::Heartbeat, count);
         }
         is_due
-    }
-
-    #[cfg(feature = "planted-faults")]
-    pub(crate) fn planted(&self, fault: Fault) -> bool {
-        self.fault == Some(fault)
-    }
-
-    #[cfg(not(feature = "planted-faults"))]
-    pub(crate) const fn planted(&self, _: Fault) -> bool {
-        false
     }
 }
 
@@ -275,7 +259,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Whether those that a member's row does not say to be suspected are a majority of the view.
     pub(crate) fn shows_majority(&self, owner: Rank) -> bool {
-        if !self.state.options.majority || self.state.planted(Fault::NoMajority) {
+        if !self.state.options.majority {
             return true;
         }
         let left = self.ranks().filter(|rank| !self.shows_suspicion(owner, *rank));

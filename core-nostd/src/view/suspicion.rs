@@ -8,7 +8,6 @@
 //! it, but with it a successor finds more of what was proposed, and has less to propose again.
 
 use super::cells::Ballot;
-use super::planted::Fault;
 use super::state::{Cause, Halt, Loss, Turn, flag_of};
 use super::table::{Host, Table};
 use crate::ids::Rank;
@@ -96,8 +95,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 return self.suspect(owner, Cause::Halted);
             }
             let (own_word, own_flag) = flag_of(self.state.rank);
-            let suspected = word == own_word && new & own_flag != 0;
-            if suspected && !self.state.planted(Fault::SuspectedGoesOn) {
+            if word == own_word && new & own_flag != 0 {
                 return self.halt(Halt::SuspectedBy(owner));
             }
             for rank in ranks_of(word, new) {
@@ -112,7 +110,6 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         (0..self.words()).all(|word| {
             let column = ViewColumn::Suspicions(word);
             self.table.load(owner, column) & !self.own(column) == 0
-                || self.state.planted(Fault::SuspectedGoesOn)
         })
     }
 

@@ -6,7 +6,6 @@
 //! a side.
 
 use super::cells::Change;
-use super::planted::Fault;
 use super::proposal::Unusable;
 use super::state::{Cause, Turn};
 use super::table::{Host, Table};
@@ -53,7 +52,6 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         for rank in subgroup.members.iter().copied().filter(|rank| !self.suspects(*rank)) {
             let count = match self.final_count(rank, id) {
                 Ok(Some(count)) if count >= least => count.0,
-                Ok(None) if self.state.planted(Fault::TrimFromMajority) => continue,
                 Ok(_) | Err(ImpossibleCount) => return Err(ImpossibleCountOf(rank)),
             };
             trim = Some(trim.map_or(count, |trim: u64| trim.min(count)));

@@ -32,8 +32,6 @@ pub struct Setting {
     pub prepare_calls: u8,
     /// Calls of `deliver_to` until it is done.
     pub deliver_calls: u8,
-    #[cfg(feature = "planted-faults")]
-    pub fault: Option<tramontane_core::view::Fault>,
 }
 
 /// A view of these nodes, whose subgroups have these members, all of which send. Lives for ever.
@@ -54,15 +52,7 @@ pub fn setting(id: u64, nodes: &[NodeId], subgroups: &[Vec<Rank>], options: View
         .collect();
     let group = Group { members, subgroups: Box::leak(subgroups.into()) };
     let layout = Layout::with_views(group).expect("a good group");
-    Setting {
-        layout,
-        id: ViewId(id),
-        options,
-        prepare_calls: 1,
-        deliver_calls: 1,
-        #[cfg(feature = "planted-faults")]
-        fault: None,
-    }
+    Setting { layout, id: ViewId(id), options, prepare_calls: 1, deliver_calls: 1 }
 }
 
 /// Options of a view in which time plays no part: who is lost is said.
@@ -282,12 +272,7 @@ impl Arena {
         let count = setting.members();
         let subgroups = setting.subgroups();
         let member = |rank: usize| {
-            #[cfg_attr(not(feature = "planted-faults"), allow(unused_mut))]
-            let mut state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
-            #[cfg(feature = "planted-faults")]
-            {
-                state.fault = setting.fault;
-            }
+            let state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
             let part = Part { sent_seen: vec![0; count], received_seen: vec![0; count], ..Part::default() };
             Member {
                 state,
@@ -514,12 +499,7 @@ impl Arena {
     }
 
     /// Whether a reader may still read a writer's row: it does not take part any more, or has cut it off.
-    /// A planted fault may be just that it reads on.
     pub fn reads(&self, reader: usize, writer: usize) -> bool {
-        #[cfg(feature = "planted-faults")]
-        if self.setting.fault.is_some() {
-            return true;
-        }
         self.is_active(reader) && !self.members[reader].around.cut.contains(&(writer as u16))
     }
 

@@ -382,6 +382,26 @@ fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
     assert_eq!(victim.host.causes, [(Rank(2), Cause::Misbehaved)]);
 }
 
+#[test]
+fn a_sealed_list_is_never_exchanged_for_another() {
+    let own = Ballot(1);
+    let mut victim = Victim::new();
+    victim.step();
+    // 2 has not accepted it, so nothing is decided.
+    victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(own));
+    victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(own));
+    victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+    victim.put_stance(0, 0, 1, 2);
+    victim.step();
+    assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
+    victim.put(0, ViewColumn::Entry(1), Change::Join(NodeId(9)).encode(own));
+    victim.put(0, ViewColumn::Entry(2), Change::Seal.encode(own));
+    victim.put_stance(0, 0, 1, 3);
+    victim.step();
+    assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
+    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+}
+
 /// A leader's own entries bear its own ballot from the moment that its stance says so.
 #[test]
 fn a_leader_that_rewrites_what_it_proposed_is_suspected() {

@@ -56,8 +56,6 @@ pub struct Chain {
     pub reached: Reached,
     /// When rows change in the middle of a step; nothing where they do not.
     live: Option<Random>,
-    #[cfg(feature = "planted-faults")]
-    fault: Option<tramontane_core::view::Fault>,
 }
 
 const MS: u64 = 1_000_000;
@@ -108,8 +106,6 @@ impl Chain {
             mistaken: false,
             reached: Reached::default(),
             live: None,
-            #[cfg(feature = "planted-faults")]
-            fault: None,
         };
         let members: Vec<NodeId> = (1..=count).map(NodeId).collect();
         for node in 1..=count {
@@ -129,19 +125,6 @@ impl Chain {
     /// The same plans, in which rows also change in the middle of a step, as they do in shared memory.
     pub fn with_live_rows(seed: u64) -> Self {
         Self { live: Some(Random::new(!seed)), ..Self::new(seed) }
-    }
-
-    #[cfg(feature = "planted-faults")]
-    pub fn with_fault(seed: u64, fault: tramontane_core::view::Fault) -> Self {
-        let mut chain = Self::new(seed);
-        let members = chain.arenas[0].setting.layout.group().members;
-        chain.fault = Some(fault);
-        chain.arenas.clear();
-        chain.rules.clear();
-        chain.reached.views = 0;
-        chain.open_view(members);
-        chain.arenas[0].members.iter_mut().for_each(|member| member.open = true);
-        chain
     }
 
     fn add_node(&mut self, node: u32) {
@@ -170,8 +153,6 @@ impl Chain {
         let made = Setting {
             prepare_calls: 1 + self.random.below(6) as u8,
             deliver_calls: 1 + self.random.below(6) as u8,
-            #[cfg(feature = "planted-faults")]
-            fault: self.fault,
             ..made
         };
         let mut arena = Arena::new(Box::leak(made.into()));
@@ -239,8 +220,8 @@ impl Chain {
         let writers = self.arenas[view].members.len();
         let apart: Vec<bool> =
             (0..writers).map(|writer| self.is_apart(node, self.node_of(view, writer))).collect();
-        for writer in 0..writers {
-            if writer == rank || apart[writer] {
+        for (writer, apart) in apart.iter().enumerate() {
+            if writer == rank || *apart {
                 continue;
             }
             let unseen = self.arenas[view].unseen(rank, writer) as u64;

@@ -157,3 +157,51 @@ fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
         }
     }
 }
+
+/// The leader's list arrives together with the suspicion that it rests on, anywhere in a follower's step.
+#[test]
+fn a_list_that_arrives_in_the_middle_of_a_step_waits_for_its_suspicions() {
+    for look in 1..LOOKS_MAX {
+        let case = format!("before look {look}");
+        let mut arena = group(4);
+        settle(&mut arena, &[0, 1, 2, 3], &case);
+        arena.crash_now(3);
+        arena.lose(0, 3);
+        arena.step(0, Time(0), |_| None);
+        assert_eq!(arena.accepted(0).accepted.count, 1, "it proposes");
+        step_with_news_before(&mut arena, 1, look, &case);
+        settle(&mut arena, &[0, 1, 2], &case);
+        let decided = arena.decision.clone().map(|decision| decision.members);
+        assert_eq!(decided, Some(vec![NodeId(1), NodeId(2), NodeId(3)]), "{case}");
+    }
+}
+
+/// What a member accepted from the former leader arrives with the suspicion that it rests on, while the next one takes over.
+#[test]
+fn a_list_that_is_taken_over_in_the_middle_of_a_step_waits_for_its_suspicions() {
+    for look in 1..LOOKS_MAX {
+        let case = format!("before look {look}");
+        let mut arena = group(5);
+        settle(&mut arena, &[0, 1, 2, 3, 4], &case);
+        arena.crash_now(4);
+        arena.lose(0, 4);
+        arena.step(0, Time(0), |_| None);
+        // Only 3 hears of the proposal before 0 is gone.
+        arena.pull(3, 0, usize::MAX);
+        arena.step(3, Time(0), |_| None);
+        let (length, seen) = (arena.members[0].log.len(), (0..5).map(|reader| arena.members[reader].seen[0]));
+        let seen: Vec<usize> = seen.collect();
+        arena.crash(0, length, &seen);
+        for rank in [1, 2, 3] {
+            arena.lose(rank, 0);
+        }
+        for rank in [2, 3] {
+            arena.step(rank, Time(0), |_| None);
+        }
+        arena.pull(1, 2, usize::MAX);
+        step_with_news_before(&mut arena, 1, look, &case);
+        settle(&mut arena, &[1, 2, 3], &case);
+        let decided = arena.decision.clone().map(|decision| decision.members);
+        assert_eq!(decided, Some(vec![NodeId(2), NodeId(3), NodeId(4)]), "{case}");
+    }
+}
