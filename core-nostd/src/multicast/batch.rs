@@ -161,9 +161,9 @@ impl<'a> Batch<'a> {
         match SlotCounter::decode(ring.counter(state.hand.slot).load()) {
             SlotCounter::Message(round) if round == self.round => {
                 let (length, large) = match SlotLength::decode(ring.length(state.hand.slot)) {
-                    SlotLength::Message(length) => (length, None),
+                    SlotLength::Message(length) if length <= ring.capacity() => (length, None),
                     SlotLength::Large(length) if state.has_large() => (length, Some(state.large_handed)),
-                    SlotLength::Large(_) => {
+                    SlotLength::Message(_) | SlotLength::Large(_) => {
                         self.misbehaved = Some(state.rank);
                         return Turn::End;
                     }
@@ -177,8 +177,8 @@ impl<'a> Batch<'a> {
                     large,
                 })
             }
-            SlotCounter::Message(round) if round > self.round => Turn::Null,
-            // It was a message of this round or a later one when it was received.
+            SlotCounter::Message(round) if round > self.round && round < state.taken => Turn::Null,
+            // It was a message of this round or a later one when it was received, and of one that counted as received.
             SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
                 self.misbehaved = Some(state.rank);
                 Turn::End
@@ -282,7 +282,8 @@ impl<'a> Batch<'a> {
                     self.room = self.room.wrapping_sub(1);
                     return Some(Message { place, sender, rank, payload, large: None });
                 }
-                if !matches!(counter, SlotCounter::Message(round) if round > self.round) {
+                let later = |round| round > self.round && round < state.taken;
+                if !matches!(counter, SlotCounter::Message(round) if later(round)) {
                     return self.next_past_nulls();
                 }
             }
@@ -328,9 +329,9 @@ impl<'a> Batch<'a> {
                 (state.hand.slot, state.rank, state.large_handed, state.has_large());
             let round = Round(state.hand.position.0);
             let (length, large) = match SlotLength::decode(ring.length(slot)) {
-                SlotLength::Message(length) => (length, None),
+                SlotLength::Message(length) if length <= ring.capacity() => (length, None),
                 SlotLength::Large(length) if has_large => (length, Some(handed)),
-                SlotLength::Large(_) => {
+                SlotLength::Message(_) | SlotLength::Large(_) => {
                     self.misbehaved = Some(rank);
                     return None;
                 }

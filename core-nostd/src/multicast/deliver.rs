@@ -17,14 +17,23 @@ pub(crate) struct Delivered {
     pub(crate) misbehaved: Option<Misbehaved>,
 }
 
+/// What came free.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Freed {
+    pub(crate) slots: u32,
+    /// A member whose delivered frontier shrank: no slot would come free any more.
+    pub(crate) misbehaved: Option<Misbehaved>,
+}
+
 impl Work<'_, '_> {
     /// Hands over what is deliverable, and publishes that it was.
     pub(crate) fn deliver<A: Application>(&mut self, application: &mut A) -> Result<Delivered, OutOfRow> {
-        let stable = match self.subgroup.delivery {
+        let (stable, shrunk) = match self.subgroup.delivery {
             Delivery::Ordered => self.stable_frontier()?,
-            Delivery::Unordered => Frontier(u64::MAX),
+            Delivery::Unordered => (Frontier(u64::MAX), None),
         };
-        self.deliver_until(application, stable)
+        let delivered = self.deliver_until(application, stable)?;
+        Ok(Delivered { misbehaved: delivered.misbehaved.or(shrunk), ..delivered })
     }
 
     /// Hands over what lies below `stable`, which the caller knows to be so, and publishes that it was.
@@ -83,8 +92,11 @@ impl Work<'_, '_> {
     /// A lone sender has received what it sent, and its messages say how far that is: its frontier, which comes
     /// after them, need not be waited for. With more senders a message says nothing of the others'. At a change of
     /// view this holds too: a member that goes on publishes its frontier before it says that it is wedged.
-    fn stable_frontier(&mut self) -> Result<Frontier, OutOfRow> {
+    ///
+    /// Beside it, a member whose frontier shrank: nothing would be stable any more, and its heart beats.
+    fn stable_frontier(&mut self) -> Result<(Frontier, Option<Misbehaved>), OutOfRow> {
         let mut stable = self.subgroup.received;
+        let mut shrunk = None;
         let lone = match &*self.senders {
             [sender] => Some((sender.rank, self.order.place(sender.taken, SenderRank::ZERO))),
             _ => None,
@@ -99,11 +111,16 @@ impl Work<'_, '_> {
                 member.received = Frontier(sent.0);
             } else if !member.lost {
                 let cell = peer_cell(self.rows, member.rank, member.control, ControlCell::Received)?;
-                member.received = Frontier(cell.load());
+                let shown = Frontier(cell.load());
+                if shown < member.received {
+                    shrunk = Some(Misbehaved(member.rank));
+                } else {
+                    member.received = shown;
+                }
             }
             stable = stable.min(member.received);
         }
-        Ok(stable)
+        Ok((stable, shrunk))
     }
 
     fn publish_consumed(&mut self) -> Result<bool, OutOfRow> {
@@ -120,12 +137,15 @@ impl Work<'_, '_> {
         Ok(changed)
     }
 
-    /// Frees the own slots whose messages every member has delivered (SMC-2), at most a window of them. How many.
-    pub(crate) fn free_slots(&mut self) -> Result<u32, OutOfRow> {
-        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else { return Ok(0) };
+    /// Frees the own slots whose messages every member has delivered (SMC-2), at most a window of them.
+    pub(crate) fn free_slots(&mut self) -> Result<Freed, OutOfRow> {
+        let mut freed_now = Freed::default();
+        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else {
+            return Ok(freed_now);
+        };
         let Some(state) = self.senders.get(own.rank.index()) else { return Err(OutOfRow) };
         if own.freed == state.take {
-            return Ok(0);
+            return Ok(freed_now);
         }
         let cell = match self.subgroup.delivery {
             Delivery::Ordered => ControlCell::Delivered,
@@ -138,7 +158,12 @@ impl Work<'_, '_> {
             }
             if !member.lost {
                 let cell = peer_cell(self.rows, member.rank, member.control, cell)?;
-                member.delivered = Frontier(cell.load());
+                let shown = Frontier(cell.load());
+                if shown < member.delivered {
+                    freed_now.misbehaved = Some(Misbehaved(member.rank));
+                } else {
+                    member.delivered = shown;
+                }
             }
             done = done.min(member.delivered);
         }
@@ -165,6 +190,7 @@ impl Work<'_, '_> {
             let limit = own.freed.position.0.saturating_add(u64::from(window));
             outbox.handoff().set_limit(Position(limit));
         }
-        Ok(u32::try_from(own.freed.since(before)).unwrap_or(window))
+        freed_now.slots = u32::try_from(own.freed.since(before)).unwrap_or(window);
+        Ok(freed_now)
     }
 }

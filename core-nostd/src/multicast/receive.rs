@@ -59,6 +59,7 @@ impl Work<'_, '_> {
     /// Takes what peers published: of each at most one window; without batching one slot in all.
     pub(crate) fn receive(&mut self) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
+        let rounds_max = self.rounds_max();
         let mut received = Received::default();
         let count = self.senders.len();
         let mut looked = 0_usize;
@@ -68,7 +69,7 @@ impl Work<'_, '_> {
                 index = 0;
             }
             let before = received.slots;
-            self.receive_from(index, batching, &mut received)?;
+            self.receive_from(index, batching, rounds_max, &mut received)?;
             index = index.saturating_add(1);
             if !batching && received.slots > before {
                 break;
@@ -79,10 +80,20 @@ impl Work<'_, '_> {
         Ok(received)
     }
 
+    /// The most rounds that a sender can have used by now. Beyond the first round that is not delivered here, and so was not
+    /// delivered everywhere, rounds are used up in silence only as others send: each holds a message whose slot is not free
+    /// yet, and there are so many slots. Who is further ahead would oblige all others to use up more than there is.
+    fn rounds_max(&self) -> Round {
+        let slots = self.order.senders().saturating_mul(u64::from(self.subgroup.window));
+        let most = self.subgroup.next_round.0.saturating_add(slots).saturating_add(1);
+        Round(most).min(self.order.round_limit())
+    }
+
     fn receive_from(
         &mut self,
         index: usize,
         batching: bool,
+        rounds_max: Round,
         received: &mut Received,
     ) -> Result<(), ReceiveError> {
         let Some(sender) = self.senders.get_mut(index) else { return Ok(()) };
@@ -92,8 +103,8 @@ impl Work<'_, '_> {
         let misbehaved = ReceiveError::Misbehaved(Misbehaved(sender.rank));
         let row = self.rows.get(sender.rank.index()).ok_or(OutOfRow)?;
         let ring = row.ring_at(&sender.ring)?;
-        let round_limit = self.order.round_limit();
         let window = self.subgroup.window;
+        let ordered = self.subgroup.delivery == Delivery::Ordered;
 
         // Before the ring: rounds used in silence speak for all messages published before them.
         let silent = match self.subgroup.delivery {
@@ -114,7 +125,9 @@ impl Work<'_, '_> {
             match SlotCounter::decode(ring.counter(sender.take.slot).load()) {
                 SlotCounter::Message(round) if round >= sender.taken => {
                     let length = ring.length(sender.take.slot);
-                    if round >= round_limit {
+                    // Without order each message uses the next round, and nothing else uses one.
+                    let most = if ordered { rounds_max } else { sender.taken.next() };
+                    if round >= most {
                         return Err(misbehaved);
                     }
                     if length > ring.capacity() {
@@ -130,7 +143,7 @@ impl Work<'_, '_> {
                     taken = taken.saturating_add(1);
                 }
                 SlotCounter::UsedBelow(round) if round > sender.taken => {
-                    if round > round_limit {
+                    if round > rounds_max || !ordered {
                         return Err(misbehaved);
                     }
                     sender.taken = round;
@@ -148,7 +161,7 @@ impl Work<'_, '_> {
         }
         // Only with the ring drained does it hold that what is left below `silent` are nulls.
         if drained && silent > sender.taken {
-            if silent > round_limit {
+            if silent > rounds_max {
                 return Err(misbehaved);
             }
             sender.taken = silent;

@@ -286,7 +286,7 @@ impl<'m> Node<'m> {
 
         let delivered = work.deliver(application)?;
         let freed = work.free_slots()?;
-        progress.freed = progress.freed.saturating_add(freed);
+        progress.freed = progress.freed.saturating_add(freed.slots);
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         if early {
             poster.post(self.links, |candidate| work.shown(candidate == index));
@@ -295,7 +295,7 @@ impl<'m> Node<'m> {
         self.lagging |= work.subgroup.version != version;
         let report = poster.report;
         self.account(report, progress);
-        Ok(misbehaved.or(delivered.misbehaved))
+        Ok(misbehaved.or(delivered.misbehaved).or(freed.misbehaved))
     }
 
     /// Takes a post stage's report into the step's.

@@ -10,13 +10,10 @@ use super::{Node, Progress, StepError};
 use crate::fabric::{Fabric, LossCause, Promises};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::{Layout, ViewColumn};
-use crate::multicast::{Application, Control, Order, Poster, Shown, Work};
+use crate::multicast::{Application, Control, Misbehaved, Order, Poster, Shown, Work};
 use crate::view::{
     Cause, Host, Loss, NextView, PeerState, RowTable, Status, Table, ViewChange, ViewState, flag_of,
 };
-
-#[cfg(feature = "planted-faults")]
-use crate::view::Fault;
 
 /// Between two looks at a view in which nothing changes: so many to a heartbeat.
 const LOOKS_A_HEARTBEAT: u32 = 3;
@@ -163,12 +160,12 @@ where
         (self.prepare)(next)
     }
 
-    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool {
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         match self.node.deliver_to(subgroup, trim, self.application, self.progress) {
             Ok(done) => done,
             Err(error) => {
                 self.failed = Some(error);
-                false
+                Ok(false)
             }
         }
     }
@@ -254,10 +251,6 @@ impl<'m> Node<'m> {
                 return Err(error);
             }
         }
-        #[cfg(feature = "planted-faults")]
-        if views.state.status() == Status::Wedged {
-            self.receive_wedged(&views.state)?;
-        }
         let stages = match views.state.status() {
             Status::Steady => self.step(now, fabric, application)?,
             Status::Halted(_) => Progress::default(),
@@ -266,35 +259,22 @@ impl<'m> Node<'m> {
             }
         };
         if let Some((peer, cause)) = stages.lost {
-            let loss = |denied| if denied { Loss::Denied } else { Loss::Reported };
-            views.note_loss(peer, loss(cause == LossCause::Denied));
+            views.note_loss(
+                peer,
+                match cause {
+                    LossCause::Denied => Loss::Denied,
+                    LossCause::Misbehaved => Loss::Misbehaved,
+                    LossCause::Left | LossCause::Exited | LossCause::Unreachable => Loss::Reported,
+                },
+            );
             // Several may have gone at once, and a step names one.
             for link in self.links.iter().filter(|link| link.lost) {
-                views.note_loss(link.peer, loss(link.denied));
+                views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
         }
         progress.add(&stages);
         self.post_views(fabric, views, &mut progress);
         Ok((progress, views.state.status()))
-    }
-
-    /// What [`Fault::ReceivesAfterWedge`] and [`Fault::BlocksAfterWedge`] do.
-    #[cfg(feature = "planted-faults")]
-    fn receive_wedged(&mut self, state: &ViewState) -> Result<(), StepError> {
-        let (all, blocks) =
-            (state.planted(Fault::ReceivesAfterWedge), state.planted(Fault::BlocksAfterWedge));
-        for index in 0..self.subgroups.len() {
-            self.with_work(index, |work| {
-                let has_blocks = work.senders.iter().any(|sender| sender.large_here > sender.large_taken);
-                if !(all || blocks && has_blocks) {
-                    return Ok(0);
-                }
-                let received = work.receive().map_err(|_| crate::memory::OutOfRow)?;
-                work.acknowledge(received.changed, false)
-            })?;
-        }
-        self.lagging = true;
-        Ok(())
     }
 
     /// What is left of a step once the view ends: delivery of what is stable, and posts.
@@ -307,8 +287,12 @@ impl<'m> Node<'m> {
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
         while index < self.subgroups.len() {
-            let delivered = self.with_work(index, |work| work.deliver(application))?;
-            progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+            let delivered = self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
+            progress.delivered = progress.delivered.saturating_add(delivered.messages);
+            if let Some(Misbehaved(peer)) = delivered.misbehaved {
+                fabric.cut(self.view, peer);
+                self.lose(peer, LossCause::Misbehaved, &mut progress);
+            }
             index = index.saturating_add(1);
         }
         self.post_lagging(fabric, &mut progress);
@@ -332,25 +316,30 @@ impl<'m> Node<'m> {
         self.account(report, progress);
     }
 
-    /// Delivers a subgroup up to the place where its view ends; true once that is done.
+    /// Delivers a subgroup up to the place where its view ends; true once that is done. Within: a member whose slots do not
+    /// say any more what they said.
     fn deliver_to<A: Application>(
         &mut self,
         subgroup: SubgroupId,
         trim: Frontier,
         application: &mut A,
         progress: &mut Progress,
-    ) -> Result<bool, StepError> {
+    ) -> Result<Result<bool, Misbehaved>, StepError> {
         let mut index = 0_usize;
         while self.subgroups.get(index).is_some_and(|state| state.id != subgroup) {
             index = index.saturating_add(1);
         }
         if index >= self.subgroups.len() {
-            return Ok(true);
+            return Ok(Ok(true));
         }
-        let delivered = self.with_work(index, |work| work.deliver_until(application, trim))?;
-        progress.delivered = progress.delivered.saturating_add(delivered.map_or(0, |done| done.messages));
+        let delivered =
+            self.with_work(index, |work| work.deliver_until(application, trim))?.unwrap_or_default();
+        progress.delivered = progress.delivered.saturating_add(delivered.messages);
         self.lagging = true;
-        Ok(self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim))
+        if let Some(misbehaved) = delivered.misbehaved {
+            return Ok(Err(misbehaved));
+        }
+        Ok(Ok(self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim)))
     }
 
     /// Runs a stage of one subgroup; nothing where nobody sends.

@@ -207,7 +207,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             return;
         }
         self.learn();
-        if self.state.status == Status::Decided {
+        if self.state.status == Status::Decided || self.state.status.is_final() {
             return;
         }
         let Some(leader) = self.leader() else { return };
@@ -217,6 +217,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         } else {
             self.follow(leader);
         }
-        self.decide();
+        if !self.state.status.is_final() {
+            self.decide();
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! When a list is committed, and when the next view is decided (VIE-5, VIE-6).
 
 use super::cells::{Accepted, Ballot, Committed};
-use super::planted::Fault;
 use super::proposal::Unusable;
 use super::state::{Cause, Status, Turn};
 use super::table::{Host, Table};
@@ -41,40 +40,34 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Whether everyone who is not suspected accepted just this list, and they are a majority of the view.
     fn all_accepted(&self, list: Accepted) -> bool {
-        if self.state.planted(Fault::TrimFromMajority) {
-            let accepted = self.ranks().filter(|rank| self.stance(*rank).accepted == list).count();
-            return self.is_majority(accepted);
-        }
         self.unsuspected().all(|rank| self.stance(rank).accepted == list) && self.has_majority()
     }
 
     /// Decides, once everyone has echoed the sealed list. Each member finds that out for itself.
     pub(super) fn decide(&mut self) {
-        let accepted = self.own_stance().accepted;
-        if !self.own_is_sealed() {
-            return;
-        }
-        let leads = accepted.ballot == Ballot::of(self.state.rank);
-        if self.all_accepted(accepted) || leads && self.state.planted(Fault::EchoSkipped) {
+        if self.own_is_sealed() && self.all_accepted(self.own_stance().accepted) {
             self.decided();
         }
     }
 
-    /// Takes over a decision that a member shows who is not suspected: it may have gone on already, and
-    /// answers no one in this view any more.
+    /// Takes over a decision that a member shows who is not suspected: it may have gone on already, and answers no one in
+    /// this view any more. What is decided is the list that it names, as its row has it, and no other: the own list counts
+    /// only if it says the same, change by change and trim by trim.
     pub(super) fn learn(&mut self) {
-        let knows = |rank: &Rank| self.committed(*rank).decided;
-        let Some(owner) = self.unsuspected().find(knows) else { return };
-        if self.own_is_sealed() {
-            return self.decided();
-        }
-        // What it says here is enough: its stance may be on its way still.
-        let shown = self.committed(owner).accepted;
+        let own = self.state.rank;
+        let knows = |rank: Rank| {
+            let committed = self.committed(rank);
+            if rank != own && committed.decided { Some((rank, committed.accepted)) } else { None }
+        };
+        // One look: what it says here is enough, and its stance may be on its way still.
+        let Some((owner, list)) = self.unsuspected().find_map(knows) else { return };
+        // In this order: whom it suspected when it decided, it suspects still. If that is this member, it is not in that view.
         if !self.shares_suspicions_of(owner) {
             return;
         }
-        match self.accept_from(owner, shown) {
-            Ok(()) if self.own_is_sealed() => self.decided(),
+        match self.accept_from(owner, list) {
+            _ if self.state.status.is_final() => {}
+            Ok(()) if self.own_is_sealed() && self.agrees_with(owner, list) => self.decided(),
             Err(Unusable::NotNow) => {}
             Ok(()) | Err(Unusable::Wrong) => self.suspect(owner, Cause::Misbehaved),
         }

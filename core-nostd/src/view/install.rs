@@ -1,11 +1,11 @@
 //! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
 
-use super::planted::Fault;
-use super::state::{PeerState, Status, Turn};
+use super::state::{Halt, PeerState, Status, Turn};
 use super::table::{Host, Table};
 use super::wedge::is_trimmed;
 use crate::ids::SubgroupId;
 use crate::layout::ViewColumn;
+use crate::multicast::Misbehaved;
 
 impl<T: Table, H: Host> Turn<'_, T, H> {
     /// Says that this member is in its view, with memory that was fresh.
@@ -22,27 +22,30 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Delivers what the trims allow; then installs the next view, or leaves.
     pub(super) fn finish(&mut self) {
-        if !self.deliver_under_trims() && !self.state.planted(Fault::InstallsEarly) {
-            return;
+        match self.deliver_under_trims() {
+            Ok(true) => {}
+            Ok(false) => return,
+            // It is decided what is delivered here, and that is nowhere any more.
+            Err(Misbehaved(rank)) => return self.halt(Halt::ChangedBy(rank)),
         }
         let installed = self.state.id.0.saturating_add(2);
         if self.own(ViewColumn::Installed) < installed {
             self.table.publish(ViewColumn::Installed, installed);
         }
         let list = self.own_stance().accepted;
-        // The own list was read before it was accepted: it is in order.
+        // The own list was read when it was accepted, and nobody else writes it: it is in order.
         if self.read_list(self.state.rank, list).is_err() {
             return;
         }
         let stays = self.peers.get(self.state.rank.index()).is_some_and(|own| !own.goes);
         if stays {
             self.state.status = Status::Installed;
-        } else if self.others_installed(installed) || self.state.planted(Fault::LeaverGoesEarly) {
+        } else if self.others_installed(installed) {
             self.state.status = Status::Left;
         }
     }
 
-    fn deliver_under_trims(&mut self) -> bool {
+    fn deliver_under_trims(&mut self) -> Result<bool, Misbehaved> {
         let mut done = true;
         let mut id = SubgroupId::ZERO;
         while let Some(subgroup) = self.layout.subgroup(id) {
@@ -50,11 +53,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             if let (true, Some(trim)) = (ends_here, self.own_trim(id)) {
                 // It was compared when it was accepted; a row that changed since moves no read.
                 let trim = trim.min(self.host.received(id));
-                done &= self.host.deliver_to(id, trim);
+                done &= self.host.deliver_to(id, trim)?;
             }
             id = id.next();
         }
-        done
+        Ok(done)
     }
 
     /// Whether all that stay have installed the next view, or are lost. Until then a leaver is needed: of a

@@ -1,11 +1,20 @@
 //! Who leads, and what it waits for (VIE-4).
 
-use super::cells::Stance;
-use super::planted::Fault;
-use super::state::Turn;
+use super::cells::{Ballot, Stance};
+use super::state::{Cause, Turn};
 use super::table::{Host, Table};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
+
+/// Where a leader finds another member.
+enum Place {
+    /// It follows, or may come to.
+    Here,
+    /// It suspects this member, and follows a later leader.
+    GoneOn,
+    /// No correct member is there: it would never follow, nor ever be missed.
+    Nowhere,
+}
 
 impl<T: Table, H: Host> Turn<'_, T, H> {
     /// The lowest rank that is not suspected. There is one: no member suspects itself.
@@ -22,9 +31,37 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     }
 
     /// Whether everyone who is not suspected follows this member, and they are a majority.
-    pub(super) fn may_lead(&self) -> bool {
+    pub(super) fn may_lead(&mut self) -> bool {
         let own = self.state.rank;
-        let follow = self.unsuspected().all(|rank| self.stance(rank).promise == own);
-        (follow || self.state.planted(Fault::TakeoverTooEarly)) && self.has_majority()
+        let mut follow = true;
+        for rank in self.ranks() {
+            if rank == own || self.suspects(rank) {
+                continue;
+            }
+            let stance = self.stance(rank);
+            match self.place_of(rank, stance) {
+                Place::Here => follow &= stance.promise == own,
+                // The next step takes the suspicion over, and this member halts.
+                Place::GoneOn => return false,
+                Place::Nowhere => {
+                    self.suspect(rank, Cause::Misbehaved);
+                    return false;
+                }
+            }
+        }
+        follow && self.has_majority()
+    }
+
+    /// Where a stance that was just looked at puts its owner, as this member sees it, which leads.
+    fn place_of(&self, owner: Rank, stance: Stance) -> Place {
+        let (own, accepted) = (self.state.rank, self.own_stance().accepted);
+        let shown = stance.accepted;
+        if stance.promise > own || shown.ballot > Ballot::of(own) {
+            // In this order: who turns to a later leader says first that it suspects this one.
+            return if self.shows_suspicion(owner, own) { Place::GoneOn } else { Place::Nowhere };
+        }
+        // Nobody can have accepted more of the own list than there is of it.
+        let too_much = shown.ballot == Ballot::of(own) && shown > accepted;
+        if too_much { Place::Nowhere } else { Place::Here }
     }
 }

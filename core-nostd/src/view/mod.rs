@@ -32,15 +32,34 @@
 //! under one ballot is in every list that comes after: there is one next view, with one set of trims. A
 //! member wedges before it first accepts, so no trim is below what anyone delivered.
 //!
-//! Not even a peer that publishes nonsense makes a step panic, loop, or read out of its row: what no correct
-//! member can publish makes its owner suspected.
+//! # Rows that change during a step
+//! A member publishes while the others look: in shared memory, and wherever a device or another thread writes to the copies.
+//! Cells only grow, and who sees a cell sees all that its owner published before. The own row changes by the own step alone; so
+//! whom this member suspects, and whether the rest is a majority, is the same at each look until it suspects somebody itself.
+//!
+//! | where | looks | why it holds |
+//! |---|---|---|
+//! | `watch` | installed, heartbeat, committed | Who has installed has beaten and decided before. |
+//! | `spread` | a word of suspicions; then all of them, for the majority | They only grow: who had no majority has none. New flags wait for the next step. |
+//! | `learn` | committed, once; then suspicions; then the list and the trims | A member that knows of a decision changes its list no more. Whom it suspected when it decided shows: had it removed this member, suspicions are not shared. The own list counts only if it agrees with what the owner shows. |
+//! | `may_lead` | each stance, once | A promise is for ever. Who has promised to a later leader, or accepted from one, showed before that it suspects this member. |
+//! | `take_over` | each stance again, then its owner's suspicions; then the latest list | Who turned to a later leader since shows that it suspects this member, and then nothing is taken over. Who did not can accept nothing until this member proposes. |
+//! | `follow`, and `echo` of the leader that is about to be suspected | the leader's stance, once; then its suspicions; then its list | A leader only adds to its list. It suspected whom the list removes before it published it. |
+//! | accepting (`adopt`) | a list to check it, and again to copy it | The copy, which nobody else writes, is checked before a stance speaks for it. If it is not what was checked, this member halts. |
+//! | `all_accepted` | each stance, once, at different moments | What was accepted under a ballot was accepted, whatever its owner accepts later. |
+//! | `seal` | each final count, once | It is published once, before its owner accepts anything. |
+//! | `finish` | own cells; others' installed | It only grows. |
+//!
+//! Not even a peer that publishes nonsense makes a step panic, loop, or read out of its row. What no correct member can publish
+//! makes its owner suspected, and never just waited for. The exception is what is found too late: once the next view is decided,
+//! or the own copy of a list is torn, this member halts and names the one that changed what it had published
+//! ([`Halt::ChangedBy`]).
 
 mod cells;
 mod change;
 mod commit;
 mod install;
 mod leader;
-mod planted;
 mod proposal;
 mod state;
 mod suspicion;
@@ -50,8 +69,6 @@ mod wedge;
 
 pub use cells::{Accepted, Ballot, Change, Committed, Stance};
 pub use change::{RequestError, ViewChange};
-#[cfg(feature = "planted-faults")]
-pub use planted::Fault;
 pub use state::{Cause, Halt, NextView, PeerState, Status, ViewOptions, ViewState};
 pub(crate) use state::{Loss, flag_of};
 pub use table::{Host, RowTable, Table};

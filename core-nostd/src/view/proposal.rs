@@ -1,12 +1,15 @@
 //! The list of changes: read, accepted, taken over, and extended (VIE-4, VIE-5).
 //!
-//! A list is read only up to its guard, and only if every entry bears the guard's ballot; a later ballot
-//! means that its owner is rewriting it at this moment. A list that is accepted is accepted whole: a part of
-//! what a leader took over could be less than what was committed before it.
+//! A list is read only up to its guard, and only if every entry bears the guard's ballot. A list that is accepted is
+//! accepted whole: a part of what a leader took over could be less than what was committed before it.
+//!
+//! Others' rows are live: a list may change while it is read. That of a leader only grows, and that of a member that knows of
+//! a decision stays. Whoever else is rewriting its list follows a later leader, and so shows that it suspects this member. A
+//! list is looked at twice, to check it and to copy it; so the copy, which nobody else writes, is read again before anything
+//! says that it is there ([`Turn::adopt`]).
 
 use super::cells::{Accepted, Ballot, Change, Stance, Wish};
-use super::planted::Fault;
-use super::state::{Cause, NextView, Turn};
+use super::state::{Cause, Halt, NextView, Turn};
 use super::table::{Host, Table};
 use crate::ids::{NodeId, Rank};
 use crate::layout::{JOINS_MAX, MEMBERS_MAX, ViewColumn};
@@ -23,7 +26,7 @@ pub(super) struct ListShape {
 /// Why a list cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unusable {
-    /// Its owner is rewriting it, or the next view's memory is not ready: later.
+    /// The next view's memory is not ready: later.
     NotNow,
     /// No correct member publishes it.
     Wrong,
@@ -61,13 +64,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     fn entry(&self, owner: Rank, index: u16, ballot: Ballot) -> Result<Change, Unusable> {
         let cell = self.table.load(owner, ViewColumn::Entry(index));
-        if Change::ballot(cell) > ballot {
-            return Err(Unusable::NotNow);
+        if Change::ballot(cell) == ballot {
+            Change::decode(cell).ok_or(Unusable::Wrong)
+        } else {
+            Err(Unusable::Wrong)
         }
-        if Change::ballot(cell) < ballot {
-            return Err(Unusable::Wrong);
-        }
-        Change::decode(cell).ok_or(Unusable::Wrong)
     }
 
     /// Fills the list of the next view's members: who stays in the old order, then who joins.
@@ -123,21 +124,16 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     pub(super) fn prepare_next(&mut self) -> bool {
         let members = self.next.get(..self.state.next_count).unwrap_or(&[]);
         self.host.prepare(NextView { id: self.state.id.next(), members })
-            || self.state.planted(Fault::MemoryNotReady)
     }
 
     /// Accepts a leader's list if it is newer than what was accepted, and can be accepted now.
     pub(super) fn follow(&mut self, leader: Rank) {
-        if self.state.planted(Fault::AcceptsFromSuspected) {
-            for rank in self.ranks() {
-                let shown = self.stance(rank).accepted;
-                if shown.ballot == Ballot::of(rank) {
-                    let _ = self.accept_from(rank, shown);
-                }
-            }
-        }
         // In this order: whom the leader suspected when it proposed this, it suspects still.
-        let shown = self.stance(leader).accepted;
+        let Stance { promise, accepted: shown } = self.stance(leader);
+        // Nobody suspects itself, so nobody follows a later leader than itself.
+        if promise > leader || shown.ballot > Ballot::of(leader) {
+            return self.suspect(leader, Cause::Misbehaved);
+        }
         if shown.ballot != Ballot::of(leader) || !self.shares_suspicions_of(leader) {
             return;
         }
@@ -154,13 +150,32 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         }
         let shape = self.usable_list(owner, shown)?;
         self.wedge();
-        let stance = Stance { accepted: shown, ..self.own_stance() };
-        self.copy_list(owner, shown, shown.ballot)?;
-        if shape.sealed {
-            self.copy_trims(owner);
+        if self.adopt(owner, shown, shown.ballot, shape.sealed).is_some() {
+            let stance = Stance { accepted: shown, ..self.own_stance() };
+            self.table.publish(ViewColumn::Stance, stance.encode());
         }
-        self.table.publish(ViewColumn::Stance, stance.encode());
         Ok(())
+    }
+
+    /// Copies a list that can be used, under a ballot, with the trims that are sealed into it, and reads the copy. Halts where
+    /// that is not the list that was checked: the own row holds neither that one nor the former one then.
+    fn adopt(&mut self, owner: Rank, list: Accepted, ballot: Ballot, sealed: bool) -> Option<ListShape> {
+        let own = self.state.rank;
+        // A sealed list is never exchanged for another: the own one says the same, and nobody else writes it.
+        let (source, list) =
+            if self.own_is_sealed() { (own, self.own_stance().accepted) } else { (owner, list) };
+        let copied =
+            self.copy_list(source, list, ballot).is_ok() && (!sealed || self.copy_trims(source).is_ok());
+        if copied
+            && let Ok(shape) = self.read_list(own, Accepted { ballot, count: list.count })
+            && shape.sealed == sealed
+            && (!sealed || self.prepare_next())
+        {
+            return Some(shape);
+        }
+        let gone_on = self.shows_suspicion(owner, own);
+        self.halt(if gone_on { Halt::SuspectedBy(owner) } else { Halt::ChangedBy(owner) });
+        None
     }
 
     /// Reads a list that is to be accepted. Where it is sealed, the next view's memory must be ready first.
@@ -186,15 +201,13 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     }
 
     /// Whether a member's sealed list says what the own sealed list says.
-    fn agrees_with(&self, owner: Rank, list: Accepted) -> bool {
+    pub(super) fn agrees_with(&self, owner: Rank, list: Accepted) -> bool {
         let own = self.own_stance().accepted;
-        let same = |column| {
-            let (ours, theirs) = (self.own(column), self.table.load(owner, column));
-            Change::decode(ours) == Change::decode(theirs)
+        let same = |index| {
+            let ours = Change::decode(self.own(ViewColumn::Entry(index)));
+            self.entry(owner, index, list.ballot).is_ok_and(|theirs| ours == Some(theirs))
         };
-        own.count == list.count
-            && (0..list.count).all(|index| same(ViewColumn::Entry(index)))
-            && self.trims_agree_with(owner)
+        own.count == list.count && (0..list.count).all(same) && self.trims_agree_with(owner)
     }
 
     fn copy_list(&mut self, owner: Rank, list: Accepted, ballot: Ballot) -> Result<(), Unusable> {
@@ -211,31 +224,22 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     /// Takes over: starts from the latest list that anyone shows who is not suspected, and adds what has to
     /// change now. Does nothing where there is neither.
     pub(super) fn take_over(&mut self) {
-        let Some((source, shown)) = self.latest() else { return };
-        let found = if self.state.planted(Fault::TakeoverForgets) { Accepted::default() } else { shown };
+        let Some((source, found)) = self.latest() else { return };
         let shape = match self.usable_list(source, found) {
             Ok(shape) => shape,
             Err(Unusable::NotNow) => return,
+            // Its owner follows a later leader by now: the next step takes its suspicions over.
+            Err(Unusable::Wrong) if !self.shares_suspicions_of(source) => return,
             Err(Unusable::Wrong) => return self.suspect(source, Cause::Misbehaved),
         };
-        let mut found = found;
-        let mut sealed = shape.sealed;
-        if sealed && self.state.planted(Fault::TrimRecomputed) {
-            found.count = found.count.saturating_sub(1);
-            sealed = false;
-        }
         let ballot = Ballot::of(self.state.rank);
-        if self.copy_list(source, found, ballot).is_err() {
-            return;
-        }
-        let count = if sealed { found.count } else { self.append_wanted(found.count, shape.joins, true) };
+        let Some(shape) = self.adopt(source, found, ballot, shape.sealed) else { return };
+        let count =
+            if shape.sealed { found.count } else { self.append_wanted(found.count, shape.joins, true) };
         if count == 0 {
             return;
         }
         self.wedge();
-        if sealed {
-            self.copy_trims(source);
-        }
         self.publish_own(count);
     }
 
@@ -297,9 +301,6 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     fn append(&mut self, count: &mut u16, change: Change) {
         let ballot = Ballot::of(self.state.rank);
-        if self.state.planted(Fault::GuardFirst) {
-            self.publish_own(count.saturating_add(1));
-        }
         self.table.publish(ViewColumn::Entry(*count), change.encode(ballot));
         *count = count.saturating_add(1);
     }

@@ -2,7 +2,6 @@
 //! here a second time.
 
 use super::cells::{Committed, Stance};
-use super::planted::Fault;
 use super::table::{Host, Table};
 use crate::ids::{NodeId, Rank, Time, ViewId, u16_from_index, u64_from_index};
 use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
@@ -59,6 +58,9 @@ pub enum Halt {
     SuspectedBy(Rank),
     /// Those whom it does not suspect are no majority of the view (VIE-9).
     NoMajority,
+    /// This member changed what it had published before, which no correct member does: a message that it had sent, or a
+    /// list while it was copied. What the others go on with is not here any more.
+    ChangedBy(Rank),
 }
 
 impl core::fmt::Display for Halt {
@@ -66,6 +68,9 @@ impl core::fmt::Display for Halt {
         match self {
             Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this one"),
             Self::NoMajority => out.write_str("the members that are left are no majority of the view"),
+            Self::ChangedBy(rank) => {
+                write!(out, "member {rank} changed what it had published, so this one cannot go on")
+            }
         }
     }
 }
@@ -135,6 +140,8 @@ pub(crate) enum Loss {
     Reported,
     /// It takes no writes from this member any more: it suspects it, and no row will say so.
     Denied,
+    /// It published something that no correct member can publish.
+    Misbehaved,
 }
 
 /// What a member remembers of the change itself.
@@ -149,9 +156,6 @@ pub struct ViewState {
     pub(crate) last_heartbeat: Time,
     /// How long the list of the next view's members is.
     pub(crate) next_count: usize,
-    /// A step of the protocol that is done wrong.
-    #[cfg(feature = "planted-faults")]
-    pub fault: Option<Fault>,
 }
 
 impl ViewState {
@@ -167,8 +171,6 @@ impl ViewState {
             last_step: Time::ZERO,
             last_heartbeat: Time::ZERO,
             next_count: 0,
-            #[cfg(feature = "planted-faults")]
-            fault: None,
         }
     }
 
@@ -176,16 +178,6 @@ impl ViewState {
     #[must_use]
     pub const fn status(&self) -> Status {
         self.status
-    }
-
-    #[cfg(feature = "planted-faults")]
-    pub(crate) fn planted(&self, fault: Fault) -> bool {
-        self.fault == Some(fault)
-    }
-
-    #[cfg(not(feature = "planted-faults"))]
-    pub(crate) const fn planted(&self, _: Fault) -> bool {
-        false
     }
 }
 
@@ -234,7 +226,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     }
 
     /// Whether a member's row says that it suspects that one.
-    fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
+    pub(super) fn shows_suspicion(&self, owner: Rank, rank: Rank) -> bool {
         let (word, flag) = flag_of(rank);
         self.table.load(owner, ViewColumn::Suspicions(word)) & flag != 0
     }
@@ -246,7 +238,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Whether those that a member's row does not say to be suspected are a majority of the view.
     pub(crate) fn shows_majority(&self, owner: Rank) -> bool {
-        if !self.state.options.majority || self.state.planted(Fault::NoMajority) {
+        if !self.state.options.majority {
             return true;
         }
         let left = self.ranks().filter(|rank| !self.shows_suspicion(owner, *rank));

@@ -3,12 +3,11 @@
 //! Suspicion is monotone. Once a member suspects another, it reads nothing more from its row. New suspicions
 //! are taken in rank order, and none from a suspected row: of two members that suspect each other, whoever
 //! sees both rows drops the higher rank. Nor are any taken from a row that suspects so many that its owner has no
-//! majority: that one has halted, and is suspected itself. Before a suspicion is published, what the row showed of the present
-//! leader's list is accepted. That is a courtesy, not a safeguard: what a majority accepted is found without
+//! majority: that one has halted, and is suspected itself. Before the present leader is suspected, what its row showed of its
+//! list is accepted. That is a courtesy, not a safeguard: what a majority accepted is found without
 //! it, but with it a successor finds more of what was proposed, and has less to propose again.
 
 use super::cells::Ballot;
-use super::planted::Fault;
 use super::state::{Cause, Halt, Loss, Turn, flag_of};
 use super::table::{Host, Table};
 use crate::ids::Rank;
@@ -43,8 +42,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             let installed = self.table.load(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
             let timeout = if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
-            // Who has installed the next view is there, and its heart beats there.
-            let gone_on = installed > self.state.id.0.saturating_add(1);
+            // Who has installed the next view is there, and its heart beats there; it said first that the view is decided.
+            let gone_on = installed > self.state.id.0.saturating_add(1) && self.committed(rank).decided;
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
             if heartbeat != peer.heartbeat || gone_on {
                 peer.heartbeat = heartbeat;
@@ -69,6 +68,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 match loss {
                     Loss::Silent => self.suspect(rank, Cause::Silent),
                     Loss::Reported => self.suspect(rank, Cause::Lost),
+                    Loss::Misbehaved => self.suspect(rank, Cause::Misbehaved),
                     // To suspect those in turn who cut this member off would take down whoever hears of it first.
                     Loss::Denied => self.halt(Halt::SuspectedBy(rank)),
                 }
@@ -99,8 +99,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 return self.suspect(owner, Cause::Halted);
             }
             let (own_word, own_flag) = flag_of(self.state.rank);
-            let suspected = word == own_word && new & own_flag != 0;
-            if suspected && !self.state.planted(Fault::SuspectedGoesOn) {
+            if word == own_word && new & own_flag != 0 {
                 return self.halt(Halt::SuspectedBy(owner));
             }
             for rank in ranks_of(word, new) {
@@ -115,7 +114,6 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         (0..self.words()).all(|word| {
             let column = ViewColumn::Suspicions(word);
             self.table.load(owner, column) & !self.own(column) == 0
-                || self.state.planted(Fault::SuspectedGoesOn)
         })
     }
 
@@ -127,17 +125,21 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         if cause != Cause::Misbehaved {
             self.echo(rank);
         }
+        if self.state.status.is_final() {
+            return;
+        }
         let (word, flag) = flag_of(rank);
         let column = ViewColumn::Suspicions(word);
         self.table.publish(column, self.own(column) | flag);
         self.host.cut(rank, cause);
     }
 
-    /// Accepts the present leader's list from the row of somebody who is about to be suspected.
+    /// Accepts the present leader's list, if it is the leader that is about to be suspected. From its own row alone: anybody
+    /// else may turn to a later leader's list while this one copies.
     fn echo(&mut self, owner: Rank) {
-        let Some(leader) = self.leader() else { return };
         let shown = self.stance(owner).accepted;
-        if shown.ballot == Ballot::of(leader) && self.shares_suspicions_of(owner) {
+        let leads = self.leader() == Some(owner) && shown.ballot == Ballot::of(owner);
+        if leads && self.shares_suspicions_of(owner) {
             // Whether what it shows is right no longer matters: it is about to be suspected anyway.
             let _ = self.accept_from(owner, shown);
         }

@@ -4,6 +4,7 @@ use super::{Cause, NextView};
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Layout, ViewColumn};
 use crate::memory::{Row, RowWriter};
+use crate::multicast::Misbehaved;
 
 /// The view columns of all rows, as one member sees them.
 ///
@@ -33,7 +34,10 @@ pub trait Host {
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
     /// Delivers a subgroup up to its trim; true once that is done. Called again until it is.
-    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool;
+    ///
+    /// # Errors
+    /// That member changed what was received from it: what lies behind can never be delivered here.
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved>;
 
     /// Stops traffic with a peer in both directions, and reads nothing more from its row (VIE-3).
     fn cut(&mut self, peer: Rank, cause: Cause);

@@ -6,7 +6,6 @@
 //! a side.
 
 use super::cells::Change;
-use super::planted::Fault;
 use super::proposal::Unusable;
 use super::state::{Cause, Turn};
 use super::table::{Host, Table};
@@ -17,34 +16,22 @@ use crate::layout::{Subgroup, ViewColumn};
 /// The cell of a subgroup of which no member is left: its state is lost (VIE-10).
 const NO_SURVIVOR: u64 = u64::MAX;
 
-/// Why a trim cannot be set.
-enum NoTrim {
-    /// Some member does not show its final count yet.
-    NotYet,
-    /// What a member shows is no count.
-    Impossible(Rank),
-}
+/// A member that accepted and shows no final count, or one that cannot be.
+struct ImpossibleCountOf(Rank);
 
 impl<T: Table, H: Host> Turn<'_, T, H> {
-    /// Sets the trims and seals the own list, of which `count` entries are committed. Does nothing before
-    /// the own memory of the next view is ready. The list must be the one last read.
+    /// Sets the trims and seals the own list, of which `count` entries are committed: everyone who is not suspected accepted
+    /// them. Does nothing before the own memory of the next view is ready. The list must be the one last read.
     pub(super) fn seal(&mut self, count: u16) {
-        let mut id = SubgroupId::ZERO;
-        while let Some(subgroup) = self.layout.subgroup(id) {
-            match self.trim_of(id, subgroup) {
-                Ok(_) => {}
-                Err(NoTrim::NotYet) => return,
-                Err(NoTrim::Impossible(rank)) => return self.suspect(rank, Cause::Misbehaved),
-            }
-            id = id.next();
-        }
         if !self.prepare_next() {
             return;
         }
         let mut id = SubgroupId::ZERO;
         while let Some(subgroup) = self.layout.subgroup(id) {
-            if let Ok(cell) = self.trim_of(id, subgroup) {
-                self.table.publish(ViewColumn::Trim(id), cell);
+            match self.trim_of(id, subgroup) {
+                Ok(cell) => self.table.publish(ViewColumn::Trim(id), cell),
+                // Not sealed: the trims are set anew, without that member.
+                Err(ImpossibleCountOf(rank)) => return self.suspect(rank, Cause::Misbehaved),
             }
             id = id.next();
         }
@@ -53,18 +40,19 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.publish_own(count.saturating_add(1));
     }
 
-    /// The cell of a subgroup's trim, from the final counts of its members that are not suspected.
-    fn trim_of(&self, id: SubgroupId, subgroup: &Subgroup<'_>) -> Result<u64, NoTrim> {
+    /// The cell of a subgroup's trim, from the final counts of its members that are not suspected. Each was published before
+    /// its owner accepted anything, and is not below what was delivered here: that showed before it.
+    fn trim_of(&self, id: SubgroupId, subgroup: &Subgroup<'_>) -> Result<u64, ImpossibleCountOf> {
         if !is_trimmed(subgroup) {
             return Ok(1);
         }
+        let least =
+            if subgroup.has_member(self.state.rank) { self.host.delivered(id) } else { Frontier::ZERO };
         let mut trim = None;
         for rank in subgroup.members.iter().copied().filter(|rank| !self.suspects(*rank)) {
             let count = match self.final_count(rank, id) {
-                Ok(Some(count)) => count.0,
-                Ok(None) if self.state.planted(Fault::TrimFromMajority) => continue,
-                Ok(None) => return Err(NoTrim::NotYet),
-                Err(ImpossibleCount) => return Err(NoTrim::Impossible(rank)),
+                Ok(Some(count)) if count >= least => count.0,
+                Ok(_) | Err(ImpossibleCount) => return Err(ImpossibleCountOf(rank)),
             };
             trim = Some(trim.map_or(count, |trim: u64| trim.min(count)));
         }
@@ -76,18 +64,22 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     pub(super) fn check_trims(&self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
         while let Some(subgroup) = self.layout.subgroup(id) {
-            let cell = self.table.load(owner, ViewColumn::Trim(id));
-            let Some(trim) = cell.checked_sub(1) else { return Err(Unusable::Wrong) };
-            if trim > FRONTIER_MAX && cell != NO_SURVIVOR {
+            self.check_trim(id, subgroup, self.table.load(owner, ViewColumn::Trim(id)))?;
+            id = id.next();
+        }
+        Ok(())
+    }
+
+    fn check_trim(&self, id: SubgroupId, subgroup: &Subgroup<'_>, cell: u64) -> Result<(), Unusable> {
+        let Some(trim) = cell.checked_sub(1) else { return Err(Unusable::Wrong) };
+        if trim > FRONTIER_MAX && cell != NO_SURVIVOR {
+            return Err(Unusable::Wrong);
+        }
+        if is_trimmed(subgroup) && subgroup.has_member(self.state.rank) {
+            let (here, delivered) = (self.host.received(id), self.host.delivered(id));
+            if cell == NO_SURVIVOR || trim > here.0 || trim < delivered.0 {
                 return Err(Unusable::Wrong);
             }
-            if is_trimmed(subgroup) && subgroup.has_member(self.state.rank) {
-                let (here, delivered) = (self.host.received(id), self.host.delivered(id));
-                if cell == NO_SURVIVOR || trim > here.0 || trim < delivered.0 {
-                    return Err(Unusable::Wrong);
-                }
-            }
-            id = id.next();
         }
         Ok(())
     }
@@ -103,15 +95,18 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         true
     }
 
-    pub(super) fn copy_trims(&mut self, owner: Rank) {
+    /// Copies the trims of a list that is adopted. What is copied is what was looked at here.
+    pub(super) fn copy_trims(&mut self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
-        while self.layout.subgroup(id).is_some() {
+        while let Some(subgroup) = self.layout.subgroup(id) {
             let cell = self.table.load(owner, ViewColumn::Trim(id));
+            self.check_trim(id, subgroup, cell)?;
             if self.own(ViewColumn::Trim(id)) != cell {
                 self.table.publish(ViewColumn::Trim(id), cell);
             }
             id = id.next();
         }
+        Ok(())
     }
 
     /// The trim that was accepted here; nothing where the subgroup has none, or no survivor.

@@ -1,6 +1,5 @@
 //! The end of receiving (VIE-6).
 
-use super::planted::Fault;
 use super::state::{Status, Turn};
 use super::table::{Host, Table};
 use crate::ids::{Frontier, Rank, SubgroupId};
@@ -17,9 +16,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             return;
         }
         self.state.status = Status::Wedged;
-        if !self.state.planted(Fault::ReceivesAfterWedge) {
-            self.host.wedge();
-        }
+        self.host.wedge();
         let own = self.state.rank;
         let mut id = SubgroupId::ZERO;
         while let Some(subgroup) = self.layout.subgroup(id) {

@@ -2,13 +2,16 @@
 //!
 //! A member publishes into a log of writes. A reader sees a prefix of each other member's log: what it has
 //! *pulled*. Crashing cuts the log at any write, and each reader sees its own prefix of what is left. So
-//! every order in which a fabric may carry writes is some order of pulls.
+//! every order in which a fabric may carry writes is some order of pulls. Where rows are live, as in shared memory, it also
+//! pulls in the middle of its step, between two looks at others' rows ([`Arena::step_live`]).
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup, ViewColumn};
+use tramontane_core::multicast::Misbehaved;
 use tramontane_core::view::{
     Cause, Host, NextView, PeerState, Stance, Status, Table, ViewChange, ViewOptions, ViewState,
 };
@@ -29,8 +32,6 @@ pub struct Setting {
     pub prepare_calls: u8,
     /// Calls of `deliver_to` until it is done.
     pub deliver_calls: u8,
-    #[cfg(feature = "planted-faults")]
-    pub fault: Option<tramontane_core::view::Fault>,
 }
 
 /// A view of these nodes, whose subgroups have these members, all of which send. Lives for ever.
@@ -51,15 +52,7 @@ pub fn setting(id: u64, nodes: &[NodeId], subgroups: &[Vec<Rank>], options: View
         .collect();
     let group = Group { members, subgroups: Box::leak(subgroups.into()) };
     let layout = Layout::with_views(group).expect("a good group");
-    Setting {
-        layout,
-        id: ViewId(id),
-        options,
-        prepare_calls: 1,
-        deliver_calls: 1,
-        #[cfg(feature = "planted-faults")]
-        fault: None,
-    }
+    Setting { layout, id: ViewId(id), options, prepare_calls: 1, deliver_calls: 1 }
 }
 
 /// Options of a view in which time plays no part: who is lost is said.
@@ -146,13 +139,13 @@ impl Host for Around {
         self.prepared.1 >= self.prepare_needs
     }
 
-    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> bool {
+    fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         self.deliver_calls = self.deliver_needs.min(self.deliver_calls + 1);
         let part = &mut self.parts[subgroup.index()];
         if self.deliver_calls >= self.deliver_needs {
             part.delivered = part.delivered.max(trim.0);
         }
-        part.delivered >= trim.0
+        Ok(part.delivered >= trim.0)
     }
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
@@ -199,18 +192,49 @@ impl Hash for Member {
     }
 }
 
+/// What arrives in the middle of a step.
+#[derive(Default)]
+struct Arrivals<'a> {
+    /// Looks at others' rows so far in this step.
+    looks: u64,
+    /// Of each member: the writes that may still arrive, and how many have.
+    waiting: Vec<VecDeque<(u16, u64)>>,
+    arrived: Vec<usize>,
+    /// How many writes of a member arrive before a look: asked for with the look's number and the member.
+    schedule: Option<&'a mut dyn FnMut(u64, usize) -> usize>,
+}
+
 /// Row memory of one member during its step.
 struct Cells<'a> {
     setting: &'a Setting,
     own: usize,
     row: &'a mut Vec<u64>,
     log: &'a mut Vec<(u16, u64)>,
-    copies: &'a [Vec<u64>],
+    copies: RefCell<&'a mut Vec<Vec<u64>>>,
+    arrivals: RefCell<Arrivals<'a>>,
 }
 
 impl Cells<'_> {
     fn get(&self, owner: usize, cell: usize) -> u64 {
-        if owner == self.own { self.row[cell] } else { self.copies[owner][cell] }
+        if owner == self.own {
+            return self.row[cell];
+        }
+        self.arrive();
+        self.copies.borrow()[owner][cell]
+    }
+
+    /// Lets in what the schedule has arrive before this look.
+    fn arrive(&self) {
+        let Arrivals { looks, waiting, arrived, schedule } = &mut *self.arrivals.borrow_mut();
+        let Some(schedule) = schedule else { return };
+        *looks += 1;
+        for (writer, waiting) in waiting.iter_mut().enumerate().filter(|(_, waiting)| !waiting.is_empty()) {
+            let writes = schedule(*looks, writer).min(waiting.len());
+            for (cell, value) in waiting.drain(..writes) {
+                self.copies.borrow_mut()[writer][usize::from(cell)] = value;
+            }
+            arrived[writer] += writes;
+        }
     }
 
     fn put(&mut self, cell: usize, value: u64) {
@@ -248,12 +272,7 @@ impl Arena {
         let count = setting.members();
         let subgroups = setting.subgroups();
         let member = |rank: usize| {
-            #[cfg_attr(not(feature = "planted-faults"), allow(unused_mut))]
-            let mut state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
-            #[cfg(feature = "planted-faults")]
-            {
-                state.fault = setting.fault;
-            }
+            let state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
             let part = Part { sent_seen: vec![0; count], received_seen: vec![0; count], ..Part::default() };
             Member {
                 state,
@@ -313,7 +332,8 @@ impl Arena {
     ) -> R {
         let setting = self.setting;
         let Member { state, peers, next, row, log, copies, around, .. } = &mut self.members[rank];
-        let mut cells = Cells { setting, own: rank, row, log, copies };
+        let (copies, arrivals) = (RefCell::new(copies), RefCell::default());
+        let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
         let mut change = ViewChange::new(&setting.layout, state, peers, next).expect("state that fits");
         call(&mut change, &mut cells, around)
     }
@@ -321,6 +341,46 @@ impl Arena {
     /// One step of a member: the view protocol, then the multicast.
     pub fn step(&mut self, rank: usize, now: Time, send: impl Fn(usize) -> Option<u64>) -> Status {
         let status = self.with(rank, |change, cells, around| change.step(now, cells, around));
+        self.after_step(rank, status, send);
+        status
+    }
+
+    /// One step of a member whose peers' rows change while it looks at them: before each look `schedule` says how many
+    /// writes of each member arrive. It is asked with the number of the look, from one, and the member.
+    pub fn step_live(
+        &mut self,
+        rank: usize,
+        now: Time,
+        send: impl Fn(usize) -> Option<u64>,
+        mut schedule: impl FnMut(u64, usize) -> usize,
+    ) -> Status {
+        let count = self.members.len();
+        let waiting = |writer: usize| {
+            let (from, unseen) = (self.members[rank].seen[writer], self.unseen(rank, writer));
+            if writer == rank {
+                return VecDeque::new();
+            }
+            self.members[writer].log[from..from + unseen].iter().copied().collect()
+        };
+        let waiting = (0..count).map(waiting).collect();
+        let arrivals = Arrivals { looks: 0, waiting, arrived: vec![0; count], schedule: Some(&mut schedule) };
+        let (status, arrived) = {
+            let setting = self.setting;
+            let Member { state, peers, next, row, log, copies, around, .. } = &mut self.members[rank];
+            let (copies, arrivals) = (RefCell::new(copies), RefCell::new(arrivals));
+            let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
+            let mut change = ViewChange::new(&setting.layout, state, peers, next).expect("state that fits");
+            let status = change.step(now, &mut cells, around);
+            (status, cells.arrivals.into_inner().arrived)
+        };
+        for (seen, arrived) in self.members[rank].seen.iter_mut().zip(arrived) {
+            *seen += arrived;
+        }
+        self.after_step(rank, status, send);
+        status
+    }
+
+    fn after_step(&mut self, rank: usize, status: Status, send: impl Fn(usize) -> Option<u64>) {
         if !status.is_final() {
             self.multicast(rank, send);
         }
@@ -328,7 +388,6 @@ impl Arena {
         if crate::oracle::is_sealed(self.setting, &self.members[rank].row, accepted.accepted.count) {
             self.members[rank].echoed = true;
         }
-        status
     }
 
     /// The multicast: counts of rounds go out, frontiers come back. A sender without a message uses rounds up
@@ -336,7 +395,8 @@ impl Arena {
     fn multicast(&mut self, rank: usize, send: impl Fn(usize) -> Option<u64>) {
         let setting = self.setting;
         let Member { row, log, copies, around, .. } = &mut self.members[rank];
-        let mut cells = Cells { setting, own: rank, row, log, copies };
+        let (copies, arrivals) = (RefCell::new(copies), RefCell::default());
+        let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
         for (id, subgroup) in setting.subgroups().iter().enumerate() {
             let Some(own) = subgroup.members.iter().position(|member| member.index() == rank) else {
                 continue;
@@ -439,12 +499,7 @@ impl Arena {
     }
 
     /// Whether a reader may still read a writer's row: it does not take part any more, or has cut it off.
-    /// A planted fault may be just that it reads on.
     pub fn reads(&self, reader: usize, writer: usize) -> bool {
-        #[cfg(feature = "planted-faults")]
-        if self.setting.fault.is_some() {
-            return true;
-        }
         self.is_active(reader) && !self.members[reader].around.cut.contains(&(writer as u16))
     }
 

@@ -1,9 +1,12 @@
 //! Rows that hold what no correct member publishes: no panic, no endless loop, nothing delivered that cannot
-//! be, and the owner of such a row suspected where it can be told.
+//! be, and the owner of such a row suspected where it can be told. None may hold up the others for ever.
+
+use std::cell::Cell;
 
 use tramontane_core::ids::{Frontier, NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewColumn};
 use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::multicast::Misbehaved;
 use tramontane_core::view::{
     Accepted, Ballot, Cause, Change, Halt, Host, NextView, PeerState, RowTable, Stance, Status, Table,
     ViewChange, ViewOptions, ViewState,
@@ -42,10 +45,10 @@ impl Host for Quiet {
         true
     }
 
-    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> bool {
+    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         assert!(trim.0 <= 10, "a trim beyond what is here");
         self.delivered = trim.0;
-        true
+        Ok(true)
     }
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
@@ -61,6 +64,33 @@ struct Victim {
     peers: [PeerState; 3],
     next: [NodeId; 8],
     host: Quiet,
+    /// A peer's cell that changes just before the so-many-th look at others' rows in the next step.
+    changes_at: Option<CellChange>,
+}
+
+/// Before which look, whose cell, and what it says then.
+type CellChange = (u64, u16, ViewColumn, u64);
+
+/// A table in which one cell of another row changes in the middle of a step.
+struct Changing<'a, 'm> {
+    table: RowTable<'m>,
+    victim: &'a Victim,
+    looks: Cell<u64>,
+    change: Option<CellChange>,
+}
+
+impl Table for Changing<'_, '_> {
+    fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
+        self.looks.set(self.looks.get() + u64::from(owner != Rank(1)));
+        if let Some((_, owner, column, value)) = self.change.filter(|(look, ..)| self.looks.get() >= *look) {
+            self.victim.put(owner, column, value);
+        }
+        self.table.load(owner, column)
+    }
+
+    fn publish(&mut self, column: ViewColumn, value: u64) {
+        self.table.publish(column, value);
+    }
 }
 
 impl Victim {
@@ -75,6 +105,7 @@ impl Victim {
             peers: [PeerState::default(); 3],
             next: [NodeId(0); 8],
             host: Quiet::default(),
+            changes_at: None,
         }
     }
 
@@ -91,12 +122,25 @@ impl Victim {
     }
 
     fn step(&mut self) -> Status {
+        self.step_at(1)
+    }
+
+    fn step_at(&mut self, now: u64) -> Status {
+        let (mut state, mut peers, mut next) = (self.state, self.peers, self.next);
+        let (mut host, change) = (std::mem::take(&mut self.host), self.changes_at.take());
         let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(&self.rows[rank]));
         let writer = RowWriter::from_lines(&self.rows[1]);
-        let mut table = RowTable::new(self.layout, Rank(1), &rows, writer);
-        let mut change = ViewChange::new(&self.layout, &mut self.state, &mut self.peers, &mut self.next)
-            .expect("state that fits");
-        change.step(Time(1), &mut table, &mut self.host)
+        let table = RowTable::new(self.layout, Rank(1), &rows, writer);
+        let mut table = Changing { table, victim: self, looks: Cell::new(0), change };
+        let status = ViewChange::new(&self.layout, &mut state, &mut peers, &mut next)
+            .expect("state that fits")
+            .step(Time(now), &mut table, &mut host);
+        (self.state, self.peers, self.next, self.host) = (state, peers, next, host);
+        status
+    }
+
+    fn stance(&self) -> Stance {
+        Stance::decode(self.own(ViewColumn::Stance))
     }
 
     fn own(&self, column: ViewColumn) -> u64 {
@@ -186,6 +230,137 @@ fn an_impossible_final_count_makes_its_owner_suspected() {
     assert_eq!(victim.step(), Status::Halted(Halt::NoMajority));
 }
 
+/// A member 1 that leads, since 0 is lost, and has proposed so; 2 has promised and accepted that.
+fn leading() -> Victim {
+    let mut victim = Victim::new();
+    let mut change =
+        ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next).unwrap();
+    change.peer_lost(Rank(0));
+    victim.put(2, ViewColumn::Suspicions(0), 0b001);
+    victim.put_stance(2, 1, 0, 0);
+    victim.step();
+    assert_eq!(victim.stance().accepted, Accepted { ballot: Ballot(2), count: 1 });
+    victim
+}
+
+/// What the leader makes of a follower that shows this stance, and this final count.
+fn follower_shows(promise: u16, ballot: u16, count: u16, wedged: u64) -> Vec<(Rank, Cause)> {
+    let mut victim = leading();
+    victim.put(2, ViewColumn::Wedged(SubgroupId(0)), wedged);
+    victim.put_stance(2, promise, ballot, count);
+    for _ in 0..3 {
+        victim.step();
+    }
+    victim.host.causes.iter().copied().filter(|(rank, _)| *rank == Rank(2)).collect()
+}
+
+#[test]
+fn a_follower_that_holds_up_its_leader_with_what_cannot_be_is_suspected() {
+    let misbehaved = [(Rank(2), Cause::Misbehaved)];
+    // Good ones first: not there yet; accepted.
+    assert_eq!(follower_shows(1, 0, 0, 0), []);
+    assert_eq!(follower_shows(1, 2, 1, 6), []);
+    for (name, promise, ballot, count, wedged) in [
+        ("a promise to a later leader without a suspicion of this one", 2, 0, 0, 0),
+        ("a promise to nobody", 7, 0, 0, 0),
+        ("a later leader's list without a suspicion of this one", 1, 3, 1, 6),
+        ("the list of a member that there is not", 1, 9, 1, 6),
+        ("more of the list than there is", 1, 2, 2, 6),
+        ("a list without a final count", 1, 2, 1, 0),
+        ("a final count that is none", 1, 2, 1, u64::MAX),
+    ] {
+        assert_eq!(follower_shows(promise, ballot, count, wedged), misbehaved, "{name}");
+    }
+}
+
+#[test]
+fn a_follower_whose_final_count_is_below_what_was_delivered_is_suspected() {
+    let mut victim = leading();
+    victim.host.delivered = 7;
+    victim.put(2, ViewColumn::Wedged(SubgroupId(0)), 1 + 6);
+    victim.put_stance(2, 1, 2, 1);
+    victim.step();
+    assert!(victim.host.causes.contains(&(Rank(2), Cause::Misbehaved)), "and not the leader, by all others");
+}
+
+#[test]
+fn a_leader_whose_stance_cannot_be_is_suspected() {
+    for (name, promise, ballot, count) in [
+        ("a promise to a later leader", 1, 0, 0),
+        ("a later leader's list", 0, 2, 1),
+        ("no member's list", 0, 9, 1),
+    ] {
+        let mut victim = Victim::new();
+        victim.step();
+        victim.put_stance(0, promise, ballot, count);
+        victim.step();
+        assert_eq!(victim.host.causes, [(Rank(0), Cause::Misbehaved)], "{name}");
+    }
+}
+
+/// It would never be found silent.
+#[test]
+fn who_claims_to_have_gone_on_without_a_decision_is_found_silent() {
+    let mut victim = Victim::new();
+    let options = ViewOptions { failure_timeout_ns: 10, first_timeout_ns: 10, members_max: 8, ..timeless() };
+    victim.state = ViewState::new(ViewId(1), Rank(1), options);
+    victim.put(2, ViewColumn::Installed, u64::MAX);
+    for now in 1..40 {
+        victim.put(0, ViewColumn::Heartbeat, now);
+        victim.step_at(now);
+    }
+    assert_eq!(victim.host.causes, [(Rank(2), Cause::Silent)]);
+}
+
+/// Its list is one thing when it is checked, and another when it is copied.
+#[test]
+fn what_changes_while_it_is_accepted_is_never_accepted() {
+    let own = Ballot(1);
+    let seal = Change::Seal.encode(own);
+    let mut halted = 0;
+    for (column, value) in [
+        (ViewColumn::Entry(0), Change::Remove(Rank(1)).encode(own)),
+        (ViewColumn::Entry(0), Change::Remove(Rank(2)).encode(Ballot(3))),
+        (ViewColumn::Entry(0), 1 << 48 | 9 << 32),
+        (ViewColumn::Entry(1), Change::Join(NodeId(9)).encode(own)),
+        (ViewColumn::Trim(SubgroupId(0)), 0),
+        (ViewColumn::Trim(SubgroupId(0)), 1 + 11),
+        (ViewColumn::Trim(SubgroupId(0)), u64::MAX),
+    ] {
+        for look in 1..80 {
+            let mut victim = Victim::new();
+            victim.step();
+            victim.put(0, ViewColumn::Suspicions(0), 0b100);
+            victim.put(0, ViewColumn::Entry(0), Change::Remove(Rank(2)).encode(own));
+            victim.put(0, ViewColumn::Entry(1), seal);
+            victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+            victim.put_stance(0, 0, 1, 2);
+            victim.changes_at = Some((look, 0, column, value));
+            let mut status = victim.step();
+            for _ in 0..3 {
+                status = victim.step();
+            }
+            let accepted = victim.stance().accepted;
+            if accepted != Accepted::default() {
+                // Whatever was accepted is what was checked: as it was first, or with another end that can be too.
+                let entries = [0, 1].map(|index| victim.own(ViewColumn::Entry(index)));
+                let joins = entries[1] == Change::Join(NodeId(9)).encode(own);
+                let other_end = column == ViewColumn::Entry(1) && joins;
+                assert!(entries[1] == seal || other_end, "{column:?} {value:x} {look}");
+                assert_eq!(entries[0], Change::Remove(Rank(2)).encode(own), "{column:?} {value:x} {look}");
+                assert!(
+                    other_end || victim.own(ViewColumn::Trim(SubgroupId(0))) == 6,
+                    "{column:?} {value:x} {look}"
+                );
+            } else {
+                assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)) || status.is_final());
+                halted += u32::from(status == Status::Halted(Halt::ChangedBy(Rank(0))));
+            }
+        }
+    }
+    assert!(halted > 0, "a list that changes between check and copy");
+}
+
 #[test]
 fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
     let mut victim = Victim::new();
@@ -196,15 +371,59 @@ fn flags_of_members_that_there_are_not_make_their_owner_suspected() {
 }
 
 #[test]
-fn a_list_that_is_being_rewritten_is_left_for_later() {
+fn a_sealed_list_is_never_exchanged_for_another() {
+    let own = Ballot(1);
+    let mut victim = Victim::new();
+    victim.step();
+    // 2 has not accepted it, so nothing is decided.
+    victim.put(0, ViewColumn::Entry(0), Change::Join(NodeId(8)).encode(own));
+    victim.put(0, ViewColumn::Entry(1), Change::Seal.encode(own));
+    victim.put(0, ViewColumn::Trim(SubgroupId(0)), 6);
+    victim.put_stance(0, 0, 1, 2);
+    victim.step();
+    assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
+    victim.put(0, ViewColumn::Entry(1), Change::Join(NodeId(9)).encode(own));
+    victim.put(0, ViewColumn::Entry(2), Change::Seal.encode(own));
+    victim.put_stance(0, 0, 1, 3);
+    victim.step();
+    assert_eq!(victim.stance().accepted, Accepted { ballot: own, count: 2 });
+    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+}
+
+/// A leader's own entries bear its own ballot from the moment that its stance says so.
+#[test]
+fn a_leader_that_rewrites_what_it_proposed_is_suspected() {
     let mut victim = Victim::new();
     victim.step();
     victim.put(0, ViewColumn::Suspicions(0), 0b100);
     victim.put(0, ViewColumn::Entry(0), Change::Remove(Rank(2)).encode(Ballot(2)));
     victim.put_stance(0, 0, 1, 1);
     victim.step();
-    assert_eq!(Stance::decode(victim.own(ViewColumn::Stance)).accepted, Accepted::default());
-    assert!(!victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+    assert_eq!(victim.stance().accepted, Accepted::default());
+    assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
+}
+
+/// Its owner follows a later leader by now, and its row says so before it says anything else of that: it is not accused.
+#[test]
+fn a_list_that_is_being_rewritten_for_a_later_leader_is_not_taken_over() {
+    let (mut gone_on, mut accused) = (0, 0);
+    for look in 1..60 {
+        let mut victim = Victim::new();
+        let mut change =
+            ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next).unwrap();
+        change.peer_lost(Rank(0));
+        victim.put(2, ViewColumn::Suspicions(0), 0b001);
+        victim.put_stance(2, 1, 1, 1);
+        victim.put(2, ViewColumn::Entry(0), Change::Remove(Rank(1)).encode(Ballot(3)));
+        victim.changes_at = Some((look, 2, ViewColumn::Suspicions(0), 0b011));
+        victim.step();
+        assert_eq!(victim.stance().accepted, Accepted::default(), "before look {look}");
+        victim.step();
+        // What it suspects leaves it no majority here.
+        gone_on += u32::from(victim.host.causes.contains(&(Rank(2), Cause::Halted)));
+        accused += u32::from(victim.host.causes.contains(&(Rank(2), Cause::Misbehaved)));
+    }
+    assert!(gone_on > 5 && accused > 0 && gone_on + accused == 59, "{gone_on} {accused}");
 }
 
 #[test]

@@ -54,8 +54,8 @@ pub struct Chain {
     parted: Option<(u64, BTreeSet<u32>)>,
     mistaken: bool,
     pub reached: Reached,
-    #[cfg(feature = "planted-faults")]
-    fault: Option<tramontane_core::view::Fault>,
+    /// When rows change in the middle of a step; nothing where they do not.
+    live: Option<Random>,
 }
 
 const MS: u64 = 1_000_000;
@@ -67,6 +67,15 @@ fn belongs(node: u32, rule: usize) -> bool {
         0 => true,
         1 => node.is_multiple_of(2),
         _ => node.is_multiple_of(3),
+    }
+}
+
+/// How many writes of a member come between two looks: mostly none, at times all that there are.
+fn writes_between_looks(random: &mut Random) -> usize {
+    match random.below(100) {
+        0..3 => 1 + random.below(4) as usize,
+        3 => usize::MAX,
+        _ => 0,
     }
 }
 
@@ -96,8 +105,7 @@ impl Chain {
             parted: None,
             mistaken: false,
             reached: Reached::default(),
-            #[cfg(feature = "planted-faults")]
-            fault: None,
+            live: None,
         };
         let members: Vec<NodeId> = (1..=count).map(NodeId).collect();
         for node in 1..=count {
@@ -114,17 +122,9 @@ impl Chain {
         chain
     }
 
-    #[cfg(feature = "planted-faults")]
-    pub fn with_fault(seed: u64, fault: tramontane_core::view::Fault) -> Self {
-        let mut chain = Self::new(seed);
-        let members = chain.arenas[0].setting.layout.group().members;
-        chain.fault = Some(fault);
-        chain.arenas.clear();
-        chain.rules.clear();
-        chain.reached.views = 0;
-        chain.open_view(members);
-        chain.arenas[0].members.iter_mut().for_each(|member| member.open = true);
-        chain
+    /// The same plans, in which rows also change in the middle of a step, as they do in shared memory.
+    pub fn with_live_rows(seed: u64) -> Self {
+        Self { live: Some(Random::new(!seed)), ..Self::new(seed) }
     }
 
     fn add_node(&mut self, node: u32) {
@@ -153,8 +153,6 @@ impl Chain {
         let made = Setting {
             prepare_calls: 1 + self.random.below(6) as u8,
             deliver_calls: 1 + self.random.below(6) as u8,
-            #[cfg(feature = "planted-faults")]
-            fault: self.fault,
             ..made
         };
         let mut arena = Arena::new(Box::leak(made.into()));
@@ -220,12 +218,10 @@ impl Chain {
     fn step(&mut self, node: u32) -> Result<(), String> {
         let (view, rank) = self.nodes[&node].at.expect("inside");
         let writers = self.arenas[view].members.len();
-        for writer in 0..writers {
-            let apart = self
-                .parted
-                .as_ref()
-                .is_some_and(|(_, side)| side.contains(&node) != side.contains(&self.node_of(view, writer)));
-            if writer == rank || apart {
+        let apart: Vec<bool> =
+            (0..writers).map(|writer| self.is_apart(node, self.node_of(view, writer))).collect();
+        for (writer, apart) in apart.iter().enumerate() {
+            if writer == rank || *apart {
                 continue;
             }
             let unseen = self.arenas[view].unseen(rank, writer) as u64;
@@ -257,7 +253,14 @@ impl Chain {
             arena.members[rank].around.parts.iter().map(|part| part.rounds.len()).collect()
         };
         let rounds_before = rounds(&self.arenas[view]);
-        let status = self.arenas[view].step(rank, Time(self.now), |id| sends[id]);
+        let (arena, now) = (&mut self.arenas[view], Time(self.now));
+        let status = match &mut self.live {
+            None => arena.step(rank, now, |id| sends[id]),
+            Some(random) => {
+                let arrive = |_, writer: usize| if apart[writer] { 0 } else { writes_between_looks(random) };
+                arena.step_live(rank, now, |id| sends[id], arrive)
+            }
+        };
         for (id, rule) in rules.iter().enumerate() {
             let new = &self.arenas[view].members[rank].around.parts[id].rounds[rounds_before[id]..];
             if new.iter().any(Option::is_some) {
@@ -289,6 +292,10 @@ impl Chain {
             Status::Steady | Status::Wedged | Status::Decided => {}
         }
         Ok(())
+    }
+
+    fn is_apart(&self, one: u32, other: u32) -> bool {
+        self.parted.as_ref().is_some_and(|(_, side)| side.contains(&one) != side.contains(&other))
     }
 
     fn note_takeover(&mut self, view: usize, rank: usize, before: Ballot) {

@@ -27,8 +27,6 @@ pub struct Scope {
     pub mistakes: Vec<(usize, usize)>,
     /// Stop after so many states: then the search is not exhaustive.
     pub states_max: usize,
-    #[cfg(feature = "planted-faults")]
-    pub fault: Option<tramontane_core::view::Fault>,
 }
 
 impl Scope {
@@ -41,8 +39,6 @@ impl Scope {
             victims: (0..members).collect(),
             mistakes: Vec::new(),
             states_max: usize::MAX,
-            #[cfg(feature = "planted-faults")]
-            fault: None,
         }
     }
 }
@@ -85,8 +81,6 @@ pub fn explore(scope: &Scope) -> Result<Found, String> {
     let nodes: Vec<NodeId> = (0..scope.members as u32).map(|id| NodeId(id + 10)).collect();
     let everyone: Vec<Rank> = (0..scope.members as u16).map(Rank).collect();
     let setting: Setting = setting(1, &nodes, &[everyone], timeless());
-    #[cfg(feature = "planted-faults")]
-    let setting = Setting { fault: scope.fault, ..setting };
     let mut arena = Arena::new(Box::leak(setting.into()));
     for leaver in &scope.leavers {
         arena.leave(*leaver);

@@ -10,8 +10,8 @@
 //! | `chain` | views that follow each other, under random faults |
 //! | `random_plans` | many seeds of that |
 //! | `named` | cases that broke other systems |
+//! | `live_rows` | rows that change between two looks of one step |
 //! | `bad_input` | rows that hold what no correct member publishes |
-//! | `planted` | faults in the protocol, and which search finds each (`--features planted-faults`) |
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::as_conversions,
@@ -27,8 +27,7 @@ mod arena;
 mod bad_input;
 mod chain;
 mod exhaustive;
+mod live_rows;
 mod named;
 mod oracle;
-#[cfg(feature = "planted-faults")]
-mod planted;
 mod random_plans;

@@ -451,6 +451,33 @@ fn a_decision_is_learnt_from_members_that_have_gone_on() {
 }
 
 #[test]
+fn who_has_gone_on_is_not_found_silent_before_its_decision_is_learnt() {
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1_000,
+        failure_timeout_ns: 10,
+        first_timeout_ns: 1_000,
+        ..ViewOptions::default()
+    };
+    let mut arena = group_with(3, options);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.leave(2);
+    arena.pull(0, 2, usize::MAX);
+    while step(&mut arena, 0, 0, None) != Status::Installed {
+        for rank in [1, 2] {
+            arena.pull(rank, 0, usize::MAX);
+            step(&mut arena, rank, 0, None);
+            arena.pull(0, rank, usize::MAX);
+        }
+    }
+    for now in [5, 10] {
+        assert_eq!(step(&mut arena, 1, now, None), Status::Wedged);
+    }
+    // 0 has beaten its last in this view, a timeout ago.
+    arena.pull(1, 0, usize::MAX);
+    assert_eq!(step(&mut arena, 1, 11, None), Status::Installed);
+}
+
+#[test]
 fn a_subgroup_without_survivors_has_no_trim() {
     let made = setting(1, &nodes(&[1, 2, 3]), &[vec![Rank(0), Rank(1), Rank(2)], vec![Rank(2)]], timeless());
     let mut arena = Arena::new(Box::leak(made.into()));

@@ -10,6 +10,7 @@
     clippy::panic
 )]
 
+mod changed_slots;
 mod members;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tramontane_core::fabric::{Event, LossCause};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::multicast::Batch;
+use tramontane_core::node::Progress;
 use tramontane_core::smc::Outbox;
 use tramontane_core::view::{Halt, NextView, Status};
 
@@ -71,10 +73,15 @@ impl Run {
     }
 
     fn step(&mut self, rank: usize) -> Status {
+        self.step_and_tell(rank).1
+    }
+
+    /// The same, with what the step did.
+    fn step_and_tell(&mut self, rank: usize) -> (Progress, Status) {
         self.now += 100;
         let node = self.ids[rank].0;
         let delivered = self.delivered.entry(node).or_default();
-        let Member { node, views, fabric, calls } = &mut self.members[rank];
+        let Member { node, views, fabric, calls, .. } = &mut self.members[rank];
         let mut application =
             |batch: &mut Batch<'_>| delivered.extend(batch.map(|message| message.payload.to_vec()));
         let prepare = |_: NextView<'_>| {
@@ -82,7 +89,7 @@ impl Run {
             *calls > 3
         };
         let stepped = node.step_in_views(Time(self.now), fabric, &mut application, views, prepare);
-        stepped.expect("it steps").1
+        stepped.expect("it steps")
     }
 
     /// Whoever lives steps, and sends now and then, until all of them are through with their view.

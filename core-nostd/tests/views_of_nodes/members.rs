@@ -100,6 +100,9 @@ pub struct Member {
     pub node: Node<'static>,
     pub views: Views<'static>,
     pub fabric: Carrier,
+    pub layout: Layout<'static>,
+    /// Its own row, for what no correct member writes.
+    pub row: RowWriter<'static>,
     /// The next view's memory is ready after so many calls.
     pub calls: u32,
 }
@@ -176,7 +179,8 @@ pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
             links: leak(vec![ViewLink::default(); count]),
         };
         let views = node.views(layout, ViewState::new(view, *rank, options), loan).expect("it takes part");
-        Member { node, views, fabric, calls: 0 }
+        let row = copies[rank.index()][rank.index()];
+        Member { node, views, fabric, layout, row, calls: 0 }
     };
     ranks.iter().map(open_one).collect()
 }

@@ -312,7 +312,7 @@ impl<R: Replica> Engine<R> {
 
     fn halted(&self, why: Halt) -> Stopped {
         let by = match why {
-            Halt::SuspectedBy(rank) => self.view.members.get(rank.index()).copied(),
+            Halt::SuspectedBy(rank) | Halt::ChangedBy(rank) => self.view.members.get(rank.index()).copied(),
             Halt::NoMajority => None,
         };
         Stopped::Halted { why, by }

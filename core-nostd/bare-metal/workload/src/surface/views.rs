@@ -48,6 +48,7 @@ fn cells() {
     debug(block);
     display(black_box(Halt::SuspectedBy(Rank(1))));
     display(black_box(Halt::NoMajority));
+    display(black_box(Halt::ChangedBy(Rank(1))));
     for error in [RequestError::IsMember, RequestError::TooMany, RequestError::NoWish] {
         display(black_box(error));
     }
@@ -73,9 +74,9 @@ impl Host for Quiet {
         black_box(true)
     }
 
-    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> bool {
+    fn deliver_to(&mut self, _: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         black_box(trim);
-        black_box(true)
+        black_box(Ok(true))
     }
 
     fn cut(&mut self, peer: Rank, cause: Cause) {
