@@ -46,6 +46,8 @@ faults! {
     large_messages_that_are_not_sent_again HostFault::LargeNotSentAgain, 400
     large_messages_sent_again_without_their_blocks HostFault::BlocksNotSentAgain, 400
     blocks_that_are_told_before_they_are_whole HostFault::ToldEarly, 50
+    suppliers_of_the_view_that_a_joiner_found HostFault::SuppliersOfTheWelcome, 200
+    a_group_that_is_formed_again_unasked HostFault::FormsAgain, 400
 }
 
 /// A node that has wedged has no stage that receives: what its host tells it too late changes nothing (RDM-7).

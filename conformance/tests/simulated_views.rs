@@ -77,6 +77,7 @@ const fn kind_of(deed: &Deed) -> &'static str {
         Deed::SlowLink { .. } => "slow link",
         Deed::QueueFull { .. } => "full queue",
         Deed::Leave { .. } => "leave",
+        Deed::Form { .. } => "start of all",
         Deed::Join { .. } => "join",
     }
 }

@@ -14,11 +14,10 @@ use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 use tramontane_core::ids::NodeId;
 use tramontane_fixtures::membership::{Deed, Ending, Outcome, Plan, Record, Recorded};
 
-/// The whole run: groups first, then all records in their order.
-pub fn events(plan: &Plan, outcome: &Outcome) -> Vec<Event<'static>> {
+/// What one group did, which was formed before the first of these records: groups first, then the records in their order.
+fn events(plan: &Plan, outcome: &Outcome, records: &[Recorded]) -> Vec<Event<'static>> {
     let groups = (0..plan.subgroups.len()).map(|index| group(plan, index));
-    let records = outcome.history.records.iter();
-    groups.chain(records.flat_map(|recorded| told(plan, outcome, recorded))).collect()
+    groups.chain(records.iter().flat_map(|recorded| told(plan, outcome, recorded))).collect()
 }
 
 fn group(plan: &Plan, index: usize) -> Event<'static> {
@@ -96,7 +95,7 @@ fn told(plan: &Plan, outcome: &Outcome, recorded: &Recorded) -> Vec<Event<'stati
         Record::Continue { process } => fault(FaultKind::Continue, vec![who(*process).0]),
         Record::Partition { side } => fault(FaultKind::Partition, names(side)),
         Record::Heal { side } => fault(FaultKind::Heal, names(side)),
-        Record::AskedToLeave { .. } => Vec::new(),
+        Record::AskedToLeave { .. } | Record::State { .. } | Record::Formed { .. } => Vec::new(),
         Record::Left { process } => end(*process, EndReason::Left),
         Record::Halted { process } => end(*process, EndReason::Halted),
         Record::Done { process } => end(*process, EndReason::Done),
@@ -106,20 +105,26 @@ fn told(plan: &Plan, outcome: &Outcome, recorded: &Recorded) -> Vec<Event<'stati
 /// Everything that is wrong with a run. The first words of each say what kind of wrong it is.
 pub fn complaints(plan: &Plan, outcome: &Outcome) -> Vec<String> {
     let mut complaints = outcome.complaints.clone();
-    let mut judge = Judge::new();
-    for (line, event) in (1..).zip(&events(plan, outcome)) {
-        if let Err(error) = judge.take(line, event) {
-            complaints.push(format!("no history: {error}"));
-            return complaints;
+    complaints.extend(two_groups(outcome));
+    // A group that was formed anew has nothing of the one before: each has a history of its own.
+    let is_forming = |recorded: &Recorded| matches!(recorded.record, Record::Formed { .. });
+    for records in outcome.history.records.split(is_forming) {
+        let mut judge = Judge::new();
+        for (line, event) in (1..).zip(&events(plan, outcome, records)) {
+            if let Err(error) = judge.take(line, event) {
+                complaints.push(format!("no history: {error}"));
+                return complaints;
+            }
         }
+        let verdict = judge.finish();
+        complaints.extend(verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
+            CheckOutcome::Broken { finding, .. } if !is_excused(plan, outcome, judgement.check, finding) => {
+                Some(format!("{}: {}", judgement.check, finding.what))
+            }
+            _ => None,
+        }));
+        complaints.extend(missed(outcome, records));
     }
-    let verdict = judge.finish();
-    complaints.extend(verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
-        CheckOutcome::Broken { finding, .. } if !is_excused(plan, outcome, judgement.check, finding) => {
-            Some(format!("{}: {}", judgement.check, finding.what))
-        }
-        _ => None,
-    }));
     complaints.extend(lost(outcome));
     if outcome.ending == Ending::NoGroup && plan.must_go_on() {
         complaints.push("no group: most members were left alone, and none goes on".to_owned());
@@ -154,6 +159,45 @@ fn keeps_majorities(outcome: &Outcome) -> bool {
             kept * 2 > before.len()
         }
         _ => true,
+    })
+}
+
+/// A process of an earlier group that still installs a view or delivers once another group was formed.
+fn two_groups(outcome: &Outcome) -> Option<String> {
+    let records = &outcome.history.records;
+    let formed = records.iter().enumerate().filter(|(_, one)| matches!(one.record, Record::Formed { .. }));
+    formed.map(|(place, _)| records.split_at(place)).find_map(|(before, after)| {
+        let started = |process: usize| {
+            before.iter().any(|one| matches!(one.record, Record::Start { process: one } if one == process))
+        };
+        let goes_on = after.iter().find_map(|one| match one.record {
+            Record::View { process, .. } | Record::Deliver { process, .. } if started(process) => {
+                Some(process)
+            }
+            _ => None,
+        })?;
+        let node = node_name(outcome.history.processes[goes_on].node);
+        Some(format!("two groups: {node} goes on in a group, and another was formed"))
+    })
+}
+
+/// A joiner that entered a view with other messages of a subgroup than those that were there: all that enter a view have the
+/// same of each subgroup that they are in.
+fn missed(outcome: &Outcome, records: &[Recorded]) -> Option<String> {
+    let mut known: BTreeMap<(u64, usize), (usize, &[(usize, u64)])> = BTreeMap::new();
+    records.iter().find_map(|recorded| {
+        let Record::State { process, view, subgroup, messages } = &recorded.record else { return None };
+        let (other, had) = *known.entry((view.0, *subgroup)).or_insert((*process, messages));
+        let name = |process: usize| node_name(outcome.history.processes[process].node);
+        (had != messages).then(|| {
+            format!(
+                "state: {} entered view {view} with {} messages of g{subgroup}, and {} with {}",
+                name(*process),
+                messages.len(),
+                name(other),
+                had.len()
+            )
+        })
     })
 }
 
