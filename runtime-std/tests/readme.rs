@@ -46,7 +46,8 @@ fn blocks(text: &str) -> Result<Vec<Block>, String> {
     while let Some((index, line)) = lines.next() {
         if line.trim() == "```sh" {
             let how = before.strip_prefix("<!-- test: ").and_then(|rest| rest.strip_suffix(" -->"));
-            let how = how.ok_or(format!("line {}: commands without a comment that says how they run", index + 1))?;
+            let how =
+                how.ok_or(format!("line {}: commands without a comment that says how they run", index + 1))?;
             let commands = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
             let commands = commands.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
             blocks.push(Block { line: index + 1, how: how.to_owned(), commands });
@@ -122,7 +123,8 @@ impl World {
         let cargo = "#!/bin/sh\ncase \"$1 $2 $3\" in\n\"run --release --\") shift 3; exec tramontane \"$@\" ;;\n\
                      \"build --release \"*) ;;\n*) echo \"cargo $*: not known here\" >&2; exit 1 ;;\nesac\n";
         std::fs::write(folder.join("bin/cargo"), cargo).expect("a file");
-        std::fs::set_permissions(folder.join("bin/cargo"), std::fs::Permissions::from_mode(0o755)).expect("a mode");
+        std::fs::set_permissions(folder.join("bin/cargo"), std::fs::Permissions::from_mode(0o755))
+            .expect("a mode");
         let theirs = ["10.9.0.1:7000", "10.9.0.2:7000", "127.0.0.1:9100"].map(str::to_owned);
         let addresses = theirs.into_iter().zip(free_addresses(3)).collect();
         Self { place, folder, addresses, running: Vec::new() }
@@ -136,8 +138,10 @@ impl World {
 
     fn command(&self, line: &str, is_terminal: bool) -> Command {
         let mut command = self.place.command::<&str>(&[]);
-        let environment: Vec<_> =
-            command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
+        let environment: Vec<_> = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+            .collect();
         let path = std::env::var("PATH").unwrap_or_default();
         let line = self.here(line);
         command = Command::new("sh");
@@ -174,7 +178,8 @@ impl World {
         };
         let mut terminals: Vec<_> = lines.iter().map(start).collect();
         if with_input {
-            let typed: Vec<String> = (0..terminals.len()).map(|number| format!("typed into {number}\n")).collect();
+            let typed: Vec<String> =
+                (0..terminals.len()).map(|number| format!("typed into {number}\n")).collect();
             terminals.iter_mut().zip(&typed).for_each(|((_, terminal), text)| terminal.write(text));
             for (line, terminal) in &terminals {
                 let shows_all = || typed.iter().all(|text| terminal.output().contains(text)).then_some(());

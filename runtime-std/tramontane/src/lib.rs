@@ -46,9 +46,9 @@
 pub use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 pub use tramontane_runtime::blocks;
 pub use tramontane_runtime::group::{
-    self, AskError, Board, Description, DescriptionError, Fate, GroupStatus, Message, Messages, NodeDescription,
-    Receipt, Replica, Running, Sender, Slot, StartError, StartOptions, SubgroupDescription, SubgroupStatus, Unsent,
-    View, ViewChanged, Visits, start,
+    self, AskError, Board, Description, DescriptionError, Fate, GroupStatus, Message, Messages,
+    NodeDescription, Receipt, Replica, Running, Sender, Slot, StartError, StartOptions, SubgroupDescription,
+    SubgroupStatus, Unsent, View, ViewChanged, Visits, start,
 };
 pub use tramontane_runtime::local::Carrier;
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
