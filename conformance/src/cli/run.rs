@@ -40,7 +40,7 @@ pub struct RunArguments {
     /// What decides who does what, and when: the same seed gives the same commands
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How long an answer, a delivery or an end may take, in seconds
+    /// How long an answer, a delivery or an end may take on a machine at rest, in seconds; longer on one with more to do
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     deadline: f64,
     /// How many messages a sender sends, where that does not matter

@@ -177,6 +177,8 @@ fn a_line_that_is_too_long_is_refused_by_its_number_and_the_group_goes_on() {
     let [mut one, mut other] = <[Process; 2]>::try_from(members).unwrap_or_else(|_| panic!("two"));
     other.write(b"12345\n");
     one.write(b"first\n123456\nlater\n");
+    one.end_input();
+    other.end_input();
     let (one, other) = (one.wait(), other.wait());
     one.failed(3, &["line 2 of the input", "5 bytes", "--message-max"]);
     let output = String::from_utf8(other.succeeded()).expect("text");

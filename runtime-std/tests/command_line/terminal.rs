@@ -64,7 +64,7 @@ fn a_copy_that_is_interrupted_leaves_no_bar_and_tells_a_rate_that_can_be() {
     let place = Place::new();
     let folder = tempfile::tempdir().expect("a folder");
     let (file, to) = (folder.path().join("file"), folder.path().join("to"));
-    std::fs::File::create(&file).and_then(|file| file.set_len(4 << 30)).expect("a file with nothing in it");
+    std::fs::write(&file, vec![7; 768 << 20]).expect("a large file");
     std::fs::create_dir(&to).expect("a folder");
     let text = |path: &Path| path.to_str().expect("a path").to_owned();
     let shown = on_terminal(&place, &format!("copy {} --to {}", text(&file), text(&to)));
@@ -75,13 +75,13 @@ fn a_copy_that_is_interrupted_leaves_no_bar_and_tells_a_rate_that_can_be() {
         let begun = std::fs::read_dir(&to).ok()?.next().is_some();
         (begun && !members.is_empty()).then_some(members)
     });
-    std::thread::sleep(std::time::Duration::from_millis(200));
+    std::thread::sleep(std::time::Duration::from_millis(100));
     copies.iter().for_each(|pid| send(*pid, Signal::STOP));
     std::thread::sleep(std::time::Duration::from_millis(2200));
     copies.iter().for_each(|pid| send(*pid, Signal::CONT));
-    await_shown(&shown, "of 4.00 GiB");
+    await_shown(&shown, "of 768.00 MiB");
     let shown = interrupted(shown);
-    assert_no_bar_is_left(&shown, "of 4.00 GiB");
+    assert_no_bar_is_left(&shown, "of 768.00 MiB");
     assert!(!shown.contains("TiB/s") && shown.contains("B/s"), "{shown:?}");
 }
 

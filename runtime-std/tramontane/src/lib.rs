@@ -1,7 +1,7 @@
 //! Atomic multicast over remote memory: a message sent to a group arrives at every member, in one order for all.
 //!
 //! This crate is the one dependency of a program: it has what programs need of the
-//! [protocols](https://docs.rs/tramontane-core) and of the runtime under plain names.
+//! [protocols](tramontane_core) and of the [runtime](tramontane_runtime) under plain names.
 //!
 //! A program is one member of a group that survives its members. [`start`] makes it one; its application is a [`Replica`],
 //! which is handed the same messages in the same order as all others, and gives its state to a member that joins. Messages go
@@ -11,7 +11,7 @@
 //! use std::sync::{Arc, Mutex};
 //! use std::time::Duration;
 //!
-//! use tramontane::{Description, Messages, Root, StartOptions, SubgroupId, start};
+//! use tramontane::{Description, Messages, StartOptions, SubgroupId, start};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A group of one, so that this runs by itself: 8 slots a sender, messages of up to 64 bytes.
@@ -23,12 +23,7 @@
 //! let replica = move |messages: &mut Messages<'_, '_>| {
 //!     kept.lock().unwrap().extend(messages.map(|message| message.payload.to_vec()));
 //! };
-//! # let folder = std::env::temp_dir();
-//! # let options = StartOptions { root: Root::under(&folder), ..StartOptions::new(0) };
-//! # let running = start(group, options, replica)?;
-//! # let _ = r#"
 //! let running = start(group, StartOptions::new(0), replica)?;
-//! # "#;
 //! let mut sender = running.sender(SubgroupId(0)).ok_or("every node sends")?;
 //! sender.send(b"hello", Duration::from_secs(1))?;
 //! running.leave(Duration::from_secs(10))?;
@@ -43,24 +38,35 @@
 //! | [`blocks`] | large objects to many, at nearly the price of one copy |
 //! | [`fixed`] | groups whose members all stay to the end: less to write, and to build on |
 
+#[doc(inline)]
 pub use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 pub use tramontane_runtime::blocks;
+#[doc(inline)]
 pub use tramontane_runtime::group::{
     self, AskError, Board, Description, DescriptionError, Fate, Forming, GroupStatus, Message, Messages,
     NodeDescription, NotFormed, Receipt, Replica, Running, Sender, Slot, StartError, StartOptions,
     SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged, Visits, Waiting, start,
 };
+#[doc(inline)]
 pub use tramontane_runtime::local::Carrier;
+#[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
+#[doc(inline)]
 pub use tramontane_runtime::rdma::DeviceOptions;
+#[doc(inline)]
 pub use tramontane_runtime::shared_memory::{GroupName, Root};
 
 /// Groups whose members are the same from beginning to end: [`join`](fixed::join) one, and step it or let a thread do so. When a
 /// member dies, the others stop and say which.
 pub mod fixed {
+    #[doc(inline)]
     pub use tramontane_core::ids::Rank;
+    #[doc(inline)]
     pub use tramontane_core::multicast::{Application, Batch, Message};
+    #[doc(inline)]
     pub use tramontane_runtime::configuration::{GroupConfiguration, SubgroupConfiguration};
+    #[doc(inline)]
     pub use tramontane_runtime::join::{JoinError, JoinOptions, Meeting, NetworkMeeting, join};
+    #[doc(inline)]
     pub use tramontane_runtime::member::{Polled, Sender};
 }

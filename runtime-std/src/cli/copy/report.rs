@@ -32,8 +32,9 @@ impl Progress {
         Self { since: Instant::now(), receivers: receivers.to_vec(), total: 0, bars: None }
     }
 
-    /// So many bytes are to come.
+    /// So many bytes are to come, from now on.
     pub(super) fn expect(&mut self, total: u64) {
+        self.since = Instant::now();
         self.total = total;
     }
 
@@ -58,7 +59,7 @@ impl Progress {
 
 fn draw(receivers: &[u32], total: u64, since: Instant) -> (MultiProgress, BTreeMap<u32, ProgressBar>) {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-    let template = "node {prefix:>4} {bar:40} {binary_bytes} of {binary_total_bytes}, {pace}";
+    let template = "node {prefix:>4} {bar:24} {binary_bytes} of {binary_total_bytes}, {pace}";
     let bars = receivers.iter().map(|receiver| {
         let bar = ProgressBar::new(total).with_prefix(receiver.to_string());
         // A copy that fails or is interrupted leaves none behind.

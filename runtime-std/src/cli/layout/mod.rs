@@ -13,7 +13,7 @@ use super::exit::{Failure, Status};
 use super::group_file;
 use crate::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT, WINDOW_DEFAULT};
 use crate::group::View;
-use crate::table::Table;
+use crate::table::{Table, wrapped};
 use map::{MemoryMap, RowMap, What};
 
 pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(&map);
         json.map_err(|error| Failure::system("cannot print the map", &error.into()))? + "\n"
     } else {
-        text(&map)
+        wrapped(&text(&map))
     };
     let mut output = io::stdout().lock();
     output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(|error| Failure::output(&error))

@@ -148,7 +148,8 @@ impl Life {
         handed.iter().flat_map(|handed| handed.advice(&unsent)).for_each(|text| say(&text));
         match (outcome, failure) {
             (Err(outcome), Some(failure)) => {
-                say(failure.text());
+                // What went wrong first, and what came of it.
+                failure.report();
                 Err(outcome)
             }
             (Err(failure), None) | (Ok(()), Some(failure)) => Err(failure),

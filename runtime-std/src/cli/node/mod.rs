@@ -62,7 +62,10 @@ only if each initial node is started with --new-group; without it they end with 
 Where the group file has several subgroups, each has its own log: FILE.NAME.
 SIGINT and SIGTERM let the node leave: it ends with 0 when the others go on without it. A second signal, half a
 second later, ends it at once. A node that was taken for dead, or that lost the majority, ends with 9.
-An output that nobody reads holds up this node alone, until the others take it for dead.";
+A line of the input that is too long is refused by its number, and the node goes on; with --leave-at-end it ends with 3 then.
+A node that ends says which lines it had read and not sent. FILE is a regular file: a device or a pipe is refused.
+A node whose output nobody reads leaves after a quarter of failure_timeout_ms, and ends with 141. One that was asked to end
+waits 5 s for a reader of the rest.";
 
 /// Be a member of a group that survives its members: it forms when its first nodes come, and nodes come and go
 #[derive(Args, Debug)]
