@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::net::sockopt;
-use support::{LONG, SHORT, door, go, group, identity, key, listener, operator};
+use support::{LONG, NODES, SHORT, door, go, group, identity, key, listener, operator};
 use tramontane_core::ids::NodeId;
 use tramontane_mesh::{
     Address, Door, GREETINGS_MAX, PEER_PLACES, Purpose, Refusal, TalkError, VISITORS_MAX, VisitError, Visitor,
@@ -139,7 +139,7 @@ fn crowded_door() -> (Door, std::sync::mpsc::Sender<()>, Receiver<Purpose>) {
     let (release, held) = channel::<()>();
     let (sender, came) = channel();
     let held = Arc::new(Mutex::new(held));
-    let door = Door::open(listener(), identity(10), None, move |visitor: Visitor| {
+    let door = Door::open(listener(), identity(10), NODES, None, move |visitor: Visitor| {
         // A test that ended need not know.
         let _ = sender.send(visitor.purpose);
         let _ = held.lock().map(|held| held.recv());

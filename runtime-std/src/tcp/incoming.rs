@@ -109,10 +109,12 @@ impl Incoming {
         }
     }
 
-    /// Forgets what was to come: the peer is gone.
+    /// Forgets what was to come, and the memory for it: the peer is gone, and its connection never comes again.
     pub(super) fn clear(&mut self) {
         self.arrivals.clear();
         self.body = None;
+        (self.buffer, self.start, self.end) = (Box::default(), 0, 0);
+        self.sealed = None;
     }
 
     /// Reads what has come, within bounds, and stores it. True if there may be more now.
