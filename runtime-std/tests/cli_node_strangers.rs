@@ -79,9 +79,9 @@ fn visits_in_the_name_of_a_node_that_does_not_run_cost_bounded_memory() {
     group.await_members(&[0, 1]);
     let description = description(&group);
     let before = resident_kib(nodes[0].pid());
-    for _ in 0..VISITS {
-        drop(go(&description, 2, Purpose::Peer));
-    }
+    // It has the key, and so may be any node: what it is let in with is given back when it goes.
+    let let_in = (0..VISITS).filter(|_| go(&description, 2, Purpose::Peer).is_ok()).count();
+    assert!(let_in > 0, "nothing was tried");
     let growth = resident_kib(nodes[0].pid()).saturating_sub(before);
     assert!(growth < GROWTH_MAX_KIB, "the node grew by {growth} KiB");
     nodes.push(group.node(2, &[]));

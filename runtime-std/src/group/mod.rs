@@ -26,6 +26,8 @@ mod door;
 mod doors;
 mod engine;
 mod fabric;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod garbage;
 mod joiners;
 mod joining;
 mod large;

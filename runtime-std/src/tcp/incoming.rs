@@ -117,6 +117,18 @@ impl Incoming {
         self.sealed = None;
     }
 
+    /// Takes bytes as if they had come in clear.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut news: impl FnMut(News)) -> Result<(), End> {
+        while !bytes.is_empty() {
+            let count = bytes.len().min(self.room());
+            self.buffer[self.end..self.end + count].copy_from_slice(&bytes[..count]);
+            (self.end, bytes) = (self.end + count, &bytes[count..]);
+            self.understand(&mut news)?;
+        }
+        Ok(())
+    }
+
     /// Reads what has come, within bounds, and stores it. True if there may be more now.
     pub(super) fn read(
         &mut self,
