@@ -142,7 +142,7 @@ fn silent_visitors_keep_out_neither_operators_nor_members_nor_scrapers() {
     // Each of them comes again as it is sent away, while an operator asks and a node joins.
     nodes.push(group.node(2, &[]));
     wait_for("a node that joins", || {
-        held.retain_mut(|stream| is_open(stream));
+        held.retain_mut(is_open);
         held.extend(silent(door, 20));
         held.extend(silent(metrics, 20));
         held.drain(..held.len().saturating_sub(2 * SILENT));

@@ -97,6 +97,9 @@ fn what_the_manifest_names_arrives() {
     assert_eq!(fs::read(victim.to().join("tree/file")).expect("a file"), b"content");
 }
 
+/// What is tried, the names that are announced, and the entries that come.
+type Attack = (&'static str, &'static [&'static str], Vec<Vec<u8>>);
+
 #[test]
 fn nothing_that_is_there_changes_whatever_is_sent() {
     let long = "x".repeat(5000);
@@ -112,7 +115,7 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
         sum.set_cksum();
         header.copy_from_slice(sum.as_bytes());
     }
-    let attacks: Vec<(&str, &[&str], Vec<Vec<u8>>)> = vec![
+    let attacks: Vec<Attack> = vec![
         ("the mode of what is there", &["file"], vec![directory("private/"), file("file")]),
         ("the mode of the place", &["file"], vec![directory("./"), file("file")]),
         ("the mode of the place, without a name", &["file"], vec![directory("/"), file("file")]),
