@@ -48,6 +48,8 @@ mod block_range;
 pub mod blocks;
 pub mod cli;
 pub mod configuration;
+#[cfg(any(test, fuzzing))]
+pub mod garbage;
 pub mod group;
 pub mod host;
 pub mod join;

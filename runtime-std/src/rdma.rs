@@ -23,6 +23,22 @@ pub const BUILT: bool = cfg!(feature = "verbs");
 )]
 pub struct NotBuilt;
 
+/// Members that have a key would go on in clear, and nobody said that they may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "over RDMA everything goes in clear, also where there is a key, which seals what goes over TCP alone; on a network \
+     that you trust give --allow-clear, or set allow_clear = true; on another take fabric \"tcp\""
+)]
+pub struct ClearNotAllowed;
+
+/// Whether members may go on over RDMA: with a key only if they allow what it does not seal.
+///
+/// # Errors
+/// [`ClearNotAllowed`].
+pub const fn check_clear(is_keyed: bool, allow_clear: bool) -> Result<(), ClearNotAllowed> {
+    if is_keyed && !allow_clear { Err(ClearNotAllowed) } else { Ok(()) }
+}
+
 /// Which device is taken, where the first that works is not wanted.
 #[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceOptions {

@@ -9,8 +9,9 @@
 //! # Who may write where
 //! Each peer is told the address and the key of *its* copy and of no other: a registration a row. All of them
 //! share a protection domain, so a key is no secret between members: a member that makes up another's key
-//! could write to that row. It keeps faults apart, and not enemies. Regions have a domain each; all block
-//! memory of a member lies in one.
+//! could write to that row. Keys have 32 bits, and some devices give them out in a pattern, so a guess may take
+//! few tries, though each wrong one breaks the connection that it came on. It keeps faults apart, and not enemies.
+//! Regions have a domain each; all block memory of a member lies in one.
 
 mod build;
 mod error;

@@ -1,6 +1,7 @@
 //! The door of a running process: it listens as long as the process likes, greets whoever comes, and hands over those
 //! who may come in.
 
+use std::collections::BTreeSet;
 use std::io::Result;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -19,7 +20,8 @@ use super::refusal::Refusal;
 use super::stream::Stream;
 use super::talk::Talk;
 
-/// Greetings at once at a door, each at most five seconds. One more, and the oldest is closed.
+/// Greetings at once at a door, each at most five seconds. One more, and the oldest of the host with the most of them
+/// is closed.
 pub const GREETINGS_MAX: usize = 64;
 
 /// Visitors at once whom a door has handed over, and whose callback has not returned. One more is refused as
@@ -54,7 +56,8 @@ pub struct Door {
 
 impl Door {
     /// Opens the door. `visitor` is called for each who may come in, on a thread of its own; it decides what becomes of
-    /// the visitor, and may keep the talk. Without a key all is said in clear, so the caller sees to it that the
+    /// the visitor, and may keep the talk. Only `nodes` come as a peer or to join: an id that is not among them is
+    /// refused before anything is kept for it. Without a key all is said in clear, so the caller sees to it that the
     /// address [is local](Address::is_local), or the network one that it trusts.
     ///
     /// # Errors
@@ -62,13 +65,15 @@ impl Door {
     pub fn open(
         listener: Listener,
         identity: Identity,
+        nodes: impl IntoIterator<Item = NodeId>,
         key: Option<SharedKey>,
         visitor: impl Fn(Visitor) + Send + Sync + 'static,
     ) -> Result<Self> {
         listener.set_nonblocking()?;
         let address = listener.address().clone();
         let gate = Arc::new(Gate::new(GREETINGS_MAX, VISITORS_MAX));
-        let (hall, own_gate) = (Hall { identity, key, visitor }, Arc::clone(&gate));
+        let (hall, own_gate) =
+            (Hall { identity, nodes: nodes.into_iter().collect(), key, visitor }, Arc::clone(&gate));
         let stand = move || {
             let greet = |stream, address, taken: &Taken<'_>| hall.greet(stream, &address, taken);
             std::thread::scope(|scope| welcome(scope, &listener, &own_gate, &greet));
@@ -97,6 +102,8 @@ impl Drop for Door {
 /// What is behind the door.
 struct Hall<V> {
     identity: Identity,
+    /// Who may be a peer, or join.
+    nodes: BTreeSet<NodeId>,
     key: Option<SharedKey>,
     visitor: V,
 }
@@ -126,11 +133,11 @@ impl<V: Fn(Visitor) + Sync> Hall<V> {
             return Err(Refusal::Digest);
         }
         match hello.purpose {
-            Purpose::Peer | Purpose::Join if hello.node == Identity::NO_MEMBER => {
-                return Err(Refusal::NotAMember);
-            }
             Purpose::Peer | Purpose::Join if hello.node == self.identity.node => {
                 return Err(Refusal::DuplicateId);
+            }
+            Purpose::Peer | Purpose::Join if !self.nodes.contains(&hello.node) => {
+                return Err(Refusal::NotAMember);
             }
             Purpose::Meet | Purpose::Peer | Purpose::Join | Purpose::Ask => {}
         }

@@ -1,10 +1,11 @@
 //! Who may be in, of those who connect: strangers in their first words, and those who are known.
 //!
-//! Both have a bound of their own. A stranger that comes when all places for strangers are taken gets that of the one
-//! who has been there longest, whose connection is closed: so strangers who say nothing cannot keep out a member, which
-//! is known within a few round trips. The bound is one of threads too: a place is free only once its thread is done.
+//! Both have a bound of their own. A stranger that comes when all places for strangers are taken gets one of those that
+//! the host with the most of them has: the one of who has been there longest, whose connection is closed. So strangers
+//! who say nothing cannot keep out a member, which is known within a few round trips; and a host that comes again and
+//! again takes its places from itself, not from others. The bound is one of threads too: a place is free only once its thread is done.
 
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
@@ -46,10 +47,18 @@ impl Inside {
         self.places.len() - self.strangers()
     }
 
-    /// Ends the stranger that has been there longest; its thread gives up the place.
-    fn send_away_oldest(&mut self) {
-        let oldest = self.places.iter().find_map(|place| Some((place, place.stranger.as_ref()?)));
-        if let Some((place, stream)) = oldest {
+    /// How many strangers a host has here.
+    fn strangers_of(&self, host: Option<IpAddr>) -> usize {
+        self.places.iter().filter(|place| place.stranger.is_some() && place.host == host).count()
+    }
+
+    /// Ends a stranger: of those of the host with the most, the one that has been there longest. Its thread gives up
+    /// the place.
+    fn send_one_away(&mut self) {
+        let strangers = self.places.iter().filter(|place| place.stranger.is_some());
+        // The last of the largest: seen from the end that is who came first.
+        let chosen = strangers.rev().max_by_key(|place| self.strangers_of(place.host));
+        if let Some((place, stream)) = chosen.and_then(|place| Some((place, place.stranger.as_ref()?))) {
             place.stop.store(true, Ordering::Relaxed);
             stream.shutdown(Shutdown::Both);
         }
@@ -60,6 +69,8 @@ impl Inside {
 struct Place {
     number: u64,
     stop: Arc<AtomicBool>,
+    /// From where it came; none is this machine, by a Unix socket.
+    host: Option<IpAddr>,
     /// A handle of the connection, by which to end it, until it is known whose it is.
     stranger: Option<Stream>,
 }
@@ -89,11 +100,11 @@ impl Gate {
     }
 
     /// A place for one who comes; none once the gate is closed, or if the system has no handle left.
-    fn take(&self, stream: &Stream) -> Option<Taken<'_>> {
+    fn take(&self, stream: &Stream, address: &Address) -> Option<Taken<'_>> {
         let handle = stream.try_clone().ok()?;
         let mut inside = self.inside();
         while inside.strangers() >= self.strangers_max {
-            inside.send_away_oldest();
+            inside.send_one_away();
             let waited = self.vacated.wait_timeout(inside, SLICE);
             inside = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(inside, _)| inside);
         }
@@ -102,7 +113,11 @@ impl Gate {
         }
         let (number, stop) = (inside.next, Arc::new(AtomicBool::new(false)));
         inside.next += 1;
-        inside.places.push(Place { number, stop: Arc::clone(&stop), stranger: Some(handle) });
+        let host = match address {
+            Address::Tcp(address) => Some(address.ip()),
+            Address::Unix(_) => None,
+        };
+        inside.places.push(Place { number, stop: Arc::clone(&stop), host, stranger: Some(handle) });
         Some(Taken { gate: self, number, stop })
     }
 }
@@ -166,12 +181,52 @@ pub(super) fn welcome<'s, 'e: 's, G>(
                 continue;
             }
         };
-        let Some(taken) = gate.take(&stream) else { continue };
+        let Some(taken) = gate.take(&stream, &address) else { continue };
         let spawned = std::thread::Builder::new()
             .name("tramontane-greet".into())
             .spawn_scoped(scope, move || greet(stream, address, &taken));
         if let Err(error) = spawned {
             tracing::debug!(%error, "cannot greet somebody");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    fn host(number: u8) -> Address {
+        SocketAddr::from(([10, 0, 0, number], 7000)).into()
+    }
+
+    /// Lets somebody in from a host. The other end is kept, so that only the gate closes it.
+    fn come<'g>(gate: &'g Gate, from: u8, ends: &mut Vec<UnixStream>) -> Taken<'g> {
+        let (stream, end) = UnixStream::pair().expect("sockets");
+        ends.push(end);
+        gate.take(&Stream::Unix(stream), &host(from)).expect("the gate is open")
+    }
+
+    #[test]
+    fn a_host_that_comes_again_and_again_takes_places_from_itself() {
+        let (gate, mut ends) = (Gate::new(4, 4), Vec::new());
+        let member = come(&gate, 1, &mut ends);
+        let mut flood: Vec<Taken<'_>> = (0..3).map(|_| come(&gate, 2, &mut ends)).collect();
+        for _ in 0..20 {
+            let next = std::thread::scope(|scope| {
+                let next = scope.spawn(|| come(&gate, 2, &mut Vec::new()));
+                // Whoever is told to go goes: the oldest of that host.
+                while !flood[0].stop().load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                drop(flood.remove(0));
+                next.join().expect("no panic")
+            });
+            flood.push(next);
+        }
+        assert!(!member.stop().load(Ordering::Relaxed), "a member of another host was sent away");
+        assert!(member.become_known(0));
     }
 }

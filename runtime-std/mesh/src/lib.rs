@@ -42,9 +42,10 @@
 //!
 //! # What a stranger can make us do
 //! - Hold places: twice the members and eight in a meeting, [`GREETINGS_MAX`] at a door, each a thread and two
-//!   descriptors, for five seconds. It keeps nobody out by that: when all are taken, the one that has been there longest is
-//!   closed. To keep a member out it has to come so often that all places change hands while that member's first words
-//!   cross, up to its hello: two round trips with a key, one without.
+//!   descriptors, for five seconds. It keeps nobody out by that: when all are taken, one of the host with the most
+//!   of them is closed, the one that has been there longest. To keep a member out it has to come so often that all
+//!   places change hands while that member's first words cross, up to its hello: two round trips with a key, one
+//!   without.
 //! - Have us read, with a key, 256 bytes and compute a few hashes. Who recorded the first message of a member's handshake
 //!   may repeat it; then we compute two products on the curve, and read one message of 64 KiB that does not open. Without a
 //!   key anyone may have us read such a message, and whoever knows the group's digest is no stranger to us.
@@ -52,9 +53,11 @@
 //!   members try on until their time is up, and tell what answered ([`Attendant::met_stranger`]).
 //! - Have us write to the log a line for each time it is sent away (at `info`; at `debug` if it just goes).
 //!
-//! Nothing that it sends is allocated for beyond that, or believed. Who is let in is no stranger: at most
-//! [`VISITORS_MAX`] of them are with the callbacks of a door at once, [`PEER_PLACES`] of them peers, and the next is told
-//! [`Refusal::Busy`]. A host that is gone is noticed within a minute. How long each may stay there is for the callback to say, with the time limits of its [`Talk`].
+//! Nothing that it sends is allocated for beyond that, or believed. An id that is not one of a door's nodes is
+//! refused before anything is kept for it, unless it only asks. Who is let in is no stranger: at most
+//! [`VISITORS_MAX`] of them are with the callbacks of a door at once, [`PEER_PLACES`] of them peers, and the next is
+//! told [`Refusal::Busy`]. A host that is gone is noticed within a minute. How long each may stay there is for the
+//! callback to say, with the time limits of its [`Talk`].
 
 mod address;
 mod attendant;
@@ -62,6 +65,8 @@ mod channel;
 mod connection;
 mod door;
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod garbage;
 mod gate;
 mod greeting;
 mod handshake;

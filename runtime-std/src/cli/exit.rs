@@ -11,7 +11,7 @@ use crate::group::{DescriptionError, DoorsError, NoFabric, StartError};
 use crate::join::JoinError;
 use crate::local::LocalError;
 use crate::member::Stopped;
-use crate::rdma::NotBuilt;
+use crate::rdma::{ClearNotAllowed, NotBuilt};
 use crate::shared_memory::Error as SharedMemoryError;
 use crate::tcp::TcpError;
 
@@ -211,6 +211,12 @@ impl From<JoinError> for Failure {
 impl From<NotBuilt> for Failure {
     fn from(error: NotBuilt) -> Self {
         Self::told(Status::Device, error)
+    }
+}
+
+impl From<ClearNotAllowed> for Failure {
+    fn from(error: ClearNotAllowed) -> Self {
+        Self::told(Status::Usage, error)
     }
 }
 

@@ -23,7 +23,7 @@
 mod adapter;
 mod cast;
 mod clock;
-mod copy;
+pub(crate) mod copy;
 mod demo;
 mod devices;
 mod exit;

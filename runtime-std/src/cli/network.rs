@@ -7,6 +7,7 @@ use clap::Args;
 
 use super::exit::{Failure, Status};
 use crate::join::NetworkMeeting;
+use crate::rdma;
 
 /// Addresses and key.
 #[derive(Args, Debug)]
@@ -17,8 +18,9 @@ pub(super) struct NetworkOptions {
     /// A file with the key that all members share: 64 hexadecimal digits, mode 600
     #[arg(long, value_name = "FILE", help_heading = "Network")]
     key_file: Option<PathBuf>,
-    /// Go without a key also outside of this machine, on a network that you trust
-    #[arg(long, help_heading = "Network", conflicts_with = "key_file")]
+    /// Go in clear on a network that you trust: without a key also outside of this machine; over RDMA also beside a key,
+    /// which does not seal what goes there
+    #[arg(long, help_heading = "Network")]
     allow_clear: bool,
 }
 
@@ -31,6 +33,12 @@ impl NetworkOptions {
             ("--allow-clear", self.allow_clear),
         ];
         all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
+    /// Where members meet that go on over RDMA.
+    pub(super) fn meeting_for_rdma(&self) -> Result<NetworkMeeting, Failure> {
+        rdma::check_clear(self.key_file.is_some(), self.allow_clear)?;
+        self.meeting()
     }
 
     /// Where the members meet.

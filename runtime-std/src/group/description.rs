@@ -29,7 +29,8 @@ pub struct Description {
     /// The file of the key that all members share, beside the group file if it is relative.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Whether, without a key, other addresses than loopback may be used.
+    /// Whether what is said may go in clear: without a key also where an address is not loopback, and over RDMA also
+    /// beside a key, which does not seal what goes over RDMA.
     #[serde(default)]
     pub allow_clear: bool,
     /// From one heartbeat to the next, in ms. The same at all members.
@@ -189,7 +190,12 @@ impl Description {
     pub fn read(path: &Path) -> Result<Self, DescriptionError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| DescriptionError::Read { path: path.to_path_buf(), source })?;
-        let mut description: Self = toml::from_str(&text).map_err(|error| {
+        Self::parse(path, &text)
+    }
+
+    /// Makes sense of the text of a group file.
+    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, DescriptionError> {
+        let mut description: Self = toml::from_str(text).map_err(|error| {
             let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
             let line = before.matches('\n').count() + 1;
             let text = error.message().trim_end().replace('\n', " ");

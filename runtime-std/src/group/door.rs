@@ -27,15 +27,16 @@ pub(super) struct Hall {
 }
 
 impl Hall {
-    /// Opens the door.
+    /// Opens the door. `nodes` are all that may ever be members.
     pub(super) fn open(
         &self,
         listener: Listener,
         identity: Identity,
+        nodes: impl IntoIterator<Item = NodeId>,
         key: Option<SharedKey>,
     ) -> std::io::Result<Door> {
         let hall = self.clone();
-        Door::open(listener, identity, key, move |visitor| hall.receive(visitor))
+        Door::open(listener, identity, nodes, key, move |visitor| hall.receive(visitor))
     }
 
     fn receive(&self, visitor: Visitor) {

@@ -8,6 +8,7 @@ use tramontane_mesh::{Address, KeyError, SharedKey};
 
 use super::description::Description;
 use crate::local::Carrier;
+use crate::rdma::{self, ClearNotAllowed};
 use crate::shared_memory::{self, GroupName, Root};
 
 /// Why nobody's door can be gone to.
@@ -20,6 +21,9 @@ pub enum DoorsError {
     /// The key cannot be had.
     #[error(transparent)]
     Key(#[from] KeyError),
+    /// RDMA, and a key.
+    #[error(transparent)]
+    Clear(#[from] ClearNotAllowed),
     /// An address that others can reach, and no key.
     #[error("{0} can be reached from outside, and there is no key; give key_file, or set allow_clear = true")]
     KeyNeeded(SocketAddr),
@@ -43,6 +47,9 @@ impl Doors {
                 description.nodes.iter().map(|node| NodeId(node.id)).map(|id| (id, door(id))).collect()
             }
             Carrier::Tcp | Carrier::Verbs => {
+                if description.fabric == Carrier::Verbs {
+                    rdma::check_clear(key.is_some(), description.allow_clear)?;
+                }
                 let listed =
                     description.nodes.iter().filter_map(|node| Some((NodeId(node.id), node.address?)));
                 let exposed = listed.clone().find(|(_, address)| !address.ip().is_loopback());

@@ -352,7 +352,9 @@ mod tests {
     fn scripted(script: impl Fn(&mut Talk) + Send + Sync + 'static) -> (Door, Supplier) {
         let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
         let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
-        let door = Door::open(listener, identity(1), None, move |mut visitor| script(&mut visitor.talk));
+        let door = Door::open(listener, identity(1), [NodeId(2)], None, move |mut visitor| {
+            script(&mut visitor.talk)
+        });
         let door = door.expect("a thread");
         let never = AtomicBool::new(false);
         let talk =

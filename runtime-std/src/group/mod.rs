@@ -30,6 +30,8 @@ mod doors;
 mod engine;
 mod fabric;
 mod forming;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod garbage;
 mod joiners;
 mod joining;
 mod large;

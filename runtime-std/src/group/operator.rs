@@ -92,7 +92,7 @@ mod tests {
         let identity = |node| Identity { node, incarnation: 1, digest: 7 };
         let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
         let (sender, answered) = channel();
-        let door = Door::open(listener, identity(NodeId(1)), None, move |mut visitor| {
+        let door = Door::open(listener, identity(NodeId(1)), [], None, move |mut visitor| {
             // A test that ended need not know.
             let _ = sender.send(answer(&mut visitor.talk, &Board::default(), None));
         });

@@ -251,7 +251,8 @@ impl Place {
     ) -> Result<Running, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
         let hall = Hall::default();
-        let door = hall.open(self.listener.try_clone()?, self.identity, self.key.clone())?;
+        let nodes = description.nodes.iter().map(|node| NodeId(node.id));
+        let door = hall.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
         let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
         let outside = Arc::new(Outside {
             identity: self.identity,

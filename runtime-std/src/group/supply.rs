@@ -196,7 +196,7 @@ mod tests {
         let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
         let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
         let (sender, ended) = channel();
-        let door = Door::open(listener, identity(1), None, move |mut visitor| {
+        let door = Door::open(listener, identity(1), [NodeId(2)], None, move |mut visitor| {
             // A test that ended need not know.
             let _ = sender.send(greet(&mut visitor.talk, &Board::default()));
         });

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, mkdirat, openat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -171,8 +171,16 @@ impl Root {
                 Ok(Some(folder))
             }
             Err(Errno::NOENT) => Ok(None),
+            // Another user's folder cannot even be opened: look whose it is before that is blamed.
+            Err(_) if self.is_anothers() => {
+                Err(Error::NotPermitted { path: self.path.clone(), reason: ANOTHERS })
+            }
             Err(errno) => Err(self.error("cannot open", errno)),
         }
+    }
+
+    fn is_anothers(&self) -> bool {
+        statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_uid != geteuid().as_raw())
     }
 
     /// Removes the folder if nothing is in it.
@@ -186,12 +194,17 @@ impl Root {
     }
 }
 
+/// What is wrong with a place of our name that somebody else made first, which anybody can on a file system that all
+/// share.
+const ANOTHERS: &str = "it belongs to another user; set TRAMONTANE_SHM_DIR to a folder of your own, the same for all \
+     members, or have its owner or root remove it";
+
 /// Others must not be able to put files, or links, where we look for ours.
 pub(super) fn check_owner(folder: BorrowedFd<'_>, path: &Path) -> Result<(), Error> {
     let stat = fstat(folder).map_err(|errno| Error::from_errno("cannot examine", path, errno))?;
     let refuse = |reason| Err(Error::NotPermitted { path: path.to_path_buf(), reason });
     if stat.st_uid != geteuid().as_raw() {
-        return refuse("it belongs to another user");
+        return refuse(ANOTHERS);
     }
     if stat.st_mode & 0o077 != 0 {
         return refuse("other users may look into it; remove it, or set its mode to 700");

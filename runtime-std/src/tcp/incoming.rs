@@ -109,10 +109,24 @@ impl Incoming {
         }
     }
 
-    /// Forgets what was to come: the peer is gone.
+    /// Forgets what was to come, and the memory for it: the peer is gone, and its connection never comes again.
     pub(super) fn clear(&mut self) {
         self.arrivals.clear();
         self.body = None;
+        (self.buffer, self.start, self.end) = (Box::default(), 0, 0);
+        self.sealed = None;
+    }
+
+    /// Takes bytes as if they had come in clear.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut news: impl FnMut(News)) -> Result<(), End> {
+        while !bytes.is_empty() {
+            let count = bytes.len().min(self.room());
+            self.buffer[self.end..self.end + count].copy_from_slice(&bytes[..count]);
+            (self.end, bytes) = (self.end + count, &bytes[count..]);
+            self.understand(&mut news)?;
+        }
+        Ok(())
     }
 
     /// Reads what has come, within bounds, and stores it. True if there may be more now.

@@ -41,6 +41,8 @@ mod body;
 mod connection;
 mod fabric;
 mod frame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod garbage;
 mod incoming;
 mod join;
 mod landing;

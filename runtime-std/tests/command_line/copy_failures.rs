@@ -1,6 +1,7 @@
 //! `tramontane copy`: what a refused, interrupted or failed copy says, and what it leaves.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::support::copy::{content, hosts, joined, sources, targets};
@@ -295,4 +296,39 @@ fn an_address_that_a_running_node_has_is_told() {
     let _running = std::net::TcpListener::bind(address).expect("it is free");
     let ended = place.run(&["copy", "--config", &config, "--id", "0", &file]);
     ended.failed(5, &[address, "in use", "by this node of the group", "stop the node", "other ports"]);
+}
+
+/// The key seals what goes over TCP alone, so RDMA beside it is asked for in so many words, at each end.
+#[test]
+fn a_copy_in_clear_beside_a_key_is_asked_for() {
+    let place = Place::new();
+    let file = place.file("file", b"content").display().to_string();
+    let [to] = targets::<1>(&place).map(|to| to.display().to_string());
+    let key = place.file("key", "7f".repeat(32).as_bytes());
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("its owner's");
+    let group = fs::read_to_string(hosts(&place, 2)).expect("it is there");
+    let keyed = |more: &str| {
+        let text = format!("key_file = \"key\"\n{more}{group}");
+        place.file("keyed.toml", text.as_bytes()).display().to_string()
+    };
+    let clear = ["over RDMA everything goes in clear", "--allow-clear", "allow_clear = true"];
+    let config = keyed("");
+    for (id, rest) in [("0", [&file, ""]), ("1", ["--to", &to])] {
+        let rest: Vec<&str> = rest.into_iter().filter(|word| !word.is_empty()).collect();
+        let base = ["copy", "--config", &config, "--id", id, "--fabric", "verbs", "--join-timeout", "1"];
+        place.run(&[&base, &rest[..]].concat()).failed(2, &clear);
+        let allowed = place.run(&[&base, &rest[..], &["--allow-clear"]].concat());
+        assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
+    }
+    // Wherever RDMA stands beside a key.
+    let verbs = group.replace("\"tcp\"", "\"verbs\"");
+    let config = place.file("verbs.toml", format!("key_file = \"key\"\n{verbs}").as_bytes());
+    let config = config.display().to_string();
+    place.run(&["copy", "--config", &config, "--id", "0", &file]).failed(2, &clear);
+    place.run(&["node", "--config", &config, "--id", "0", "--time-limit", "1"]).failed(2, &clear);
+    let (addresses, key) = ("127.0.0.1:7000,127.0.0.1:7001", key.display().to_string());
+    let cast = ["cast", "--fabric", "verbs", "--addresses", addresses, "--key-file", &key, "--id", "0"];
+    place.run(&cast).failed(2, &clear);
+    let allowed = place.run(&[&cast[..], &["--allow-clear", "--join-timeout", "1"]].concat());
+    assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
 }

@@ -57,8 +57,9 @@ fn three_members_write_the_same_merge_of_their_inputs() {
     let addresses = free_addresses(3).join(",");
     let key = key(&place, "key", "a", 0o600);
     let inputs = [numbered(0, 500), numbered(1, 3), numbered(2, 200)];
-    let members: Vec<Process> =
-        (0..3).map(|id| cast(&place, &addresses, id, &["--key-file", &key, "--window", "16"])).collect();
+    let members: Vec<Process> = (0..3)
+        .map(|id| cast(&place, &addresses, id, &["--key-file", &key, "--allow-clear", "--window", "16"]))
+        .collect();
     let feeders = members.into_iter().zip(inputs.clone()).map(|(mut member, input)| {
         std::thread::spawn(move || {
             member.write(&input);
@@ -77,14 +78,18 @@ fn keys_are_for_those_who_have_them() {
     let place = Place::new();
     let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
     let addresses_of_two = free_addresses(2).join(",");
-    let mut first = cast(&place, &addresses_of_two, 0, &["--key-file", &one, "--join-timeout", "4"]);
-    let mut second = cast(&place, &addresses_of_two, 1, &["--key-file", &other, "--join-timeout", "4"]);
+    let mut first =
+        cast(&place, &addresses_of_two, 0, &["--key-file", &one, "--allow-clear", "--join-timeout", "4"]);
+    let mut second =
+        cast(&place, &addresses_of_two, 1, &["--key-file", &other, "--allow-clear", "--join-timeout", "4"]);
     // It may be somebody else at the address of member 0, so it tries on.
     second.wait_with_input().failed_at_last(5, &["member 0", "another key"]);
     first.wait_with_input().failed(5, &["member 1", "another key"]);
 
     let exposed = key(&place, "exposed", "a", 0o644);
-    let alone = |file: &str| cast(&place, &free_addresses(2).join(","), 0, &["--key-file", file]).wait();
+    let alone = |file: &str| {
+        cast(&place, &free_addresses(2).join(","), 0, &["--key-file", file, "--allow-clear"]).wait()
+    };
     alone(&exposed).failed(2, &["600"]);
     let garbled = key(&place, "garbled", "x", 0o600);
     alone(&garbled).failed(2, &["64 hexadecimal digits"]);

@@ -7,4 +7,5 @@ mod changing;
 mod group_support;
 mod joining;
 mod large;
+mod long_upcalls;
 mod member;

@@ -286,3 +286,36 @@ fn a_root_that_is_not_ours_alone_is_refused() {
     symlink(place.path().join("elsewhere"), root.path()).expect("a link");
     refused(&root);
 }
+
+/// Anybody can make a folder of our name where all may make folders; whoever finds it is told what to do.
+#[test]
+fn a_root_of_another_user_is_refused_with_the_way_out() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    const NOBODY: u32 = 65_534;
+    let place = Place::new();
+    let root = place.root();
+    std::fs::create_dir(root.path()).expect("a folder");
+    if let Err(error) = std::os::unix::fs::chown(root.path(), Some(NOBODY), Some(NOBODY)) {
+        println!("not tested: only root can give a folder away: {error}");
+        return;
+    }
+    let assert_refused = || {
+        let error = join(&root, "root", &small(1), 0, LONG).expect_err("not ours").to_string();
+        assert!(error.contains("another user; set TRAMONTANE_SHM_DIR to a folder of your own"), "{error}");
+    };
+    for mode in [0o755, 0o700] {
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(mode)).expect("its mode");
+        assert_refused();
+    }
+    // To a user for whom permissions count it cannot even be opened.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sets = capabilities(None).expect("a thread has some, or none");
+            sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+            set_capabilities(None, sets).expect("one may have fewer");
+            assert_refused();
+        });
+    });
+}

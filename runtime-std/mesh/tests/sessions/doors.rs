@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    DIGEST, LONG, NEVER, SHORT, door, error, go, group, group_at, identity, key, listeners, operator,
+    DIGEST, LONG, NEVER, NODES, SHORT, door, error, go, group, group_at, identity, key, listeners, operator,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_mesh::{
@@ -66,6 +66,7 @@ fn each_refusal_is_told_at_the_other_end() {
         }
         for purpose in [Purpose::Peer, Purpose::Join] {
             assert_eq!(refusal(identity(10), purpose), Refusal::DuplicateId);
+            assert_eq!(refusal(identity(99), purpose), Refusal::NotAMember);
             assert_eq!(refusal(operator(), purpose), Refusal::NotAMember);
         }
         let other_mode = if own_key.is_some() { None } else { key(1) };
@@ -153,7 +154,7 @@ fn one_listener_serves_the_meeting_and_then_the_door() {
             std::thread::spawn(move || go(&address, operator(), None, Purpose::Ask))
         };
         let who = Identity { incarnation: lives[0], ..identity(10) };
-        let _door = Door::open(kept, who, None, |_| {}).expect("a thread");
+        let _door = Door::open(kept, who, NODES, None, |_| {}).expect("a thread");
         assert_eq!(coming.join().expect("no panic").expect("let in").incarnation, lives[0]);
     }
 }
@@ -186,7 +187,7 @@ fn a_door_that_is_dropped_ends_what_its_callbacks_say_and_not_what_they_handed_o
             }
             drop(ended.send(visitor.talk.receive(LONG).expect_err("nothing comes")));
         };
-        let door = Door::open(listener, identity(10), key.clone(), callback).expect("a thread");
+        let door = Door::open(listener, identity(10), NODES, key.clone(), callback).expect("a thread");
         let mut peer = go(&address, identity(11), key.as_ref(), Purpose::Peer).expect("let in");
         let mut kept = kept.recv_timeout(LONG).expect("handed over");
         let _asking = go(&address, operator(), key.as_ref(), Purpose::Ask).expect("let in");

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::{LONG, SHORT, door, go, group, identity, key, listener, operator};
+use crate::support::{LONG, NODES, SHORT, door, go, group, identity, key, listener, operator};
 use rustix::net::sockopt;
 use tramontane_core::ids::NodeId;
 use tramontane_mesh::{
@@ -137,7 +137,7 @@ fn crowded_door() -> (Door, std::sync::mpsc::Sender<()>, Receiver<Purpose>) {
     let (release, held) = channel::<()>();
     let (sender, came) = channel();
     let held = Arc::new(Mutex::new(held));
-    let door = Door::open(listener(), identity(10), None, move |visitor: Visitor| {
+    let door = Door::open(listener(), identity(10), NODES, None, move |visitor: Visitor| {
         // A test that ended need not know.
         let _ = sender.send(visitor.purpose);
         let _ = held.lock().map(|held| held.recv());

@@ -165,7 +165,9 @@ impl Arguments {
                 "leave it out, or give --fabric tcp or --fabric verbs",
             ),
             (Carrier::Tcp, None) => Ok(Meeting::Tcp(self.network.meeting()?)),
-            (Carrier::Verbs, None) => Ok(crate::rdma::meeting(self.network.meeting()?, &self.device)?),
+            (Carrier::Verbs, None) => {
+                Ok(crate::rdma::meeting(self.network.meeting_for_rdma()?, &self.device)?)
+            }
             (Carrier::SharedMemory, Some(name)) => {
                 Ok(Meeting::SharedMemory { root: Root::from_env(), name: name.clone() })
             }

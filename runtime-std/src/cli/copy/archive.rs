@@ -13,6 +13,13 @@ use tar::{Builder, EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
 /// Bytes of a block of a file system's accounting, whatever its own blocks are.
 const ACCOUNTED_BYTES: u64 = 512;
 
+/// Parts of a file between holes that are told one by one. A file with more of them goes without holes, as zeros: the
+/// list would take too much memory at a receiver.
+pub(super) const EXTENTS_MAX: usize = 1 << 17;
+
+/// A receiver takes the list: a header has 21 of them, and the first four stand elsewhere.
+const _: () = assert!(((EXTENTS_MAX / 21 + 2) * 512) as u64 + 16_384 < super::entries::HEADERS_MAX);
+
 /// A file had another size or time at its end than at its beginning.
 #[derive(Debug, thiserror::Error)]
 #[error("it changed while it was copied")]
@@ -96,6 +103,9 @@ fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
         }
         end = hole.min(size);
         extents.push(Extent { offset, bytes: end - offset });
+        if extents.len() > EXTENTS_MAX {
+            return Ok(vec![Extent { offset: 0, bytes: size }]);
+        }
     }
     Ok(extents)
 }

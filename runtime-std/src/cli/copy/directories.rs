@@ -5,13 +5,13 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, futimens, openat};
 use tar::Header;
 
 /// What an owner needs to fill a directory and to move it.
-const WRITABLE: u32 = 0o700;
+pub(super) const WRITABLE: u32 = 0o700;
 
 /// Permissions that are worth what their owner is: a program that runs as its owner would run as whoever copied it. Nothing
 /// that arrives has them, since owners are not kept.
@@ -101,11 +101,6 @@ impl Directory {
         fchmod(&directory, Mode::from_raw_mode(self.mode))?;
         Ok(directory.into())
     }
-}
-
-/// Where an archive's path leads below the place that it is unpacked in, as the archive's reader takes it.
-pub(super) fn below(path: &Path) -> PathBuf {
-    path.components().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 
 /// Removes a directory with all that is in it, whatever may be written to.

@@ -13,6 +13,7 @@
 //! | `orders` | what a receiver hears of the root |
 //! | `nested` | places that lie in what is copied |
 //! | `place`, `directories` | the directory that is copied into; those that arrive in it |
+//! | `entries` | what a receiver lets an archive hold |
 //! | `standstill` | a copy in which nothing goes on, and who is waited for |
 //! | `stream` | bytes as messages, and messages as bytes |
 //! | `talk` | what members say to each other |
@@ -31,13 +32,20 @@
 //! - **No rights that come with an owner.** Owners are not kept, and so neither is what a file may do as its owner.
 //! - **Bounded memory.** Each member has four buffers of 16 MiB, at a receiver up to 24 with large blocks, and one block, however
 //!   large the files are.
+//! - **Nothing but what was announced.** A receiver takes files, directories and links below the names of the manifest, none
+//!   of which is there before. Until they are in their place nobody else can open them.
 //! - **No resuming.** What an interrupted copy left is in the way of the next, which says so.
 
 mod archive;
 mod crew;
 mod directories;
+mod entries;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod garbage;
 mod group;
 mod hearing;
+#[cfg(test)]
+mod hostile;
 mod messages;
 mod nested;
 mod orders;
@@ -53,6 +61,8 @@ mod talk;
 mod telling;
 #[cfg(test)]
 mod tests;
+#[cfg(any(test, fuzzing))]
+mod victim;
 
 pub(super) use crew::MEMBER_COMMAND;
 
@@ -79,8 +89,8 @@ pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b
   tramontane copy --config group.toml --id 1 --to /srv/data
   tramontane copy --config group.toml --id 0 model/ index.db
       on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part
-  tramontane copy --config group.toml --id 0 --fabric verbs data.bin
-      the same over RDMA, from hosts that meet over TCP; say so at all of them";
+  tramontane copy --config group.toml --id 0 --fabric verbs --allow-clear data.bin
+      the same over RDMA, in clear, from hosts that meet over TCP; say so at all of them";
 
 /// Copy files and directories to several places at once.
 ///
@@ -118,6 +128,9 @@ pub(super) struct Arguments {
     /// 'verbs', all of them]
     #[arg(long, value_enum)]
     fabric: Option<Carrier>,
+    /// Go over RDMA in clear, though the group file has a key: at all nodes, on a network that you trust
+    #[arg(long, requires = "config")]
+    allow_clear: bool,
     #[command(flatten)]
     device: DeviceOptions,
     #[command(flatten)]
@@ -191,7 +204,7 @@ fn hosts(
         nodes,
         own,
         root: from,
-        meeting: meeting(description, from, carrier, &arguments.device)?,
+        meeting: meeting(description, from, carrier, arguments)?,
         join_timeout: arguments.join.join_timeout,
         options: arguments.blocks.of(carrier)?,
     };
@@ -240,7 +253,7 @@ fn meeting(
     description: &Description,
     from: u32,
     carrier: Carrier,
-    device: &DeviceOptions,
+    Arguments { device, allow_clear, .. }: &Arguments,
 ) -> Result<Meeting, Failure> {
     if let (Carrier::SharedMemory | Carrier::Tcp, Some(option)) = (carrier, device.given()) {
         return Err(LocalError::NoDevice(option).into());
@@ -249,10 +262,12 @@ fn meeting(
         let name = GroupName::new(&format!("{}-copy-from-{from}", description.name))?;
         return Ok(Meeting::SharedMemory { root: Root::from_env(), name });
     }
+    let allow_clear = description.allow_clear || *allow_clear;
+    let carried = Description { fabric: carrier, allow_clear, ..description.clone() };
     let network = NetworkMeeting {
         addresses: description.nodes.iter().filter_map(|node| node.address).collect(),
-        key: Doors::of(description, &Root::from_env())?.into_key(),
-        allow_clear: description.allow_clear,
+        key: Doors::of(&carried, &Root::from_env())?.into_key(),
+        allow_clear,
         terms: u64::from(from).wrapping_add(1),
         ..NetworkMeeting::default()
     };

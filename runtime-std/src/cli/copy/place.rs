@@ -1,7 +1,9 @@
 //! The directory that is copied into: everything is unpacked beside its place first.
 
-use std::fs::{self, File};
+use std::cell::Cell;
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::directories::{self, Directories};
+use super::entries::{self, HEADERS_MAX, Rationed};
 use super::talk::Manifest;
 use crate::cli::exit::{Failure, Status};
 
@@ -32,7 +35,8 @@ impl Place {
     /// Takes a directory, which must be there and have nothing of an earlier copy.
     pub(super) fn take(directory: &Path) -> Result<Self, Failure> {
         let unpacked = directory.join(UNPACKED);
-        match fs::create_dir(&unpacked) {
+        // Nobody else looks into it: what arrives has its own permissions later, if at all.
+        match DirBuilder::new().mode(directories::WRITABLE).create(&unpacked) {
             Ok(()) => {
                 let (names, directories) = (Vec::new(), Directories::default());
                 Ok(Self { directory: directory.to_path_buf(), unpacked, names, directories })
@@ -60,10 +64,11 @@ impl Place {
 
     /// Refuses what would replace something.
     pub(super) fn expect(&mut self, manifest: &Manifest) -> Result<(), Failure> {
-        for name in &manifest.names {
-            // A name, and not a way to somewhere else.
+        for (number, name) in manifest.names.iter().enumerate() {
+            // A name, and not a way to somewhere else; and each once.
             let is_name = Path::new(name).file_name().is_some_and(|last| last == name.as_str());
-            if !is_name || name == UNPACKED {
+            let is_again = manifest.names[..number].contains(name);
+            if !is_name || is_again || name == UNPACKED || name.contains('\0') {
                 let what = format_args!("nothing can be called {name:?}");
                 return Err(Failure::new(Status::Input, what, "rename it where it is copied from"));
             }
@@ -88,7 +93,8 @@ impl Place {
 
     /// Unpacks an archive beside the place. How many files it has, links among them.
     pub(super) fn unpack(&mut self, archive: impl Read) -> Result<u64, Failure> {
-        let mut archive = tar::Archive::new(archive);
+        let left = Cell::new(HEADERS_MAX);
+        let mut archive = tar::Archive::new(Rationed::new(archive, &left));
         archive.set_preserve_permissions(true);
         archive.set_preserve_mtime(true);
         archive.set_mask(directories::OF_THE_OWNER);
@@ -97,26 +103,27 @@ impl Place {
             let entry = entry.map_err(|error| self.unpackable(&error))?;
             // One with holes is a file too, and so is a link.
             files += u64::from(!entry.header().entry_type().is_dir());
-            if !self.unpack_entry(entry).map_err(|error| self.unpackable(&error))? {
-                let what = "the copy has something that would be outside of its place";
-                return Err(Failure::new(Status::Input, what, "copy it from where it is not"));
-            }
+            let path = entries::place_of(&entry, &self.names).map_err(|error| self.unpackable(&error))??;
+            // Its content is as long as it is.
+            left.set(u64::MAX);
+            self.unpack_entry(entry, path).map_err(|error| self.unpackable(&error))?;
+            left.set(HEADERS_MAX);
         }
         self.directories.leave_all(&self.unpacked).map_err(|error| self.unpackable(&error))?;
         Ok(files)
     }
 
-    /// Whether an entry belongs below the place; if so, it is there now.
-    fn unpack_entry(&mut self, mut entry: tar::Entry<'_, impl Read>) -> io::Result<bool> {
-        let path = directories::below(&entry.path()?);
+    /// Unpacks an entry at a path below where everything is unpacked.
+    fn unpack_entry(&mut self, mut entry: tar::Entry<'_, impl Read>, path: PathBuf) -> io::Result<()> {
         self.directories.leave_for(&self.unpacked, &path)?;
         if !entry.unpack_in(&self.unpacked)? {
-            return Ok(false);
+            return Err(io::ErrorKind::InvalidData.into());
         }
         if entry.header().entry_type().is_dir() {
             self.directories.enter(&self.unpacked, path, entry.header())?;
         }
-        Ok(true)
+        // What is left of it is not read between entries.
+        io::copy(&mut entry, &mut io::sink()).map(drop)
     }
 
     /// What becomes of an error in the middle of an archive: of the file system here, or of the stream.

@@ -26,6 +26,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use clap::Args;
+use rustix::fs::Mode;
+use rustix::process::umask;
 use tramontane_core::ids::SubgroupId;
 
 use super::exit::{Failure, Status};
@@ -151,6 +153,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return Err(Failure::new(Status::Usage, what, advice));
     }
     let input = arguments.input_subgroup(&description, node)?;
+    if description.key_file.is_some() {
+        // What is sealed on the way is no other user's to read in a log either.
+        umask(Mode::RWXG | Mode::RWXO);
+    }
     let interrupts = Interrupts::watch()?;
     let (board, meter) = (Arc::new(OnceLock::new()), Meter::new(input));
     if let Some(address) = arguments.metrics {

@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -214,6 +215,10 @@ impl Node {
         wait_for(text, || self.errors().contains(text).then_some(()));
     }
 
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     pub fn signal(&self, signal: Signal) {
         send(self.child.id(), signal);
     }
@@ -236,6 +241,12 @@ impl Node {
             reader.join().expect("no panic");
         }
         (status.code(), self.errors())
+    }
+
+    /// Waits for its end: the signal that ended it, if one did.
+    #[track_caller]
+    pub fn ended_by(&mut self) -> Option<i32> {
+        wait_for("the end of a node", || self.child.try_wait().expect("a status")).signal()
     }
 
     #[track_caller]

@@ -14,6 +14,9 @@ use tramontane_mesh::{
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
+/// All nodes of the groups with a door here.
+pub const NODES: [NodeId; 3] = [NodeId(10), NodeId(11), NodeId(12)];
+
 pub const LONG: Duration = Duration::from_secs(20);
 pub const SHORT: Duration = Duration::from_millis(600);
 
@@ -133,7 +136,7 @@ pub fn operator() -> Identity {
 /// The door of node 10 that keeps whoever comes.
 pub fn door(listener: Listener, key: Option<SharedKey>) -> (Door, Receiver<Visitor>) {
     let (sender, receiver) = channel();
-    let door = Door::open(listener, identity(10), key, move |visitor| {
+    let door = Door::open(listener, identity(10), NODES, key, move |visitor| {
         // A test that ended need not know.
         let _ = sender.send(visitor);
     });

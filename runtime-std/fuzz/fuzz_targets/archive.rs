@@ -1,0 +1,5 @@
+//! What a receiver of a copy unpacks.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tramontane_runtime::garbage::archive(bytes));

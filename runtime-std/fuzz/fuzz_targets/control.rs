@@ -1,0 +1,5 @@
+//! What members, joiners and operators say to each other.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tramontane_runtime::garbage::control(bytes));

@@ -1,0 +1,5 @@
+//! What a peer sends over TCP.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tramontane_runtime::garbage::frames(bytes));

@@ -1,0 +1,5 @@
+//! The text of a group file.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tramontane_runtime::garbage::group_file(bytes));
