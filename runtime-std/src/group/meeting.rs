@@ -52,7 +52,10 @@ impl Place {
         let telling = Telling::new(self.forming.told);
         let mut not_formed = None;
         // Operators are answered meanwhile; where nodes meet, by the meeting.
-        let door = || Hall::default().open(self.listener.try_clone()?, self.identity, self.key.clone());
+        let door = || {
+            let nodes = description.nodes.iter().map(|node| NodeId(node.id));
+            Hall::default().open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())
+        };
         let _door = if is_initial { None } else { Some(door()?) };
         loop {
             let looked = self.look();
