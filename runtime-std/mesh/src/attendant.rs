@@ -6,23 +6,26 @@ use super::address::Address;
 use super::refusal::Refusal;
 use super::talk::Talk;
 
-/// Hears of a meeting while it lasts: who is missing, who is at the address of a member and is none, and who asks.
-/// Calls come from several threads, and should return soon.
+/// Hears of a meeting while it lasts: who is missing, who is at the address of a member and is
+/// none, and who asks. Calls come from several threads, and should return soon.
 pub trait Attendant: Sync {
-    /// The digest that visitors go by, as at a [`Door`](super::Door): not the one that members meet by.
+    /// The digest that visitors go by, as at a [`Door`](super::Door): not the one that members meet
+    /// by.
     fn visitors_digest(&self) -> u64;
 
     /// These members are not there yet. Said again and again.
     fn waits_for(&self, missing: &[NodeId]);
 
-    /// At the address of a member somebody answers who did not show that it has the group's key, and says so. It may be
-    /// anybody, so the meeting goes on. Said once for each member and refusal.
+    /// At the address of a member somebody answers who did not show that it has the group's key,
+    /// and says so. It may be anybody, so the meeting goes on. Said once for each member and
+    /// refusal.
     fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
         tracing::warn!(%peer, %address, "the program at a member's address came {refusal}; trying on");
     }
 
-    /// An operator came with the key, if there is one, and with [`visitors_digest`](Self::visitors_digest). Otherwise
-    /// operators are told [`Refusal::NotRunning`].
+    /// An operator came with the key, if there is one, and with
+    /// [`visitors_digest`](Self::visitors_digest). Otherwise operators are told
+    /// [`Refusal::NotRunning`].
     fn takes_operators(&self) -> bool {
         false
     }

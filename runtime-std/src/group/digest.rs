@@ -1,7 +1,8 @@
 //! Numbers for what all nodes must have alike, by which the fields that differ can be told.
 //!
-//! Half of a digest is a hash of all fields. The other half has a few bits of each field's own hash: two nodes that compare
-//! their digests find out what to correct, and need to tell each other no more.
+//! Half of a digest is a hash of all fields. The other half has a few bits of each field's own
+//! hash: two nodes that compare their digests find out what to correct, and need to tell each other
+//! no more.
 
 use serde::Serialize;
 
@@ -14,9 +15,11 @@ const BITS: u32 = 4;
 const FIELDS: [&str; 8] =
     ["name", "fabric", "majority", "heartbeat_ms", "failure_timeout_ms", "initial", "nodes", "subgroups"];
 
-/// The digest of a description. Those who form the first view must agree on `initial` too; later that is history.
+/// The digest of a description. Those who form the first view must agree on `initial` too; later
+/// that is history.
 ///
-/// Both times are in it: a member whose peers beat less often than its failure timeout allows for would remove them.
+/// Both times are in it: a member whose peers beat less often than its failure timeout allows for
+/// would remove them.
 pub(super) fn digest(description: &Description, forms: bool) -> u64 {
     let Description {
         name,
@@ -46,7 +49,8 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
     hash(&hashes) << 32 | hints.fold(0, |all, hint| all | hint)
 }
 
-/// The fields by which two digests are known to differ, as people list them. Nothing if it is not known.
+/// The fields by which two digests are known to differ, as people list them. Nothing if it is not
+/// known.
 pub(super) fn differing(own: u64, other: u64) -> String {
     let differs = |place: u32| (own ^ other) >> (BITS * place) & MASK != 0;
     let names = (0..).zip(FIELDS).filter(|(place, _)| differs(*place)).map(|(_, name)| name);

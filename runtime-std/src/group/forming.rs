@@ -1,9 +1,10 @@
 //! Whether the initial nodes may form the group (VIE-12).
 //!
-//! To form a group again is a decision: the one that was formed before may go on somewhere. So every initial node says at the
-//! barrier what it remembers, and all of them come to the same verdict: a group is formed if none of them was ever a member
-//! of it, and each has a place to remember it in; or if each was told to form a new one. A live process that is a member
-//! forbids it in any case, where that can be seen: on shared memory.
+//! To form a group again is a decision: the one that was formed before may go on somewhere. So
+//! every initial node says at the barrier what it remembers, and all of them come to the same
+//! verdict: a group is formed if none of them was ever a member of it, and each has a place to
+//! remember it in; or if each was told to form a new one. A live process that is a member forbids
+//! it in any case, where that can be seen: on shared memory.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,14 +17,16 @@ use super::past::{End, Past};
 /// How a process takes part in forming its group.
 #[derive(Clone, Debug, Default)]
 pub struct Forming {
-    /// The folder where this node remembers its membership; that of the description if there is none here. Without one a
-    /// node on a network forms no group, unless it is told to form a new one.
+    /// The folder where this node remembers its membership; that of the description if there is
+    /// none here. Without one a node on a network forms no group, unless it is told to form a new
+    /// one.
     pub state: Option<PathBuf>,
-    /// Form the group anew, whatever was before: all initial nodes must be told so. For people to say, once: two groups of
-    /// one name may run if members of the earlier one are only out of reach. A group that is found running is joined all the
-    /// same.
+    /// Form the group anew, whatever was before: all initial nodes must be told so. For people to
+    /// say, once: two groups of one name may run if members of the earlier one are only out of
+    /// reach. A group that is found running is joined all the same.
     pub new_group: bool,
-    /// Called with what this node waits for, once it has waited for a few seconds, and every few seconds again.
+    /// Called with what this node waits for, once it has waited for a few seconds, and every few
+    /// seconds again.
     pub told: Option<fn(&Waiting)>,
 }
 
@@ -163,7 +166,7 @@ pub(super) fn judge(said: &[(NodeId, Statement)]) -> Result<(), NotFormed> {
     if is_first {
         return Ok(());
     }
-    // Who was told already has nothing to be told.
+    // A node that was told to already is not the reason.
     let untold = || said.iter().filter(|(_, statement)| !statement.new_group);
     let found = untold().find_map(|(node, statement)| reason(*node, statement));
     let any = untold().next().map_or(0, |(node, _)| node.get());

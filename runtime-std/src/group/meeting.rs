@@ -1,4 +1,5 @@
-//! Before a process is a member: it looks for one that runs, meets the other initial nodes, and says what it waits for.
+//! Before a process is a member: it looks for one that runs, meets the other initial nodes, and
+//! says what it waits for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -22,8 +23,8 @@ const LOOK_PAUSE: Duration = Duration::from_millis(300);
 /// From one word on what is waited for to the next; the first comes after as long.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
-/// How long a member of another configuration is looked at before that ends a node: one that still meets others comes to
-/// this node meanwhile, and both say what differs.
+/// How long a member of another configuration is looked at before that ends a node: one that still
+/// meets others comes to this node meanwhile, and both say what differs.
 const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
 
 /// What came of a meeting.
@@ -39,7 +40,8 @@ enum Met {
 }
 
 impl Place {
-    /// Meets all other initial nodes; nothing once somebody is found running, which this node can then join.
+    /// Meets all other initial nodes; nothing once somebody is found running, which this node can
+    /// then join.
     pub(super) fn meet_unless_running(
         &self,
         description: &Description,

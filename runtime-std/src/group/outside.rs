@@ -1,11 +1,12 @@
-//! How a process finds the others: where they are, who it says it is, and connections to those that it must call.
+//! How a process finds the others: where they are, who it says it is, and connections to those that
+//! it must call.
 //!
-//! Of two members that meet in a view, the one of higher rank calls the other. So no pair connects twice, a joiner calls
-//! all old members, and of two joiners the second calls the first.
+//! Of two members that meet in a view, the one of higher rank calls the other. So no pair connects
+//! twice, a joiner calls all old members, and of two joiners the second calls the first.
 //!
-//! A call is for one process: the one that is that node in the view in which the caller came. It says which view that is
-//! ([`PeerCalls`]), and another process of the node, which came in a later view, sends it away. The caller ends its call
-//! once the node is out of the view.
+//! A call is for one process: the one that is that node in the view in which the caller came. It
+//! says which view that is ([`PeerCalls`]), and another process of the node, which came in a later
+//! view, sends it away. The caller ends its call once the node is out of the view.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -89,7 +90,8 @@ impl Calls {
         Some(is_ended)
     }
 
-    /// Whether this process is the one that a call is for: one that was a member when the caller came.
+    /// Whether this process is the one that a call is for: one that was a member when the caller
+    /// came.
     pub(super) fn is_meant(&self, view: ViewId) -> bool {
         self.ledger().first.is_some_and(|first| first <= view)
     }
@@ -151,8 +153,8 @@ impl Outside {
         self.calls.end();
     }
 
-    /// Calls the process that is a node in a view, this member's first, again and again until it answers, in a thread of
-    /// its own; the connection comes as a request.
+    /// Calls the process that is a node in a view, this member's first, again and again until it
+    /// answers, in a thread of its own; the connection comes as a request.
     pub(super) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
         let Some(is_ended) = self.calls.begin(node) else { return };
         let outside = Arc::clone(self);

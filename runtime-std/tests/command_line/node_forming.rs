@@ -1,4 +1,5 @@
-//! When `tramontane node` forms a group, and when it does not: forming again is a decision of people.
+//! When `tramontane node` forms a group, and when it does not: forming again is a decision of
+//! people.
 
 use std::time::Duration;
 
@@ -77,7 +78,8 @@ fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state()
     anew[0].await_errors("view 1: 0 1");
 }
 
-/// A group that died as a whole, or lost its majority: each node has its log, and none goes on by itself.
+/// A group that died as a whole, or lost its majority: each node has its log, and none goes on by
+/// itself.
 #[test]
 fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
     for carrier in Carrier::ALL {
@@ -238,7 +240,8 @@ fn a_squatter_at_a_peers_port_does_not_end_a_node_that_starts() {
             if over.load(std::sync::atomic::Ordering::Relaxed) {
                 return;
             }
-            // The first words, and then what says that the key is another one: no secret is needed for that.
+            // The first words, and then what says that the key is another one: no secret is needed
+            // for that.
             let mut preamble = [0; 16];
             let _ = stream.read_exact(&mut preamble).and_then(|()| stream.write_all(&preamble));
             let _ = stream.write_all(&[0, 0]);

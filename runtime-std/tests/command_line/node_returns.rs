@@ -8,8 +8,8 @@ use rustix::process::Signal;
 
 const ROUNDS: u64 = 16;
 
-/// A node that is let in calls all members; one of them is dead just then, and its next process is there before the call
-/// is given up.
+/// A node that is let in calls all members; one of them is dead just then, and its next process is
+/// there before the call is given up.
 #[test]
 fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else() {
     let group = Group::of(Carrier::TcpWithKey, 4);

@@ -59,8 +59,9 @@ A node's state is its log: whoever joins takes it over from a member, so that th
 bytes. Give all of them --log, or none: without it a node keeps, and hands on, the last 1000 lines (16 MB at most), which a
 node with --log refuses if there were more.
 FILE is replaced once the node is a member; where the group starts anew it is kept as FILE.1, FILE.2, and so on.
-The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have ended, the group is formed anew
-only if each initial node is started with --new-group; without it they end with status 5, and their logs stay as they are.
+The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes
+have ended, the group is formed anew only if each initial node is started with --new-group;
+without it they end with status 5, and their logs stay as they are.
 Where the group file has several subgroups, each has its own log: FILE.NAME.
 SIGINT and SIGTERM let the node leave: it ends with 0 when the others go on without it. A second signal, half a
 second later, ends it at once. A node that was taken for dead, or that lost the majority, ends with 9.
