@@ -127,7 +127,7 @@ mod tests {
             });
             outside.meets(first, &joined.iter().copied().map(NodeId).collect::<Vec<_>>());
             let hall = Hall::default();
-            let door = hall.open(listener, identity(1), None).expect("a thread");
+            let door = hall.open(listener, identity(1), [NodeId(2)], None).expect("a thread");
             assert!(hall.inside.set(Arc::clone(&outside)).is_ok());
             Self { door, asked, outside, _fabric: fabric }
         }
