@@ -30,6 +30,10 @@ fn the_example_passes_what_it_claims_and_the_rest_is_unsupported() {
         "outside-sender",
     ];
     for (scenario, status) in &statuses {
+        if status == driven::STARVED {
+            println!("inconclusive: this machine has no time for {scenario}");
+            continue;
+        }
         let expected = if claimed.contains(&scenario.as_str()) { "passed" } else { "unsupported" };
         assert_eq!(status, expected, "{scenario}");
     }

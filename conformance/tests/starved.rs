@@ -2,8 +2,6 @@
 //!
 //! The driver and all its members are stopped and woken again and again, so that they have a small part of the time.
 
-mod driven;
-
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;

@@ -43,7 +43,8 @@ fn built(folder: &Path) -> PathBuf {
     std::fs::write(folder.join("src/main.rs"), block("```rust,no_run\n")).expect("a file");
     // The same versions, so that nothing is fetched.
     std::fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).expect("a file");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("readme");
+    // The workspace's own, most of which is built already.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder").to_owned();
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["build", "--offline"]).current_dir(folder).env("CARGO_TARGET_DIR", &target);
