@@ -11,6 +11,7 @@ use tar::{EntryType, Header};
 use super::place::UNPACKED;
 
 /// A header for so many bytes of content, whatever is or is not behind it.
+#[cfg_attr(not(test), allow(dead_code, reason = "a fuzzer makes its own"))]
 pub(super) fn header(kind: EntryType, path: &str, mode: u32, link: &str, size: u64) -> Vec<u8> {
     let mut header = Header::new_gnu();
     header.set_entry_type(kind);
@@ -26,6 +27,7 @@ pub(super) fn header(kind: EntryType, path: &str, mode: u32, link: &str, size: u
 }
 
 /// An entry with its content.
+#[cfg_attr(not(test), allow(dead_code, reason = "a fuzzer makes its own"))]
 pub(super) fn entry(kind: EntryType, path: &str, mode: u32, link: &str, content: &[u8]) -> Vec<u8> {
     let mut bytes = header(kind, path, mode, link, content.len() as u64);
     bytes.extend_from_slice(content);
