@@ -16,6 +16,7 @@ use tramontane_mesh::{
 };
 
 use super::account::Account;
+use super::admission::Admission;
 use super::description::Description;
 use super::door::Hall;
 use super::doors::{Doors, DoorsError};
@@ -214,19 +215,19 @@ impl Place {
             is_over: AtomicBool::new(false),
         });
         let mut let_in = None;
-        let view = match met {
+        let admission = match met {
             Some(talks) => {
                 for (node, talk) in talks {
                     fabric.connect(node, talk);
                 }
-                View::first(&description)
+                Admission::first(View::first(&description))
             }
             None => {
                 let joined = joining::join(&description, self.own, &outside, &mut replica, until, cancel);
                 let joined = joined.map_err(|error| not_let_in(self.own, error))?;
-                let view = joined.view.clone();
+                let admission = joined.admission.clone();
                 let_in = Some(joined);
-                view
+                admission
             }
         };
         let ending = Arc::default();
@@ -253,7 +254,7 @@ impl Place {
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
         };
-        let engine = Engine::open(view, parts)?;
+        let engine = Engine::open(admission, parts)?;
         // Whoever comes from now on is answered.
         let _ = hall.requests.set(requests.clone());
         let poller = Poller::start(engine, &membership.ending)?;
