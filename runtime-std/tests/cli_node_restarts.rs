@@ -1,4 +1,5 @@
-//! `tramontane node`s that restart one after the other, without a pause: `leave`, and the same command again.
+//! `tramontane node`s that restart one after the other, without a pause: `leave`, and the same
+//! command again.
 
 mod cli_support;
 
@@ -14,8 +15,8 @@ fn rounds() -> usize {
     rounds.map_or(2, |rounds| rounds.parse().expect("a number"))
 }
 
-/// Waits until a node is a member, and is not alone: one of the others is a member too, or takes over its state. A group whose
-/// last member leaves before anybody has come to it is at its end.
+/// Waits until a node is a member, and is not alone: one of the others is a member too, or takes
+/// over its state. A group whose last member leaves before anybody has come to it is at its end.
 fn await_company(group: &Group, id: usize) {
     wait_for("company", || {
         let status = &group.status()["nodes"][id]["status"];

@@ -1,4 +1,5 @@
-//! A node that joins gets the state of all its subgroups, and everything after it, whatever happens to the group meanwhile.
+//! A node that joins gets the state of all its subgroups, and everything after it, whatever happens
+//! to the group meanwhile.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -13,7 +14,8 @@ use tramontane_runtime::local::Carrier;
 
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
-/// Nodes 2 and 3 alone belong to "two". Node 3 takes its time with the state of "all"; node 2 comes in meanwhile.
+/// Nodes 2 and 3 alone belong to "two". Node 3 takes its time with the state of "all"; node 2 comes
+/// in meanwhile.
 #[test]
 fn a_subgroup_that_comes_alive_during_a_transfer_is_taken_over_too() {
     for carrier in CARRIERS {
@@ -40,7 +42,8 @@ fn a_subgroup_that_comes_alive_during_a_transfer_is_taken_over_too() {
     }
 }
 
-/// Nodes 2 and 3 take their time both, and go on at the same moment: whoever comes first, both have the same.
+/// Nodes 2 and 3 take their time both, and go on at the same moment: whoever comes first, both have
+/// the same.
 #[test]
 fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
     for carrier in CARRIERS {
@@ -66,7 +69,8 @@ fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
     }
 }
 
-/// Node 2 supplies node 3 with "two", and dies when the group was asked to let node 3 in, and cannot yet.
+/// Node 2 supplies node 3 with "two", and dies when the group was asked to let node 3 in, and
+/// cannot yet.
 #[test]
 fn a_supplier_that_dies_when_the_joiner_is_wished_for_is_replaced_and_the_joiner_is_not_removed() {
     for carrier in CARRIERS {

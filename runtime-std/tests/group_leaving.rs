@@ -38,7 +38,8 @@ fn a_leave_during_a_join_ends_neither_the_join_nor_the_group() {
     }
 }
 
-/// The only member of a group, and of a subgroup, is asked to leave while it supplies another: it stays until that is in.
+/// The only member of a group, and of a subgroup, is asked to leave while it supplies another: it
+/// stays until that is in.
 #[test]
 fn the_last_member_leaves_once_the_node_that_it_supplies_is_in() {
     for carrier in CARRIERS {
@@ -61,7 +62,8 @@ fn the_last_member_leaves_once_the_node_that_it_supplies_is_in() {
     }
 }
 
-/// Each node in turn leaves and comes back at once, while the one before it may still be on its way in.
+/// Each node in turn leaves and comes back at once, while the one before it may still be on its way
+/// in.
 #[test]
 fn all_members_restart_one_after_the_other_without_a_pause() {
     const ROUNDS: u64 = 5;

@@ -1,4 +1,5 @@
-//! How a node is let in: by which view, where the one before ended, and what it was sent of that (VIE-10).
+//! How a node is let in: by which view, where the one before ended, and what it was sent of that
+//! (VIE-10).
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, SubgroupId};

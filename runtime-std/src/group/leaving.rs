@@ -1,7 +1,8 @@
-//! How a member leaves: not before the nodes that it supplies have what they need of it (VIE-9, VIE-10).
+//! How a member leaves: not before the nodes that it supplies have what they need of it (VIE-9,
+//! VIE-10).
 //!
-//! - Asked to leave, it takes on no other node, and waits for those that it supplies: for longer where they would lose the
-//!   state for good without it.
+//! - Asked to leave, it takes on no other node, and waits for those that it supplies: for longer
+//!   where they would lose the state for good without it.
 //! - Once the next view is decided, it stays until those that were let in by it are told.
 //!
 //! Neither wait is without end.
@@ -78,8 +79,9 @@ impl<R: Replica> Engine<R> {
         self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
     }
 
-    /// This member is out. Those that were let in by the view without it have its part of what came before that view; it ends
-    /// once they have taken that, and its peers know all that they need to.
+    /// This member is out. Those that were let in by the view without it have its part of what came
+    /// before that view; it ends once they have taken that, and its peers know all that they need
+    /// to.
     pub(super) fn go(&mut self) -> Result<(), Stopped> {
         let until = match self.leaving.out_until {
             Some(until) => until,

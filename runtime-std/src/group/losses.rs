@@ -1,5 +1,5 @@
-//! What a fabric says of the members of one view while another is stepped: two are open during a change, and a node passes over
-//! what is said of a view that is not its own.
+//! What a fabric says of the members of one view while another is stepped: two are open during a
+//! change, and a node passes over what is said of a view that is not its own.
 
 use tramontane_core::fabric::{Capabilities, Event, Fabric, LossCause, Token, ViewMemory, Write};
 use tramontane_core::ids::{Rank, ViewId};

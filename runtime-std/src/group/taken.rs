@@ -1,5 +1,5 @@
-//! What a joiner has taken over of its subgroups, and whether that is all that the view which lets it in is built upon
-//! (VIE-10).
+//! What a joiner has taken over of its subgroups, and whether that is all that the view which lets
+//! it in is built upon (VIE-10).
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,8 @@ impl Taken {
         }
     }
 
-    /// The subgroups of a node that go on in the view that lets it in, and of which something is missing here.
+    /// The subgroups of a node that go on in the view that lets it in, and of which something is
+    /// missing here.
     pub(super) fn lacking(
         &self,
         description: &Description,
@@ -68,7 +69,8 @@ impl Taken {
         lacking
     }
 
-    /// A subgroup that begins anew in the view that lets this node in, and of which there is something here from before.
+    /// A subgroup that begins anew in the view that lets this node in, and of which there is
+    /// something here from before.
     pub(super) fn outdated(&self, admission: &Admission) -> Option<SubgroupId> {
         let subgroups = self.0.keys().copied().map(SubgroupId);
         let is_new = |subgroup: &SubgroupId| {

@@ -1,4 +1,5 @@
-//! What a joiner takes over, and from whom: states, the messages since, and word of the view that lets it in (VIE-10).
+//! What a joiner takes over, and from whom: states, the messages since, and word of the view that
+//! lets it in (VIE-10).
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -68,8 +69,8 @@ pub(super) struct Taking<'t, R> {
 }
 
 impl<R: Replica> Taking<'_, R> {
-    /// Takes the states of all subgroups that have members, and of those that come to have some meanwhile; and asks to be
-    /// let in, until a view does.
+    /// Takes the states of all subgroups that have members, and of those that come to have some
+    /// meanwhile; and asks to be let in, until a view does.
     pub(super) fn be_let_in(&mut self, lead: &mut Supplier, view: &View) -> Result<Admission, AttemptError> {
         let node = lead.node;
         lead.subgroups = needed(self.description, view, self.own);
@@ -81,8 +82,8 @@ impl<R: Replica> Taking<'_, R> {
 
     /// Takes what suppliers were asked for, and what comes after it.
     ///
-    /// Whoever led an earlier attempt may have let this node in meanwhile: then a supplier says so before it is asked. The
-    /// others know it too, and have what came before that view.
+    /// Whoever led an earlier attempt may have let this node in meanwhile: then a supplier says so
+    /// before it is asked. The others know it too, and have what came before that view.
     fn take_on(
         &mut self,
         lead: &mut Supplier,
@@ -130,7 +131,8 @@ impl<R: Replica> Taking<'_, R> {
         Ok(())
     }
 
-    /// Takes what a supplier delivered before the view that has let this node in. If it is gone, another has that too.
+    /// Takes what a supplier delivered before the view that has let this node in. If it is gone,
+    /// another has that too.
     fn take_rest(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
         if supplier.let_in.is_some() {
             return Ok(());
@@ -146,7 +148,8 @@ impl<R: Replica> Taking<'_, R> {
         Ok(())
     }
 
-    /// Asks a member of a view that has this node, and that it has not entered yet, how it was let in.
+    /// Asks a member of a view that has this node, and that it has not entered yet, how it was let
+    /// in.
     pub(super) fn ask_admission(&mut self, lead: &mut Supplier) -> Result<Admission, AttemptError> {
         lead.ask(true)?;
         match self.take(lead)? {
@@ -155,8 +158,9 @@ impl<R: Replica> Taking<'_, R> {
         }
     }
 
-    /// Makes sure that all is here that the view which has let this node in is built upon. What is missing has every other
-    /// member of its subgroup: nothing more is delivered there before this node is up.
+    /// Makes sure that all is here that the view which has let this node in is built upon. What is
+    /// missing has every other member of its subgroup: nothing more is delivered there before this
+    /// node is up.
     pub(super) fn complete(&mut self, admission: &Admission) -> Result<(), AttemptError> {
         let until = Instant::now() + LATE_MAX;
         loop {
@@ -177,7 +181,8 @@ impl<R: Replica> Taking<'_, R> {
         }
     }
 
-    /// Takes the state of a subgroup at the beginning of the view that has let this node in. False if nobody has it.
+    /// Takes the state of a subgroup at the beginning of the view that has let this node in. False
+    /// if nobody has it.
     fn take_late(&mut self, subgroup: SubgroupId, admission: &Admission) -> Result<bool, AttemptError> {
         let mut members = admission.view.subgroup_members(self.description, subgroup);
         members.retain(|node| *node != self.own);
@@ -214,7 +219,8 @@ impl<R: Replica> Taking<'_, R> {
         }
     }
 
-    /// Who supplies those subgroups of a view that have members, and no supplier yet; they are asked for the states.
+    /// Who supplies those subgroups of a view that have members, and no supplier yet; they are
+    /// asked for the states.
     fn choose(
         &self,
         view: &View,
@@ -426,7 +432,8 @@ mod tests {
         View { id: FIRST_VIEW, members: vec![NodeId(0), NodeId(1)], closed: Vec::new() }
     }
 
-    /// A member may say that the joiner is in by an earlier wish, when another has told that it has caught up.
+    /// A member may say that the joiner is in by an earlier wish, when another has told that it has
+    /// caught up.
     #[test]
     fn who_was_let_in_meanwhile_takes_what_every_supplier_delivered_before_that() {
         let mut members = Members::default();
@@ -449,7 +456,8 @@ mod tests {
         assert_eq!(join(&members, &before()).expect("it is let in"), [b"delivered late"]);
     }
 
-    /// The first view has nobody of the second subgroup: the lead finds out that it has, when the joiner is ready.
+    /// The first view has nobody of the second subgroup: the lead finds out that it has, when the
+    /// joiner is ready.
     #[test]
     fn a_subgroup_that_has_members_by_now_is_taken_over_before_the_node_is_let_in() {
         let alone = View { members: vec![NodeId(0)], ..before() };

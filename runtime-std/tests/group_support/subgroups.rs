@@ -1,4 +1,5 @@
-//! A group of two subgroups, "all" and "two", whose members are threads of this process. What an application does can be held up.
+//! A group of two subgroups, "all" and "two", whose members are threads of this process. What an
+//! application does can be held up.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
@@ -123,7 +124,8 @@ pub struct Nodes {
 impl Nodes {
     /// Of so many nodes, of which some are there at first, and some belong to "two".
     pub fn of(carrier: Carrier, nodes: u32, initial: &[u32], two: &[u32]) -> Self {
-        // What members say of losses is shown with a test that fails. The first group of a program sets it up.
+        // What members say of losses is shown with a test that fails. The first group of a program
+        // sets it up.
         let filter = tracing_subscriber::EnvFilter::try_from_default_env()
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
         let _ = tracing_subscriber::fmt().with_test_writer().with_env_filter(filter).try_init();
