@@ -282,21 +282,33 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             }
         }
         for rank in self.ranks() {
-            let wish = Wish::decode(self.table.load(rank, ViewColumn::Wish));
-            let Some(wish) = wish.filter(|_| !self.suspects(rank)) else { continue };
+            let Some(wish) = self.wish_of(rank) else { continue };
             match self.mentioned(wish.node, count) {
                 None if !wish.withdrawn && open && self.has_room(wish.node, joins) => {
                     self.append(&mut count, Change::Join(wish.node));
                     joins = joins.saturating_add(1);
                     self.state.next_count = self.state.next_count.saturating_add(1);
                 }
-                Some(Change::Join(_)) if wish.withdrawn => {
+                // A node that began its join anew with another member is asked for by that one.
+                Some(Change::Join(_)) if wish.withdrawn && !self.is_wished_for(wish.node) => {
                     self.append(&mut count, Change::Withdraw(wish.node));
                 }
                 _ => {}
             }
         }
         count
+    }
+
+    /// The last wish of a member that is not suspected.
+    fn wish_of(&self, rank: Rank) -> Option<Wish> {
+        let wish = Wish::decode(self.table.load(rank, ViewColumn::Wish))?;
+        if self.suspects(rank) { None } else { Some(wish) }
+    }
+
+    /// Whether a member wants to let a node in, and has not taken that back.
+    fn is_wished_for(&self, node: NodeId) -> bool {
+        let mut wishes = self.ranks().filter_map(|rank| self.wish_of(rank));
+        wishes.any(|wish| wish.node == node && !wish.withdrawn)
     }
 
     fn append(&mut self, count: &mut u16, change: Change) {

@@ -323,6 +323,23 @@ fn a_node_that_two_members_ask_for_joins_once() {
 }
 
 #[test]
+fn a_wish_that_is_taken_back_does_not_cancel_another_members_wish_for_that_node() {
+    for (first, second) in [(1, 2), (2, 1)] {
+        let mut arena = group(3);
+        settle(&mut arena, &[0, 1, 2]);
+        arena.wish(first, NodeId(9));
+        arena.pull_all(0);
+        step(&mut arena, 0, 0, None);
+        assert_eq!(arena.accepted(0).accepted.count, 1, "the join is proposed");
+        // The node began its join anew, with another member.
+        arena.wish(second, NodeId(9));
+        arena.take_back(first);
+        settle(&mut arena, &[0, 1, 2]);
+        assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 9]));
+    }
+}
+
+#[test]
 fn the_last_majority_splits_evenly_and_both_halves_halt() {
     let mut arena = group(4);
     settle(&mut arena, &[0, 1, 2, 3]);

@@ -12,28 +12,26 @@ use super::outside::Call;
 use super::queue::{Sink, Supplied};
 use super::replica::Replica;
 use super::request::Request;
+use super::supply::LEAVES;
 use crate::member::Stopped;
 
 impl<R: Replica> Engine<R> {
     pub(super) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
+        let description = &self.parts.membership.description;
         match request {
             Request::Connected { node, talk, call } => self.connected(node, talk, &call),
             Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
-            Request::Wish { node } => self.joiners.wish(node, &mut self.present),
-            Request::Gone { node, led } => {
-                let was_let_in = self.joiners.gone(node, &mut self.present);
+            Request::Wish { node, sources } => {
+                self.joiners.wish(node, sources, description, &mut self.present);
+            }
+            Request::Gone { node, led, queue } => {
+                let was_let_in = self.joiners.gone(node, &queue, description, &mut self.present);
                 let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
                 if let Some(rank) = rank.filter(|_| led && was_let_in) {
                     self.present.peer_lost(rank);
                 }
             }
-            Request::Leave => {
-                self.is_leaving = true;
-                if self.view.members.len() == 1 {
-                    return Err(self.end(Stopped::Left));
-                }
-                self.present.leave();
-            }
+            Request::Leave => return self.begin_to_leave(),
         }
         Ok(())
     }
@@ -52,33 +50,59 @@ impl<R: Replica> Engine<R> {
     }
 
     fn supply(&mut self, node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink) -> Result<(), Stopped> {
+        let sink = sink.with_large(self.parts.membership.description.large_pool_bytes());
+        if let Some(why) = self.refusal(node, &subgroups) {
+            sink.put(Supplied::NotNow(why.to_owned()));
+            return Ok(());
+        }
+        let is_member = self.view.members.contains(&node);
+        let Self { joiners, parts, present, admission, clock, .. } = self;
+        let Parts { replica, fabric, membership, .. } = parts;
+        let begun = catch_unwind(AssertUnwindSafe(|| {
+            if !is_member {
+                joiners.give_up(node, &membership.description, present);
+            }
+            let between = || {
+                present.show_life(clock.read(), &mut fabric.fabric);
+            };
+            if is_member {
+                joiners.supply_late(node, &subgroups, sink, replica, admission, between);
+            } else {
+                joiners.begin(node, subgroups, sink, replica, between);
+            }
+        }));
+        begun.map_err(|payload| membership.ending.stop(Stopped::panicked(payload.as_ref())))
+    }
+
+    /// Why a node cannot be supplied with these subgroups now.
+    fn refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
         let description = &self.parts.membership.description;
         let own = self.parts.membership.own;
         let is_ours =
             |subgroup: &SubgroupId| self.view.subgroup_members(description, *subgroup).contains(&own);
-        let refusal = if !description.has_node(node) {
+        if !description.has_node(node) {
             Some("it is not in the group file")
-        } else if self.view.members.contains(&node) {
-            Some("it is a member still, or another process has its id")
-        } else if self.present.status() != Status::Steady || self.is_leaving {
+        } else if self.present.status() != Status::Steady {
             Some("the view is changing")
         } else if !subgroups.iter().all(is_ours) {
             Some("this member does not belong to all of the subgroups")
+        } else if self.view.members.contains(&node) {
+            self.late_refusal(node, subgroups)
         } else {
-            None
-        };
-        if let Some(why) = refusal {
-            sink.put(Supplied::NotNow(why.to_owned()));
-            return Ok(());
+            self.is_leaving().then_some(LEAVES)
         }
-        let sink = sink.with_large(description.large_pool_bytes());
-        let Self { joiners, parts, present, clock, .. } = self;
-        let Parts { replica, fabric, .. } = parts;
-        let begun = catch_unwind(AssertUnwindSafe(|| {
-            joiners.begin(node, subgroups, sink, replica, || {
-                present.show_life(clock.read(), &mut fabric.fabric);
-            });
-        }));
-        begun.map_err(|payload| parts.membership.ending.stop(Stopped::panicked(payload.as_ref())))
+    }
+
+    /// The same for a node that the present view let in: the state is that of the view's beginning as long as nothing was
+    /// delivered in it, which cannot be before the node is up.
+    fn late_refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
+        let rank = self.view.rank_of(node).filter(|_| self.newcomers.contains(&node));
+        if rank.is_none_or(|rank| self.present.has_come(rank)) {
+            return Some("it is a member still, or another process has its id");
+        }
+        let delivered =
+            |subgroup: &SubgroupId| self.present.frontiers(*subgroup).unwrap_or_default().delivered.0;
+        let is_at_beginning = subgroups.iter().all(|subgroup| delivered(subgroup) == 0);
+        (!is_at_beginning).then_some("the view that let it in has gone on without it")
     }
 }

@@ -15,17 +15,20 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tramontane_core::fabric::Fabric as _;
+use tramontane_core::fabric::{Fabric as _, LossCause};
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
 use super::account::Account;
+use super::admission::Admission;
 use super::clock::Clock;
 use super::fabric::GroupFabric;
 use super::joiners::Joiners;
 use super::large::Large;
+use super::leaving::Leaving;
+use super::losses::{Losses, Routed};
 use super::membership::{Membership, nanoseconds};
 use super::open_view::OpenView;
 use super::outgoing::{Outgoing, Unsent};
@@ -70,11 +73,16 @@ pub(super) struct Engine<R> {
     /// Until when peers are told of its end, at most.
     ended_until: Time,
     prepared: Option<Prepared>,
+    /// Who was lost in the next view, before it began.
+    losses: Losses,
     pub(super) view: Arc<View>,
+    /// How those come in that the present view lets in, and who they are.
+    pub(super) admission: Arc<Admission>,
+    pub(super) newcomers: Vec<NodeId>,
     /// What the core asked to be prepared, and is not there.
     wanted: Option<Vec<NodeId>>,
     pub(super) joiners: Joiners,
-    pub(super) is_leaving: bool,
+    pub(super) leaving: Leaving,
     /// The last step of the node found nothing to do.
     was_idle: bool,
     /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier view.
@@ -88,8 +96,8 @@ pub(super) struct Engine<R> {
 
 impl<R: Replica> Engine<R> {
     /// Opens the first view of this member.
-    pub(super) fn open(view: View, mut parts: Parts<R>) -> Result<Self, Stopped> {
-        let prepared = prepare(&mut parts, view)?;
+    pub(super) fn open(admission: Admission, mut parts: Parts<R>) -> Result<Self, Stopped> {
+        let prepared = prepare(&mut parts, admission.view.clone())?;
         let (present, view) = open(&parts, prepared)?;
         let idle_time = parts.idle_time.unwrap_or_else(|| parts.fabric.fabric.idle_time());
         let mut engine = Self {
@@ -97,10 +105,14 @@ impl<R: Replica> Engine<R> {
             ended: None,
             ended_until: Time::ZERO,
             prepared: None,
+            losses: Losses::default(),
             view,
+            admission: Arc::new(admission),
+            // Whoever came with this node is supplied by those that were there before.
+            newcomers: Vec::new(),
             wanted: None,
             joiners: Joiners::default(),
-            is_leaving: false,
+            leaving: Leaving::default(),
             was_idle: true,
             has_cares: true,
             parts,
@@ -121,9 +133,10 @@ impl<R: Replica> Engine<R> {
         }
         self.until_clock -= 1;
         let is_large_busy = self.parts.large.is_due(self.was_idle) && self.step_large()?;
-        let Self { present, view, prepared, wanted, joiners, parts, clock, .. } = self;
+        let Self { present, view, prepared, losses, wanted, joiners, parts, clock, .. } = self;
         let Parts { fabric, large, replica, membership, .. } = parts;
         let now = clock.now();
+        let mut routed = Routed { fabric: &mut fabric.fabric, view: view.id, losses };
         let mut upcalls = Upcalls { view, large, joiners, replica, clock };
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
@@ -135,7 +148,7 @@ impl<R: Replica> Engine<R> {
             is_there
         };
         let stepped =
-            catch_unwind(AssertUnwindSafe(|| present.step(now, &mut fabric.fabric, &mut upcalls, prepare)));
+            catch_unwind(AssertUnwindSafe(|| present.step(now, &mut routed, &mut upcalls, prepare)));
         let (progress, status) = match stepped {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => return Err(membership.ending.stop(Stopped::Broken(error))),
@@ -206,9 +219,9 @@ impl<R: Replica> Engine<R> {
         }
         match status {
             Status::Installed => self.install()?,
-            Status::Left if self.present.is_told() => return Err(self.end(Stopped::Left)),
+            Status::Left => self.go()?,
             Status::Halted(why) => return Err(self.end(self.halted(why))),
-            Status::Steady | Status::Wedged | Status::Decided | Status::Left => {}
+            Status::Steady | Status::Wedged | Status::Decided => {}
         }
         for outgoing in &mut self.parts.outgoing {
             outgoing.carry();
@@ -250,6 +263,7 @@ impl<R: Replica> Engine<R> {
         if let Some(other) = self.prepared.take() {
             // A successor's list took the place of the one that was asked for before.
             self.parts.fabric.fabric.retire(other.view.id);
+            self.losses.forget(other.view.id);
         }
         self.prepared = Some(prepare(&mut self.parts, next)?);
         Ok(())
@@ -272,7 +286,9 @@ impl<R: Replica> Engine<R> {
         }
         self.parts.large.end(&mut self.parts.fabric.fabric);
         let (next, view) = open(&self.parts, prepared)?;
-        self.joiners.view_ends(&view);
+        let description = &self.parts.membership.description;
+        self.admission = Arc::new(Admission::after(&mut self.present, View::clone(&view), description));
+        self.joiners.view_ends(&self.present, &self.admission);
         self.ended = Some(std::mem::replace(&mut self.present, next));
         let options = self.parts.membership.view_options();
         self.ended_until = self.clock.now().after(options.failure_timeout_ns.saturating_mul(2));
@@ -281,6 +297,7 @@ impl<R: Replica> Engine<R> {
             self.view.members.iter().copied().filter(|node| !before.members.contains(node)).collect();
         let gone: Vec<NodeId> =
             before.members.iter().copied().filter(|node| !self.view.members.contains(node)).collect();
+        self.newcomers.clone_from(&joined);
         self.begin(&joined, &gone)
     }
 
@@ -290,6 +307,13 @@ impl<R: Replica> Engine<R> {
         // Before anything is done in the view.
         let recorded = self.parts.record.begins(&self.view);
         recorded.map_err(|why| self.parts.membership.ending.stop(why))?;
+        for (rank, cause) in self.losses.take(self.view.id) {
+            tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
+            match cause {
+                LossCause::Denied => self.present.denied_by(rank),
+                _ => self.present.peer_lost(rank),
+            }
+        }
         self.parts.account.installed();
         for outgoing in &mut self.parts.outgoing {
             outgoing.begin(self.present.shared());
@@ -302,10 +326,9 @@ impl<R: Replica> Engine<R> {
             self.parts.outside.connect(*node, self.view.id);
         }
         self.parts.outside.meets(self.view.id, joined);
-        self.joiners.view_begins(&mut self.present);
-        if self.is_leaving {
-            self.present.leave();
-        }
+        self.joiners.view_begins(&self.parts.membership.description, &mut self.present);
+        self.leaving.view_begins();
+        self.leave_when_free()?;
         tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
         let Self { parts, view, .. } = self;
         let change = ViewChanged { view, own: parts.membership.own, joined, gone };
@@ -368,13 +391,13 @@ impl<R: Replica> Engine<R> {
             self.has_cares = true;
             self.carry_out(request)?;
         }
-        Ok(())
+        self.leave_when_free()
     }
 
     fn hang_status(&mut self) {
-        let Self { present, view, joiners, parts, is_leaving, .. } = self;
+        let Self { present, view, joiners, parts, leaving, .. } = self;
         let joining = joiners.nodes().map(NodeId::get).collect();
-        parts.account.hang(&parts.membership, present, view, joining, *is_leaving);
+        parts.account.hang(&parts.membership, present, view, joining, leaving.is_leaving());
     }
 }
 

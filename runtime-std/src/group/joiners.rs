@@ -5,12 +5,15 @@
 //! - Who is behind holds this member back, and by its frontier the group, between two steps: never for so long that it is missed.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 
+use super::admission::{Admission, Sent, needed};
+use super::description::Description;
 use super::open_view::OpenView;
-use super::queue::{HELD_MAX, Sink, Supplied};
+use super::queue::{HELD_MAX, QueueId, Sink, States, Supplied};
 use super::replica::{Message, Replica};
 use super::said::Shared;
 use super::view::View;
@@ -21,10 +24,29 @@ const HOLD_PAUSE: Duration = Duration::from_micros(200);
 /// A node that is being supplied.
 struct Joiner {
     node: NodeId,
-    subgroups: Vec<SubgroupId>,
+    /// What it is supplied with, and how many messages of that it was sent.
+    subgroups: Vec<(SubgroupId, u64)>,
     sink: Sink,
     /// For how long it held this member back.
     held: Duration,
+}
+
+/// A node that has caught up, and the members that supply it.
+#[derive(Debug)]
+struct Ready {
+    node: NodeId,
+    sources: Vec<(SubgroupId, NodeId)>,
+}
+
+impl Ready {
+    /// Whether each subgroup of the joiner that has members comes from one of the view.
+    fn has_all(&self, description: &Description, view: &View) -> bool {
+        let has = |subgroup: &SubgroupId| {
+            let is_source = |(of, node): &(SubgroupId, NodeId)| of == subgroup && view.members.contains(node);
+            self.sources.iter().any(is_source)
+        };
+        needed(description, view, self.node).iter().all(has)
+    }
 }
 
 /// All of them.
@@ -32,15 +54,25 @@ struct Joiner {
 pub(super) struct Joiners {
     supplied: Vec<Joiner>,
     /// Who has caught up and waits for its turn.
-    waiting: VecDeque<NodeId>,
+    waiting: VecDeque<Ready>,
     /// For whom the group was asked.
-    wished: Option<NodeId>,
+    wished: Option<Ready>,
     /// Who was let in by the present view, and may not know it yet.
-    let_in: Vec<NodeId>,
+    let_in: Vec<(NodeId, Sink)>,
+}
+
+/// The states of this moment. After each, which may take a while, `between` is called.
+fn states_of<R: Replica>(subgroups: &[SubgroupId], replica: &mut R, mut between: impl FnMut()) -> States {
+    let state_of = |subgroup: &SubgroupId| {
+        let state = (*subgroup, replica.snapshot(*subgroup));
+        between();
+        state
+    };
+    subgroups.iter().map(state_of).collect()
 }
 
 impl Joiners {
-    /// Whether anybody has to be handed what is delivered.
+    /// Whether nobody has to be handed what is delivered.
     pub(super) fn is_empty(&self) -> bool {
         self.supplied.is_empty()
     }
@@ -50,34 +82,68 @@ impl Joiners {
         self.supplied.iter().map(|joiner| joiner.node)
     }
 
+    /// Whether a node is on its way in, or was let in and was not told everything yet.
+    pub(super) fn are_under_way(&self) -> bool {
+        !self.supplied.is_empty() || !self.are_told()
+    }
+
+    /// Whether all that were let in by the present view have what they need of this member, or are gone.
+    pub(super) fn are_told(&self) -> bool {
+        self.let_in.iter().all(|(_, sink)| sink.is_over())
+    }
+
+    /// Whether somebody is supplied with a subgroup of which this says that it is.
+    pub(super) fn any_supplied(&self, is_it: impl Fn(SubgroupId) -> bool) -> bool {
+        self.supplied.iter().flat_map(|joiner| &joiner.subgroups).any(|(subgroup, _)| is_it(*subgroup))
+    }
+
     /// Begins to supply a node with the state of this moment and everything from here on. The caller looked whether
-    /// it can be. After the state of each subgroup, which may take a while, `between` is called.
+    /// it can be, and gave up what there was of it. After the state of each subgroup, which may take a while, `between`
+    /// is called.
     pub(super) fn begin<R: Replica>(
         &mut self,
         node: NodeId,
         subgroups: Vec<SubgroupId>,
         sink: Sink,
         replica: &mut R,
-        mut between: impl FnMut(),
+        between: impl FnMut(),
     ) {
-        self.forget(node);
-        let state_of = |subgroup: &SubgroupId| {
-            let state = (*subgroup, replica.snapshot(*subgroup));
-            between();
-            state
-        };
-        let states = subgroups.iter().map(state_of).collect();
+        let states = states_of(&subgroups, replica, between);
         if sink.put(Supplied::States(states)) {
+            let subgroups = subgroups.into_iter().map(|subgroup| (subgroup, 0)).collect();
             self.supplied.push(Joiner { node, subgroups, sink, held: Duration::ZERO });
+        }
+    }
+
+    /// Supplies a node that the present view has let in with the state at its beginning: another member that was to do so
+    /// is gone. The caller looked whether it can be.
+    pub(super) fn supply_late<R: Replica>(
+        &mut self,
+        node: NodeId,
+        subgroups: &[SubgroupId],
+        sink: Sink,
+        replica: &mut R,
+        admission: &Arc<Admission>,
+        between: impl FnMut(),
+    ) {
+        let states = states_of(subgroups, replica, between);
+        let view = admission.view.id.0;
+        let sent = |subgroup: &SubgroupId| Sent { subgroup: subgroup.0, messages: 0, view, place: 0 };
+        let sent = subgroups.iter().map(sent).collect();
+        if sink.put(Supplied::Late(states, Arc::clone(admission), sent)) {
+            self.let_in.retain(|(let_in, sink)| *let_in != node || !sink.is_over());
+            self.let_in.push((node, sink));
         }
     }
 
     /// Hands a delivered message to whoever is being supplied with its subgroup.
     pub(super) fn tap(&mut self, message: &Message<'_>) {
         let mut shared = None;
-        self.supplied.retain(|joiner| {
-            !joiner.subgroups.contains(&message.subgroup)
-                || joiner.sink.put_message(shared.get_or_insert_with(|| Shared::of(message)))
+        self.supplied.retain_mut(|joiner| {
+            let of = joiner.subgroups.iter_mut().find(|(subgroup, _)| *subgroup == message.subgroup);
+            let Some((_, messages)) = of else { return true };
+            *messages += 1;
+            joiner.sink.put_message(shared.get_or_insert_with(|| Shared::of(message)))
         });
     }
 
@@ -104,59 +170,99 @@ impl Joiners {
         true
     }
 
-    /// A node has caught up.
-    pub(super) fn wish(&mut self, node: NodeId, view: &mut OpenView) {
-        self.waiting.push_back(node);
-        self.ask_next(view);
+    /// A node has caught up with all of its sources.
+    pub(super) fn wish(
+        &mut self,
+        node: NodeId,
+        sources: Vec<(SubgroupId, NodeId)>,
+        description: &Description,
+        view: &mut OpenView,
+    ) {
+        self.waiting.push_back(Ready { node, sources });
+        self.ask_next(description, view);
     }
 
-    fn ask_next(&mut self, view: &mut OpenView) {
+    /// Asks for the next one that has all it needs. Whoever has sources of another view is told first: a subgroup came
+    /// alive meanwhile, or a source is gone.
+    fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
+        let Self { supplied, waiting, .. } = self;
+        waiting.retain(|ready| {
+            let has_all = ready.has_all(description, view.view());
+            if let Some(joiner) = supplied.iter().find(|joiner| joiner.node == ready.node && !has_all) {
+                tracing::info!(node = %ready.node, view = %view.view().id, "a node that joins needs other suppliers");
+                joiner.sink.put(Supplied::Choose(view.view().clone()));
+            }
+            has_all
+        });
         while self.wished.is_none() {
-            let Some(node) = self.waiting.pop_front() else { return };
-            match view.wish(node) {
-                Ok(()) => self.wished = Some(node),
-                Err(error) => tracing::warn!(%node, %error, "a node cannot be let in"),
+            let Some(ready) = self.waiting.pop_front() else { return };
+            match view.wish(ready.node) {
+                Ok(()) => self.wished = Some(ready),
+                Err(error) => tracing::warn!(node = %ready.node, %error, "a node cannot be let in"),
             }
         }
     }
 
-    /// A node is gone, or is given up. True if it was let in by the present view.
-    pub(super) fn gone(&mut self, node: NodeId, view: &mut OpenView) -> bool {
+    /// A node is gone, or is given up. True if it was let in by the present view. It may have come again already: then that
+    /// goes on.
+    pub(super) fn gone(
+        &mut self,
+        node: NodeId,
+        queue: &QueueId,
+        description: &Description,
+        view: &mut OpenView,
+    ) -> bool {
+        let has_come_again =
+            self.supplied.iter().any(|joiner| joiner.node == node && !joiner.sink.leads_to(queue));
+        if !has_come_again {
+            self.give_up(node, description, view);
+        }
+        self.let_in.iter().any(|(let_in, sink)| *let_in == node && sink.leads_to(queue))
+    }
+
+    /// Nothing of an earlier attempt of a node counts any more.
+    pub(super) fn give_up(&mut self, node: NodeId, description: &Description, view: &mut OpenView) {
         self.forget(node);
-        self.waiting.retain(|waiting| *waiting != node);
-        if self.wished == Some(node) {
+        self.waiting.retain(|waiting| waiting.node != node);
+        if self.wished.as_ref().is_some_and(|wished| wished.node == node) {
             self.wished = None;
             view.take_back();
-            self.ask_next(view);
+            self.ask_next(description, view);
         }
-        self.let_in.contains(&node)
     }
 
     fn forget(&mut self, node: NodeId) {
         self.supplied.retain(|joiner| joiner.node != node);
     }
 
-    /// A view ends here: nothing more is delivered in it. Tells its new members so.
-    pub(super) fn view_ends(&mut self, next: &View) {
+    /// A view ended here: nothing more is delivered in it. Tells those that the next one lets in.
+    pub(super) fn view_ends(&mut self, ended: &OpenView, admission: &Arc<Admission>) {
+        let next = &admission.view;
         let let_in = &mut self.let_in;
-        let_in.retain(|node| next.members.contains(node));
+        let_in.retain(|(node, _)| next.members.contains(node));
         self.supplied.retain(|joiner| {
             let is_in = next.members.contains(&joiner.node);
             if is_in {
-                joiner.sink.put(Supplied::Member(next.clone()));
-                let_in.push(joiner.node);
+                let sent = joiner.subgroups.iter().map(|(subgroup, messages)| Sent {
+                    subgroup: subgroup.0,
+                    messages: *messages,
+                    view: ended.view().id.0,
+                    place: ended.frontiers(*subgroup).unwrap_or_default().delivered.0,
+                });
+                joiner.sink.put(Supplied::Member(Arc::clone(admission), sent.collect()));
+                let_in.push((joiner.node, joiner.sink.clone()));
             }
             !is_in
         });
         // Whoever was not let in is asked for again: a wish is of one view.
-        if let Some(node) = self.wished.take() {
-            self.waiting.push_front(node);
+        if let Some(ready) = self.wished.take() {
+            self.waiting.push_front(ready);
         }
-        self.waiting.retain(|node| !next.members.contains(node));
+        self.waiting.retain(|ready| !next.members.contains(&ready.node));
     }
 
     /// The next view has begun.
-    pub(super) fn view_begins(&mut self, view: &mut OpenView) {
-        self.ask_next(view);
+    pub(super) fn view_begins(&mut self, description: &Description, view: &mut OpenView) {
+        self.ask_next(description, view);
     }
 }

@@ -9,18 +9,21 @@
 //! | `description`, `digest`, `view`, `layout` | the group file; what is compared of it; a view; a view's layout, the same at all members |
 //! | `start`, `looking` | how a process becomes a member; whether somebody runs already |
 //! | `meeting`, `forming`, `past` | how initial nodes meet; whether they may form the group; what a node remembers of it |
-//! | `joining`, `supply`, `said` | the joiner; the thread that supplies one; what they say |
-//! | `joiners`, `queue` | all whom a member supplies; what waits for one of them |
+//! | `joining`, `taking`, `taken` | the joiner: its attempts; what it takes over and from whom; whether that is all |
+//! | `supply`, `said`, `admission` | the thread that supplies a joiner; what they say; by which view it is let in |
+//! | `joiners`, `queue`, `leaving` | all whom a member supplies; what waits for one of them; when a member may leave them |
 //! | `engine`, `asked`, `prepared`, `open_view` | what is stepped: from view to view; what others ask of it; the next view; one view |
 //! | `outgoing` | senders that outlive views |
 //! | `large` | large messages, whose bytes go by block multicast |
 //! | `fabric`, `outside`, `door` | what carries writes; calls to others; visitors |
 //! | `replica`, `running` | the application's side; the handle |
+//! | `losses` | who was lost in a view that is still to come |
 //! | `membership`, `request` | what stays the same; what other threads ask of the engine |
 //! | `status`, `account`, `operator` | what is seen from outside |
 //! | `doors`, `visits` | where the doors are, and what keys they take; an operator's side of them |
 
 mod account;
+mod admission;
 mod asked;
 mod clock;
 mod description;
@@ -36,7 +39,9 @@ mod joiners;
 mod joining;
 mod large;
 mod layout;
+mod leaving;
 mod looking;
+mod losses;
 mod meeting;
 mod membership;
 mod open_view;
@@ -53,6 +58,8 @@ mod said;
 mod start;
 mod status;
 mod supply;
+mod taken;
+mod taking;
 mod talking;
 mod view;
 mod visits;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::{Capabilities, Fabric};
 use tramontane_core::ids::{NodeId, Position, Rank, SenderRank, SubgroupId, Time};
+use tramontane_core::layout::ViewColumn;
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{
     Frontiers, Node, OpenError, Progress, Remains, StepError, ViewError, ViewLink, ViewLoan, Views,
 };
-use tramontane_core::view::{NextView, PeerState, RequestError, Status, ViewState};
+use tramontane_core::view::{NextView, PeerState, RequestError, Status, Table as _, ViewState};
 
 use super::layout::ViewLayout;
 use super::membership::Membership;
@@ -193,6 +194,22 @@ impl OpenView {
                 let _ = change.take_back(table);
             }
         });
+    }
+
+    /// Where the view ended in a subgroup, once that is decided.
+    pub(super) fn trim(&mut self, subgroup: SubgroupId) -> Option<u64> {
+        self.cell.with_dependent_mut(|_, both| {
+            let (change, table) = both.views.change()?;
+            change.trim(table, subgroup).map(|trim| trim.0)
+        })
+    }
+
+    /// Whether a member has shown itself in the view, or is suspected.
+    pub(super) fn has_come(&mut self, rank: Rank) -> bool {
+        self.cell.with_dependent_mut(|_, both| {
+            let Some((change, table)) = both.views.change() else { return true };
+            table.load(rank, ViewColumn::Installed) != 0 || change.suspects(table, rank)
+        })
     }
 
     /// The members that this one suspects.

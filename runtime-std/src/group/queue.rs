@@ -9,12 +9,13 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
 
+use super::admission::{Admission, Sent};
 use super::said::Shared;
 use super::view::View;
 
@@ -39,13 +40,21 @@ pub(super) const HELD_MAX: Duration = Duration::from_secs(10);
 /// Between two looks whether a joiner is still there.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
+/// The states of some subgroups, to be read while the group goes on.
+pub(super) type States = Vec<(SubgroupId, Box<dyn Read + Send>)>;
+
 /// What the member puts into a joiner's queue.
 pub(super) enum Supplied {
     NotNow(String),
     /// States as they were when the queue began.
-    States(Vec<(SubgroupId, Box<dyn Read + Send>)>),
+    States(States),
+    /// The same for a joiner that the present view has let in: nothing comes behind them.
+    Late(States, Arc<Admission>, Vec<Sent>),
     Message(Shared, usize),
-    Member(View),
+    /// The joiner has to look for suppliers in this view.
+    Choose(View),
+    /// The joiner was let in, and so much was put in here.
+    Member(Arc<Admission>, Vec<Sent>),
     /// The joiner was too slow.
     GivenUp,
 }
@@ -56,6 +65,8 @@ struct Backlog {
     bytes: AtomicUsize,
     /// More than that holds the member back.
     bearable: AtomicUsize,
+    /// Nobody takes anything any more.
+    is_over: AtomicBool,
 }
 
 /// The end of a joiner's queue that the member has.
@@ -70,7 +81,11 @@ impl Sink {
     /// Both ends of a queue.
     pub(super) fn new() -> (Self, Queue) {
         let (sender, receiver) = channel();
-        let backlog = Backlog { bytes: AtomicUsize::new(0), bearable: AtomicUsize::new(FAR_BEHIND) };
+        let backlog = Backlog {
+            bytes: AtomicUsize::new(0),
+            bearable: AtomicUsize::new(FAR_BEHIND),
+            is_over: AtomicBool::new(false),
+        };
         let sink = Self { sender, backlog: Arc::new(backlog), backlog_max: BACKLOG_MAX };
         let queue = Queue { receiver, backlog: Arc::clone(&sink.backlog), held: None };
         (sink, queue)
@@ -99,11 +114,24 @@ impl Sink {
         self.put(Supplied::Message(message.clone(), cost))
     }
 
+    /// Whether that is the other end.
+    pub(super) fn leads_to(&self, id: &QueueId) -> bool {
+        Arc::ptr_eq(&self.backlog, &id.0)
+    }
+
+    /// Whether nobody takes anything out any more: the joiner has what it needs, or is gone.
+    pub(super) fn is_over(&self) -> bool {
+        self.backlog.is_over.load(Ordering::Relaxed)
+    }
+
     /// Whether the member is to wait before it delivers more.
     pub(super) fn is_behind(&self) -> bool {
         self.backlog.bytes.load(Ordering::Relaxed) > self.backlog.bearable.load(Ordering::Relaxed)
     }
 }
+
+/// Tells the end of one queue from another's.
+pub(super) struct QueueId(Arc<Backlog>);
 
 /// Nothing comes any more: the member has ended.
 #[derive(Debug)]
@@ -136,6 +164,11 @@ impl Queue {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+    }
+
+    /// Which one this is.
+    pub(super) fn id(&self) -> QueueId {
+        QueueId(Arc::clone(&self.backlog))
     }
 
     /// That message, and those behind it, as far as they go together and are there; and what they cost.
@@ -183,6 +216,7 @@ impl Drop for Queue {
     /// Nobody is held back by who is gone.
     fn drop(&mut self) {
         self.backlog.bearable.store(usize::MAX, Ordering::Relaxed);
+        self.backlog.is_over.store(true, Ordering::Relaxed);
     }
 }
 

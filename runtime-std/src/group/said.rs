@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::admission::{End, Sent};
 use super::replica::Message;
 use super::view::WireView;
 
@@ -15,8 +16,8 @@ pub(super) enum JoinerAsks {
     Welcome,
     /// The state of these subgroups. Who leads the join is the one that is to let the joiner in.
     Supply { subgroups: Vec<u16>, leads: bool },
-    /// Every state is taken over: let me in. To the one that leads.
-    Ready,
+    /// Every state is taken over, each subgroup's from this node: let me in. To the one that leads.
+    Ready { sources: Vec<(u16, u32)> },
     /// The view is open: this talk is not needed any more.
     Up,
 }
@@ -34,8 +35,11 @@ pub(super) enum JoinerHears {
     Messages(Vec<Shared>),
     /// What was delivered while the states were sent is through; to the one that leads, the joiner says when it is ready.
     CaughtUp,
-    /// The joiner is a member of this view, and has got everything that came before it.
-    Member(WireView),
+    /// The joiner's sources are not those of this view: take over what is missing, and be ready again.
+    Choose(WireView),
+    /// The joiner is a member of this view, and has got everything that came before it from this member: so much. In these
+    /// subgroups the view before ended there.
+    Member { view: WireView, ends: Vec<End>, sent: Vec<Sent> },
 }
 
 /// A delivered message.

@@ -15,6 +15,7 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_mesh::{Address, Identity, Listener, MeshError, SharedKey, VisitError, incarnation};
 
 use super::account::Account;
+use super::admission::Admission;
 use super::description::Description;
 use super::door::Hall;
 use super::doors::{Doors, DoorsError};
@@ -269,19 +270,19 @@ impl Place {
             incarnation: self.identity.incarnation,
         };
         let mut let_in = None;
-        let view = match met {
+        let admission = match met {
             Some(talks) => {
                 for (node, talk) in talks {
                     fabric.connect(node, talk);
                 }
-                View::first(&description)
+                Admission::first(View::first(&description))
             }
             None => {
                 let joined = joining::join(&description, self.own, &outside, &mut replica, until, cancel);
                 let joined = joined.map_err(|error| not_let_in(&self.identity, error))?;
-                let view = joined.view.clone();
+                let admission = joined.admission.clone();
                 let_in = Some(joined);
-                view
+                admission
             }
         };
         let ending = Arc::default();
@@ -309,7 +310,7 @@ impl Place {
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
         };
-        let engine = Engine::open(view, parts)?;
+        let engine = Engine::open(admission, parts)?;
         // Whoever comes from now on is answered.
         let _ = hall.inside.set(Arc::clone(&outside));
         let poller = Poller::start(engine, &membership.ending)?;

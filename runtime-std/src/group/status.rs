@@ -48,6 +48,11 @@ impl GroupStatus {
     pub(super) fn is_over(&self) -> bool {
         self.state == "left" || self.state == "halted"
     }
+
+    /// Whether it is about to leave.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.state == "leaving"
+    }
 }
 
 /// One subgroup in the present view.

@@ -6,20 +6,24 @@
 //! # Invariants
 //! - What a joiner gets of a subgroup is its state at a place, then all messages from that place on, each once and in
 //!   order, then word of the view that has the joiner as a member; nothing is missing in between.
+//! - The group is asked to let the joiner in when each of its subgroups that has members is supplied by a member of the view.
+//!   Where that is not so any more, the joiner is told, and looks for who is missing.
 //! - The group is asked to let the joiner in when that is close behind. While it catches up to that, the member waits for it
 //!   (`queue`): a joiner that is slower than the group would never be.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_mesh::{Talk, TalkError};
 
+use super::admission::{Admission, Sent};
 use super::queue::{Ended, Queue, Sink, Supplied};
 use super::request::{Request, Requests};
 use super::said::{JoinerAsks, JoinerHears};
 use super::status::Board;
 use super::talking::{hear, say};
-use super::view::WireView;
+use super::view::{View, WireView};
 
 /// How long a joiner may take nothing.
 const STALL: Duration = Duration::from_secs(30);
@@ -58,6 +62,9 @@ const CHOICE: Duration = Duration::from_secs(60);
 /// How long a joiner may take to restore what it was sent, before it says so.
 const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
+/// What a member that leaves says to whoever comes to join.
+pub(super) const LEAVES: &str = "this member is leaving";
+
 /// Serves one joiner, to its end. Runs in a thread of its own.
 pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requests) {
     // Whoever goes before it is supplied changes nothing: it may be a second process of a member's id.
@@ -67,7 +74,7 @@ pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requ
 }
 
 fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -> Result<(), SupplyError> {
-    let (subgroups, leads) = greet(talk, board)?;
+    let (subgroups, leads) = greet(node, talk, board)?;
     let subgroups = subgroups.into_iter().map(SubgroupId).collect();
     let (sink, mut queue) = Sink::new();
     if !requests.ask(Request::Supply { node, subgroups, sink }) {
@@ -75,19 +82,23 @@ fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -
     }
     let supplied = supply(node, talk, &mut queue, leads, requests);
     if supplied.is_err() {
-        requests.ask(Request::Gone { node, led: leads });
+        requests.ask(Request::Gone { node, led: leads, queue: queue.id() });
     }
     supplied
 }
 
 /// A joiner's first words, each once: what it wants, and whether this member leads its join. Whoever says no more has its
 /// place at the door for so long, and no longer.
-fn greet(talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool), SupplyError> {
+fn greet(node: NodeId, talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool), SupplyError> {
     match hear(talk, ASK_MAX, FIRST_WORD)? {
         JoinerAsks::Welcome => {}
         _ => return Err(SupplyError::Garbled),
     }
     let view = board.view().ok_or(SupplyError::Ended)?;
+    let goes = board.status().is_some_and(|status| status.is_leaving() || status.is_over());
+    if goes && !view.members.contains(&node) {
+        return Ok(say(talk, &JoinerHears::NotNow(LEAVES.to_owned()), STALL).and(Err(TalkError::Closed))?);
+    }
     say(talk, &JoinerHears::View(WireView::from(&*view)), STALL)?;
     match hear(talk, ASK_MAX, CHOICE)? {
         // Each once: the application is asked for a state for each.
@@ -106,8 +117,9 @@ fn supply(
     leads: bool,
     requests: &Requests,
 ) -> Result<(), SupplyError> {
-    let states = match queue.take(ANSWER, || !talk.is_open())?.ok_or(SupplyError::Ended)? {
-        Supplied::States(states) => states,
+    let (states, news) = match queue.take(ANSWER, || !talk.is_open())?.ok_or(SupplyError::Ended)? {
+        Supplied::States(states) => (states, None),
+        Supplied::Late(states, admission, sent) => (states, Some(News::Member(admission, sent))),
         Supplied::NotNow(why) => return Ok(say(talk, &JoinerHears::NotNow(why), STALL)?),
         _ => return Err(SupplyError::Ended),
     };
@@ -115,50 +127,83 @@ fn supply(
         say(talk, &JoinerHears::State { subgroup: subgroup.0 }, STALL)?;
         talk.send_stream(&mut state, STALL)?;
     }
-    let mut supplier = Supplier { talk, queue, view: None };
+    let mut supplier = Supplier { node, talk, queue, news };
     // What came meanwhile. What comes from now on may come for as long as the joiner takes over other states.
     let missed = supplier.queue.bytes();
     supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
-    if supplier.view.is_none() {
+    if supplier.news.is_none() {
         say(supplier.talk, &JoinerHears::CaughtUp, STALL)?;
         if leads {
-            match hear(supplier.talk, ASK_MAX, RESTORE_MAX)? {
-                JoinerAsks::Ready => {}
-                _ => return Err(SupplyError::Garbled),
-            }
-            supplier.queue.catches_up(true);
-            supplier.send_until(|_, queue| queue.is_close())?;
+            return supplier.lead(requests);
         }
     }
-    if leads && supplier.view.is_none() {
-        requests.ask(Request::Wish { node });
-    }
     supplier.send_until(|_, _| false)?;
-    let Some(view) = supplier.view else { return Err(SupplyError::Ended) };
-    say(talk, &JoinerHears::Member(view), STALL)?;
-    if !leads {
-        return Ok(());
-    }
-    // Until it is up its end is known by this talk alone.
+    supplier.tell_admission()?;
+    if leads { hear_up(talk) } else { Ok(()) }
+}
+
+/// Until a joiner is up its end is known to who led its join by this talk alone.
+fn hear_up(talk: &mut Talk) -> Result<(), SupplyError> {
     match hear(talk, ASK_MAX, STALL)? {
         JoinerAsks::Up => Ok(()),
         _ => Err(SupplyError::Garbled),
     }
 }
 
+/// What a joiner is told behind the messages.
+enum News {
+    /// It is a member of a view: nothing comes behind it.
+    Member(Arc<Admission>, Vec<Sent>),
+    /// It has to look for suppliers in a view.
+    Choose(View),
+}
+
 /// A joiner whose states are through.
 struct Supplier<'s> {
+    node: NodeId,
     talk: &'s mut Talk,
     queue: &'s mut Queue,
-    /// The view that has it, once there is one: nothing comes behind it.
-    view: Option<WireView>,
+    news: Option<News>,
 }
 
 impl Supplier<'_> {
-    /// Sends messages as they come, until the joiner is a member, or `is_enough` of the bytes that were sent and of what waits.
+    /// Asks the group to let the joiner in, once it is ready, and again if it has to look for other suppliers.
+    fn lead(mut self, requests: &Requests) -> Result<(), SupplyError> {
+        loop {
+            let JoinerAsks::Ready { sources } = hear(self.talk, ASK_MAX, RESTORE_MAX)? else {
+                return Err(SupplyError::Garbled);
+            };
+            self.queue.catches_up(true);
+            self.send_until(|_, queue| queue.is_close())?;
+            if self.news.is_none() {
+                let sources = sources.into_iter().map(|(of, node)| (SubgroupId(of), NodeId(node)));
+                requests.ask(Request::Wish { node: self.node, sources: sources.collect() });
+                self.send_until(|_, _| false)?;
+            }
+            match self.news.take() {
+                Some(News::Choose(view)) => {
+                    self.queue.catches_up(false);
+                    say(self.talk, &JoinerHears::Choose(WireView::from(&view)), STALL)?;
+                }
+                news => {
+                    self.news = news;
+                    self.tell_admission()?;
+                    return hear_up(self.talk);
+                }
+            }
+        }
+    }
+
+    fn tell_admission(&mut self) -> Result<(), SupplyError> {
+        let Some(News::Member(admission, sent)) = self.news.take() else { return Err(SupplyError::Ended) };
+        let (view, ends) = (WireView::from(&admission.view), admission.ends.clone());
+        Ok(say(self.talk, &JoinerHears::Member { view, ends, sent }, STALL)?)
+    }
+
+    /// Sends messages as they come, until there is news, or `is_enough` of the bytes that were sent and of what waits.
     fn send_until(&mut self, is_enough: impl Fn(usize, &Queue) -> bool) -> Result<(), SupplyError> {
         let mut sent = 0;
-        while self.view.is_none() && !is_enough(sent, self.queue) {
+        while self.news.is_none() && !is_enough(sent, self.queue) {
             match self.queue.take(STALL, || !self.talk.is_open())? {
                 Some(Supplied::Message(message, cost)) => {
                     let (messages, bytes) = self.queue.take_more(message, cost);
@@ -166,9 +211,12 @@ impl Supplier<'_> {
                     self.queue.release(bytes);
                     sent += bytes;
                 }
-                Some(Supplied::Member(view)) => self.view = Some(WireView::from(&view)),
+                Some(Supplied::Member(admission, sent)) => self.news = Some(News::Member(admission, sent)),
+                Some(Supplied::Choose(view)) => self.news = Some(News::Choose(view)),
                 Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),
-                Some(Supplied::NotNow(_) | Supplied::States(_)) => return Err(SupplyError::Ended),
+                Some(Supplied::NotNow(_) | Supplied::States(_) | Supplied::Late(..)) => {
+                    return Err(SupplyError::Ended);
+                }
                 None if !self.talk.is_open() => return Err(TalkError::Closed.into()),
                 // A group in which nothing happens.
                 None => {}
@@ -198,7 +246,7 @@ mod tests {
         let (sender, ended) = channel();
         let door = Door::open(listener, identity(1), [NodeId(2)], None, move |mut visitor| {
             // A test that ended need not know.
-            let _ = sender.send(greet(&mut visitor.talk, &Board::default()));
+            let _ = sender.send(greet(NodeId(2), &mut visitor.talk, &Board::default()));
         });
         let door = door.expect("a thread");
         let never = AtomicBool::new(false);

@@ -20,6 +20,7 @@ mod node_input;
 mod node_large;
 mod node_operators;
 mod node_refusals;
+mod node_restarts;
 mod node_returns;
 mod node_strangers;
 mod node_subgroups;

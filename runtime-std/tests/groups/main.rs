@@ -6,6 +6,8 @@ mod busy;
 mod changing;
 mod group_support;
 mod joining;
+mod joins;
 mod large;
+mod leaving;
 mod long_upcalls;
 mod member;

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+pub mod subgroups;
+
 use std::collections::BTreeMap;
 use std::io::{Cursor, Read};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

@@ -1,0 +1,107 @@
+//! How a member leaves: not before the nodes that it supplies have what they need of it (VIE-9,
+//! VIE-10).
+//!
+//! - Asked to leave, it takes on no other node, and waits for those that it supplies: for longer
+//!   where they would lose the state for good without it.
+//! - Once the next view is decided, it stays until those that were let in by it are told.
+//!
+//! Neither wait is without end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::ids::{SubgroupId, Time};
+use tramontane_core::view::Status;
+
+use super::admission::Admission;
+use super::engine::Engine;
+use super::membership::nanoseconds;
+use super::replica::Replica;
+use crate::member::Stopped;
+
+/// For how long it waits for nodes that may as well go on with another member.
+const SUPPLIED_MAX: Duration = Duration::from_secs(3);
+
+/// For how long it waits for nodes that take over what nobody else has.
+const NEEDED_MAX: Duration = Duration::from_secs(20);
+
+/// How far a member is on its way out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Leaving {
+    /// When it was asked to leave.
+    since: Option<Time>,
+    /// The group knows, in the present view.
+    is_asked: bool,
+    /// It is out; until when it stays for those that were let in.
+    out_until: Option<Time>,
+}
+
+impl Leaving {
+    pub(super) const fn is_leaving(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Another view begins: what was asked of the last one counts no more.
+    pub(super) const fn view_begins(&mut self) {
+        self.is_asked = false;
+    }
+}
+
+impl<R: Replica> Engine<R> {
+    pub(super) const fn is_leaving(&self) -> bool {
+        self.leaving.is_leaving()
+    }
+
+    pub(super) fn begin_to_leave(&mut self) -> Result<(), Stopped> {
+        self.leaving.since.get_or_insert(self.clock.now());
+        self.leave_when_free()
+    }
+
+    /// Asks the group to go on without this member, once nobody depends on it.
+    pub(super) fn leave_when_free(&mut self) -> Result<(), Stopped> {
+        let Some(since) = self.leaving.since.filter(|_| !self.leaving.is_asked) else { return Ok(()) };
+        let wait = if self.is_needed() { NEEDED_MAX } else { SUPPLIED_MAX };
+        if self.joiners.are_under_way() && self.clock.now() < since.after(nanoseconds(wait)) {
+            return Ok(());
+        }
+        if self.view.members.len() == 1 {
+            return Err(self.end(Stopped::Left));
+        }
+        self.leaving.is_asked = true;
+        self.present.leave();
+        Ok(())
+    }
+
+    /// Whether somebody takes over a state that no other member has.
+    fn is_needed(&self) -> bool {
+        let description = &self.parts.membership.description;
+        let is_alone = |subgroup: SubgroupId| self.view.subgroup_members(description, subgroup).len() == 1;
+        self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
+    }
+
+    /// This member is out. Those that were let in by the view without it have its part of what came
+    /// before that view; it ends once they have taken that, and its peers know all that they need
+    /// to.
+    pub(super) fn go(&mut self) -> Result<(), Stopped> {
+        let until = match self.leaving.out_until {
+            Some(until) => until,
+            None => {
+                let until = self.clock.now().after(self.parts.membership.view_options().first_timeout_ns);
+                self.leaving.out_until = Some(until);
+                self.tell_joiners();
+                until
+            }
+        };
+        let is_free = self.joiners.are_told() || self.clock.now() >= until;
+        if is_free && self.present.is_told() { Err(self.end(Stopped::Left)) } else { Ok(()) }
+    }
+
+    fn tell_joiners(&mut self) {
+        debug_assert_eq!(self.present.status(), Status::Left, "it is out");
+        let Some(members) = self.present.next_members() else { return };
+        let description = &self.parts.membership.description;
+        let next = self.view.next(description, &members);
+        let admission = Arc::new(Admission::after(&mut self.present, next, description));
+        self.joiners.view_ends(&self.present, &admission);
+    }
+}

@@ -1,0 +1,46 @@
+//! `tramontane node`s that restart one after the other, without a pause: `leave`, and the same
+//! command again.
+
+use crate::support::group::{Carrier, Group, Node, lines};
+use crate::support::wait_for;
+
+/// The nodes of the group.
+const NODES: usize = 3;
+
+/// How often each node restarts.
+fn rounds() -> usize {
+    let rounds = std::env::var("TRAMONTANE_RESTART_ROUNDS").ok();
+    rounds.map_or(2, |rounds| rounds.parse().expect("a number"))
+}
+
+/// Waits until a node is a member, and is not alone: one of the others is a member too, or takes
+/// over its state. A group whose last member leaves before anybody has come to it is at its end.
+fn await_company(group: &Group, id: usize) {
+    wait_for("company", || {
+        let status = &group.status()["nodes"][id]["status"];
+        let count = |list: &str| status[list].as_array().map_or(0, Vec::len);
+        (count("members") + count("joining") > 1).then_some(())
+    });
+}
+
+#[test]
+fn each_node_leaves_and_comes_back_at_once_and_nothing_is_lost() {
+    for carrier in Carrier::ALL {
+        let group = Group::of(carrier, NODES);
+        let mut nodes: Vec<Node> = (0..NODES).map(|id| group.node(id, &[])).collect();
+        group.await_members(&[0, 1, 2]);
+        for round in 0..rounds() {
+            for (id, node) in nodes.iter_mut().enumerate() {
+                await_company(&group, id);
+                node.write(&lines(id, round..round + 1));
+                let line = format!("{id}-{round}\n");
+                wait_for("the line in its log", || group.log(id).contains(&line).then_some(()));
+                group.run("leave", &["--id", &id.to_string(), "--time-limit", "60"]).succeeded();
+                node.assert_left();
+                *node = group.node(id, &[]);
+            }
+        }
+        group.await_members(&[0, 1, 2]);
+        group.await_same(&[0, 1, 2], NODES * rounds());
+    }
+}

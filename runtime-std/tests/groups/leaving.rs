@@ -1,0 +1,99 @@
+//! Members that leave while others join: neither is lost, and the group goes on.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::group_support::subgroups::{ALL, Nodes, TWO};
+use tramontane_runtime::local::Carrier;
+
+const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
+
+/// Tries for each carrier.
+const TRIES: u64 = 25;
+
+/// Node 0 supplies node 2, and leaves a moment after that has begun: a bit later with each try.
+#[test]
+fn a_leave_during_a_join_ends_neither_the_join_nor_the_group() {
+    for carrier in CARRIERS {
+        for attempt in 0..TRIES {
+            let nodes = Nodes::of(carrier, 3, &[0, 1], &[0, 1, 2]);
+            nodes.start_all(&[0, 1]);
+            nodes.send(0, ALL, 0);
+            nodes.send(0, TWO, 0);
+            std::thread::scope(|scope| {
+                scope.spawn(|| nodes.start(2));
+                std::thread::sleep(Duration::from_millis(2 * attempt));
+                scope.spawn(|| nodes.leave(0));
+            });
+            nodes.await_members(&[1, 2]);
+            nodes.send(2, ALL, 0);
+            nodes.await_messages(&[1, 2], ALL, &[(0, 0), (2, 0)]);
+            nodes.await_messages(&[1, 2], TWO, &[(0, 0)]);
+        }
+    }
+}
+
+/// The only member of a group, and of a subgroup, is asked to leave while it supplies another: it
+/// stays until that is in.
+#[test]
+fn the_last_member_leaves_once_the_node_that_it_supplies_is_in() {
+    for carrier in CARRIERS {
+        let nodes = Nodes::of(carrier, 2, &[0], &[0, 1]);
+        nodes.start(0);
+        nodes.send(0, TWO, 0);
+        nodes.await_messages(&[0], TWO, &[(0, 0)]);
+        let told = nodes.prepare(1);
+        told.holds_state.store(true, Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| nodes.start(1));
+            nodes.await_that("node 1 takes over a state", || told.restored(ALL) == 1);
+            scope.spawn(|| nodes.leave(0));
+            std::thread::sleep(Duration::from_millis(300));
+            told.holds_state.store(false, Ordering::Relaxed);
+        });
+        nodes.await_members(&[1]);
+        nodes.send(1, TWO, 0);
+        nodes.await_messages(&[1], TWO, &[(0, 0), (1, 0)]);
+    }
+}
+
+/// Each node in turn leaves and comes back at once, while the one before it may still be on its way
+/// in.
+#[test]
+fn all_members_restart_one_after_the_other_without_a_pause() {
+    const ROUNDS: u64 = 5;
+    for carrier in CARRIERS {
+        let nodes = Nodes::of(carrier, 3, &[0, 1, 2], &[0, 1, 2]);
+        nodes.start_all(&[0, 1, 2]);
+        let mut sent = Vec::new();
+        for round in 0..ROUNDS {
+            std::thread::scope(|scope| {
+                for node in 0..3 {
+                    // With nobody else there, or on the way, a leave is the end of the group.
+                    let others: Vec<u32> = (0..3).filter(|other| *other != node).collect();
+                    nodes.await_that("the node is a member, and not the last", || {
+                        let is_there = |other: &u32| {
+                            nodes.members(node).contains(other) || nodes.joining(node).contains(other)
+                        };
+                        nodes.members(node).contains(&node) && others.iter().any(is_there)
+                    });
+                    nodes.send(node, TWO, round);
+                    sent.push((node, round));
+                    nodes.leave(node);
+                    let nodes = &nodes;
+                    scope.spawn(move || nodes.start(node));
+                }
+            });
+        }
+        nodes.await_members(&[0, 1, 2]);
+        nodes.await_that("all is delivered", || nodes.told(0).messages(TWO).len() == sent.len());
+        let messages = nodes.told(0).messages(TWO);
+        nodes.await_messages(&[0, 1, 2], TWO, &messages);
+        let mut sorted = messages.clone();
+        sorted.sort_unstable();
+        sent.sort_unstable();
+        assert_eq!(sorted, sent, "{carrier:?}");
+    }
+}
