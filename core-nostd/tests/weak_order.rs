@@ -178,7 +178,11 @@ fn a_slots_length_is_read_behind_a_barrier() {
         if let Ok(mut slot) = outbox.reserve(usize::from(1 + sent % 16)) {
             slot.payload().fill(sent);
             // Now one kind, now another, so that a slot's last lap was another one.
-            if sent % 3 == 0 { slot.commit_large() } else { slot.commit() }
+            if sent % 3 == 0 {
+                slot.commit_large()
+            } else {
+                slot.commit()
+            }
             sent = sent.wrapping_add(1);
         }
         nodes[0].step(Time(0), &mut ends[0], &mut |_: &mut Batch<'_>| {}).expect("it steps");
@@ -217,8 +221,7 @@ fn columns_of_a_view_are_read_behind_a_barrier() {
                     continue;
                 }
                 let mut nothing = |_: &mut Batch<'_>| {};
-                let stepped =
-                    node.step_in_views(Time(now), &mut ends[rank], &mut nothing, views, |_| true);
+                let stepped = node.step_in_views(Time(now), &mut ends[rank], &mut nothing, views, |_| true);
                 let (_, status) = stepped.expect("it steps");
                 assert!(!matches!(status, Status::Halted(_)), "{rank} of which {victim} failed: {status:?}");
                 is_over &= status == Status::Installed;

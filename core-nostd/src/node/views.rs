@@ -409,13 +409,7 @@ impl<'m> Node<'m> {
         progress
     }
 
-    fn beat<F: Fabric>(
-        &mut self,
-        now: Time,
-        fabric: &mut F,
-        views: &mut Views<'m>,
-        progress: &mut Progress,
-    ) {
+    fn beat<F: Fabric>(&mut self, now: Time, fabric: &mut F, views: &mut Views<'m>, progress: &mut Progress) {
         if views.beat(now) {
             self.post_heartbeat(fabric, views, progress);
         }

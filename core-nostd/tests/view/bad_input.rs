@@ -108,7 +108,8 @@ impl Victim {
 
     fn own(&self, column: ViewColumn) -> u64 {
         let rows: [Row<'_>; 3] = std::array::from_fn(|rank| Row::from_lines(self.lines(rank)));
-        RowTable::new(&self.layout, Rank(1), &rows, RowWriter::from_lines(self.lines(1))).load(Rank(1), column)
+        RowTable::new(&self.layout, Rank(1), &rows, RowWriter::from_lines(self.lines(1)))
+            .load(Rank(1), column)
     }
 }
 

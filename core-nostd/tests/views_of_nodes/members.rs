@@ -183,8 +183,7 @@ pub fn open_with(
         };
         let view = ViewId(id);
         let capabilities = fabric.capabilities();
-        let node =
-            Node::open(view, &layout, *rank, loan, node_options, capabilities).expect("it opens");
+        let node = Node::open(view, &layout, *rank, loan, node_options, capabilities).expect("it opens");
         let loan = ViewLoan {
             peers: leak(vec![PeerState::default(); count]),
             next: leak(vec![NodeId(0); count.max(8) + JOINS_MAX]),
