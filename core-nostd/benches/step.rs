@@ -58,7 +58,7 @@ fn look(criterion: &mut Criterion) {
     for (members, subgroups) in [(16, 4), (256, 16)] {
         let name = format!("a look at a steady view, {members} members, {subgroups} subgroups");
         criterion.bench_function(&name, |bencher| {
-            steady_view::with_view(Rank(1), (members, subgroups), |look| bencher.iter(|| look()));
+            steady_view::with_view(Rank(1), (members, subgroups), |look| bencher.iter(look));
         });
     }
 }

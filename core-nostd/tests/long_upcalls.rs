@@ -7,6 +7,7 @@
     clippy::as_conversions,
     clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::integer_division,
     clippy::panic,
     dead_code
 )]

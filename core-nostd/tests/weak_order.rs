@@ -186,7 +186,7 @@ fn a_slots_length_is_read_behind_a_barrier() {
             sent = sent.wrapping_add(1);
         }
         nodes[0].step(Time(0), &mut ends[0], &mut |_: &mut Batch<'_>| {}).expect("it steps");
-        if turn % 3 != 0 {
+        if !turn.is_multiple_of(3) {
             continue;
         }
         let mut take = |batch: &mut Batch<'_>| {
@@ -199,7 +199,7 @@ fn a_slots_length_is_read_behind_a_barrier() {
     for (number, (large, payload)) in delivered.iter().enumerate() {
         let number = number as u8;
         assert_eq!(*payload, vec![number; usize::from(1 + number % 16)]);
-        assert_eq!(large.is_some(), number % 3 == 0, "message {number}");
+        assert_eq!(large.is_some(), number.is_multiple_of(3), "message {number}");
         larges += u32::from(large.is_some());
     }
     assert!(larges > 50);

@@ -8,6 +8,9 @@ use crate::memory::{Ring, Row};
 use crate::smc::{SlotCounter, SlotLength};
 
 /// A delivered message. The payload is lent until the upcall returns.
+///
+/// It lies in the row that its sender writes. A sender that breaks the rules can change the bytes while they are read: an
+/// application that does not trust all members copies a payload before it validates it, and uses the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Its place in the delivery order, the same at every member. Places of nulls are left out.
@@ -25,7 +28,8 @@ pub struct Message<'a> {
 
 /// All messages that became deliverable in one subgroup, in order.
 ///
-/// A message counts as delivered when the upcall returns, taken or not.
+/// A message counts as delivered when the upcall returns, taken or not. What [`Message`] says of payloads that are
+/// validated holds for all of them.
 #[derive(Debug)]
 pub struct Batch<'a> {
     subgroup: SubgroupId,

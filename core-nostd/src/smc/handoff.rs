@@ -130,116 +130,149 @@ pub struct HandOff<'m> {
 
 static_assertions::assert_impl_all!(HandOff<'static>: Send, Sync, Copy);
 
+/// A method of the core's own, which the search of interleavings calls too. Were it public, safe code could say that a slot
+/// is free that somebody builds in.
+macro_rules! own {
+    ($(#[$attribute:meta])* fn $($method:tt)*) => {
+        #[cfg(not(loom))]
+        $(#[$attribute])* pub(crate) fn $($method)*
+        #[cfg(loom)]
+        $(#[$attribute])* pub fn $($method)*
+    };
+}
+
 impl<'m> HandOff<'m> {
-    /// A hand-off over its cells; `ready` has one flag a slot. Nothing if it has none.
-    #[must_use]
-    pub fn new(cells: &'m HandOffCells, ready: &'m [ReadyFlag]) -> Option<Self> {
-        let window = NonZeroU64::new(u64_from_index(ready.len()))?;
-        Some(Self { cells, ready, window })
+    own! {
+        /// A hand-off over its cells; `ready` has one flag a slot. Nothing if it has none.
+        #[must_use]
+        fn new(cells: &'m HandOffCells, ready: &'m [ReadyFlag]) -> Option<Self> {
+            let window = NonZeroU64::new(u64_from_index(ready.len()))?;
+            Some(Self { cells, ready, window })
+        }
     }
 
-    /// Takes the next positions, at least one and at most `most`: the first of them, and how many.
-    /// Lock-free, and bounded.
-    ///
-    /// # Errors
-    /// No slot is free, or too many threads at once.
-    #[inline]
-    pub fn reserve(&self, most: u32) -> Result<(Position, u32), Refusal> {
-        let mut position = self.cells.reserved.0.load(Ordering::Relaxed);
-        let mut attempts = 0_u32;
-        while attempts < ATTEMPTS {
-            let free = self.cells.limit.0.load(Ordering::Acquire).saturating_sub(position);
-            // A free count above 32 bits cannot be: it is at most a window.
-            let count = most.max(1).min(u32::try_from(free).unwrap_or(u32::MAX));
-            if count == 0 {
-                return Err(Refusal::Full);
+    own! {
+        /// Takes the next positions, at least one and at most `most`: the first of them, and how many.
+        /// Lock-free, and bounded.
+        ///
+        /// # Errors
+        /// No slot is free, or too many threads at once.
+        #[inline]
+        fn reserve(&self, most: u32) -> Result<(Position, u32), Refusal> {
+            let mut position = self.cells.reserved.0.load(Ordering::Relaxed);
+            let mut attempts = 0_u32;
+            while attempts < ATTEMPTS {
+                let free = self.cells.limit.0.load(Ordering::Acquire).saturating_sub(position);
+                // A free count above 32 bits cannot be: it is at most a window.
+                let count = most.max(1).min(u32::try_from(free).unwrap_or(u32::MAX));
+                if count == 0 {
+                    return Err(Refusal::Full);
+                }
+                match self.cells.reserved.0.compare_exchange_weak(
+                    position,
+                    position.saturating_add(u64::from(count)),
+                    Ordering::Relaxed,
+                    Ordering::Relaxed,
+                ) {
+                    Ok(_) => return Ok((Position(position), count)),
+                    Err(current) => position = current,
+                }
+                attempts = attempts.saturating_add(1);
             }
-            match self.cells.reserved.0.compare_exchange_weak(
-                position,
-                position.saturating_add(u64::from(count)),
-                Ordering::Relaxed,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => return Ok((Position(position), count)),
-                Err(current) => position = current,
+            Err(Refusal::Contended)
+        }
+    }
+
+    own! {
+        /// The slot that a position falls on.
+        #[inline]
+        #[must_use]
+        fn slot_of(&self, position: Position) -> Slot {
+            let slot = position.0 % self.window;
+            Slot(u32::try_from(slot).unwrap_or(0))
+        }
+    }
+
+    own! {
+        /// Ends a reservation.
+        #[inline]
+        fn finish(&self, position: Position, slot: Slot, outcome: Outcome) {
+            if let Some(flag) = self.ready.get(index_from_u32(slot.0)) {
+                flag.0.store(stamp(position, outcome), Ordering::Release);
             }
-            attempts = attempts.saturating_add(1);
-        }
-        Err(Refusal::Contended)
-    }
-
-    /// The slot that a position falls on.
-    #[inline]
-    #[must_use]
-    pub fn slot_of(&self, position: Position) -> Slot {
-        let slot = position.0 % self.window;
-        Slot(u32::try_from(slot).unwrap_or(0))
-    }
-
-    /// Ends a reservation.
-    #[inline]
-    pub fn finish(&self, position: Position, slot: Slot, outcome: Outcome) {
-        if let Some(flag) = self.ready.get(index_from_u32(slot.0)) {
-            flag.0.store(stamp(position, outcome), Ordering::Release);
         }
     }
 
-    /// What became of a position's reservation, if it ended.
-    #[inline]
-    #[must_use]
-    pub fn outcome(&self, position: Position, slot: Slot) -> Option<Outcome> {
-        let flag = self.ready.get(index_from_u32(slot.0))?.0.load(Ordering::Acquire);
-        if flag == stamp(position, Outcome::Message) {
-            return Some(Outcome::Message);
+    own! {
+        /// What became of a position's reservation, if it ended.
+        #[inline]
+        #[must_use]
+        fn outcome(&self, position: Position, slot: Slot) -> Option<Outcome> {
+            let flag = self.ready.get(index_from_u32(slot.0))?.0.load(Ordering::Acquire);
+            if flag == stamp(position, Outcome::Message) {
+                return Some(Outcome::Message);
+            }
+            if flag == stamp(position, Outcome::Dropped) { Some(Outcome::Dropped) } else { None }
         }
-        if flag == stamp(position, Outcome::Dropped) { Some(Outcome::Dropped) } else { None }
     }
 
-    /// Positions below this were reserved at some moment before the call.
-    #[inline]
-    #[must_use]
-    pub fn reserved(&self) -> Position {
-        Position(self.cells.reserved.0.load(Ordering::Relaxed) & !CLOSED)
-    }
-
-    /// Whether [`HandOff::close`] was called when positions below `end` were reserved.
-    pub fn is_closed_at(&self, end: Position) -> bool {
-        self.cells.reserved.0.load(Ordering::Relaxed) == end.0 | CLOSED
-    }
-
-    /// Refuses every reservation from now on, as if all slots were in use. Positions below the one that this
-    /// returns were reserved, and none after it: a reservation comes before the close or is refused (VIE-7).
-    pub fn close(&self) -> Position {
-        Position(self.cells.reserved.0.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED)
-    }
-
-    /// Lets positions below `limit` be reserved. For the step alone.
-    #[inline]
-    pub fn set_limit(&self, limit: Position) {
-        self.cells.limit.0.store(limit.0, Ordering::Release);
-    }
-
-    /// Declares that this sender will be silent for `rounds` rounds, or until its next message (NUL-5).
-    /// Messages that are reserved already come before the silence.
-    pub fn declare_silence(&self, rounds: u64) {
-        self.cells.silence_from.store(self.reserved().0, Ordering::Relaxed);
-        self.cells.silence.store(rounds, Ordering::Release);
-    }
-
-    /// The rounds of silence that begin at `position`, if any were declared. A silence that begins later
-    /// stays; one that a message has ended is forgotten. For the step alone.
-    #[inline]
-    pub fn take_silence(&self, position: Position) -> u64 {
-        let rounds = self.cells.silence.load(Ordering::Acquire);
-        if rounds == 0 {
-            return 0;
+    own! {
+        /// Positions below this were reserved at some moment before the call.
+        #[inline]
+        #[must_use]
+        fn reserved(&self) -> Position {
+            Position(self.cells.reserved.0.load(Ordering::Relaxed) & !CLOSED)
         }
-        let from = self.cells.silence_from.load(Ordering::Relaxed);
-        if from > position.0 {
-            return 0;
+    }
+
+    own! {
+        /// Whether [`HandOff::close`] was called when positions below `end` were reserved.
+        fn is_closed_at(&self, end: Position) -> bool {
+            self.cells.reserved.0.load(Ordering::Relaxed) == end.0 | CLOSED
         }
-        self.cells.silence.store(0, Ordering::Relaxed);
-        if from == position.0 { rounds } else { 0 }
+    }
+
+    own! {
+        /// Refuses every reservation from now on, as if all slots were in use. Positions below the one that this
+        /// returns were reserved, and none after it: a reservation comes before the close or is refused (VIE-7).
+        fn close(&self) -> Position {
+            Position(self.cells.reserved.0.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED)
+        }
+    }
+
+    own! {
+        /// Lets positions below `limit` be reserved. For the step alone.
+        #[inline]
+        fn set_limit(&self, limit: Position) {
+            self.cells.limit.0.store(limit.0, Ordering::Release);
+        }
+    }
+
+    own! {
+        /// Declares that this sender will be silent for `rounds` rounds, or until its next message (NUL-5).
+        /// Messages that are reserved already come before the silence.
+        fn declare_silence(&self, rounds: u64) {
+            self.cells.silence_from.store(self.reserved().0, Ordering::Relaxed);
+            self.cells.silence.store(rounds, Ordering::Release);
+        }
+    }
+
+    own! {
+        /// The rounds of silence that begin at `position`, if any were declared. A silence that begins later
+        /// stays; one that a message has ended is forgotten. For the step alone.
+        #[inline]
+        fn take_silence(&self, position: Position) -> u64 {
+            let rounds = self.cells.silence.load(Ordering::Acquire);
+            if rounds == 0 {
+                return 0;
+            }
+            let from = self.cells.silence_from.load(Ordering::Relaxed);
+            if from > position.0 {
+                return 0;
+            }
+            self.cells.silence.store(0, Ordering::Relaxed);
+            if from == position.0 { rounds } else { 0 }
+        }
     }
 }
 

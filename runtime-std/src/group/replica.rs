@@ -77,7 +77,8 @@ pub struct Message<'a> {
     pub place: Place,
     /// Who sent it.
     pub sender: NodeId,
-    /// The bytes. They may be none.
+    /// The bytes. They may be none. They lie where the sender writes: an application that does not trust all members copies
+    /// them before it validates them, and uses the copy.
     pub payload: &'a [u8],
     /// It was delivered before this member joined, and after the state that it took over.
     pub is_replayed: bool,

@@ -333,6 +333,7 @@ mod tests {
     use tramontane_mesh::{Address, Door, Identity, Listener};
 
     use super::super::admission::{End, Sent};
+    use super::super::outside::Calls;
     use super::super::request::Requests;
     use super::super::said::tests::message;
     use super::super::view::{FIRST_VIEW, WireView};
@@ -358,7 +359,7 @@ mod tests {
     impl Members {
         fn add(&mut self, node: u32, script: impl Fn(&mut Talk) + Send + Sync + 'static) {
             let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
-            let door = Door::open(listener, identity(NodeId(node)), [OWN], None, move |mut visitor| {
+            let door = Door::open(listener, identity(NodeId(node)), [JOINER], None, move |mut visitor| {
                 script(&mut visitor.talk);
             });
             let door = door.expect("a thread");
@@ -371,7 +372,7 @@ mod tests {
             let tcp = Tcp::new(JOINER, Settings::default()).expect("descriptors");
             let (requests, _) = Requests::new(JoinedFabric::Tcp(tcp).local_bell());
             let (identity, addresses) = (identity(JOINER), self.addresses.clone());
-            Outside { identity, addresses, key: None, requests, is_over: AtomicBool::new(false) }
+            Outside { identity, addresses, key: None, requests, calls: Calls::default() }
         }
     }
 
