@@ -495,6 +495,23 @@ fn who_has_gone_on_is_not_found_silent_before_its_decision_is_learnt() {
 }
 
 #[test]
+fn a_stance_is_published_behind_the_list_and_the_counts_that_it_speaks_for() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.wish(0, NodeId(9));
+    step(&mut arena, 0, 0, None);
+    arena.pull(1, 0, usize::MAX);
+    let before = arena.members[1].log.len();
+    step(&mut arena, 1, 0, None);
+    let last = |column| {
+        let cell = arena.setting.cell(column).expect("a column") as u16;
+        arena.members[1].log[before..].iter().rposition(|write| write.0 == cell).expect("it is written")
+    };
+    let stance = last(ViewColumn::Stance);
+    assert!(last(ViewColumn::Entry(0)) < stance && last(ViewColumn::Wedged(Default::default())) < stance);
+}
+
+#[test]
 fn a_subgroup_without_survivors_has_no_trim() {
     let made = setting(1, &nodes(&[1, 2, 3]), &[vec![Rank(0), Rank(1), Rank(2)], vec![Rank(2)]], timeless());
     let mut arena = Arena::new(Box::leak(made.into()));
