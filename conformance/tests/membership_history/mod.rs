@@ -104,8 +104,8 @@ fn told(plan: &Plan, outcome: &Outcome, recorded: &Recorded) -> Vec<Event<'stati
 
 /// Everything that is wrong with a run. The first words of each say what kind of wrong it is.
 pub fn complaints(plan: &Plan, outcome: &Outcome) -> Vec<String> {
-    let mut complaints = outcome.complaints.clone();
-    complaints.extend(two_groups(outcome));
+    let mut complaints: Vec<String> = two_groups(outcome).into_iter().collect();
+    complaints.extend(outcome.complaints.iter().cloned());
     // A group that was formed anew has nothing of the one before: each has a history of its own.
     let is_forming = |recorded: &Recorded| matches!(recorded.record, Record::Formed { .. });
     for records in outcome.history.records.split(is_forming) {
