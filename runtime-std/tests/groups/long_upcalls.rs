@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Switches;
 use tramontane_core::node::Options;
-use tramontane_runtime::group::{Description, Messages, Replica, Running, StartOptions, start};
+use tramontane_runtime::group::{Description, Forming, Messages, Replica, Running, StartOptions, start};
 use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -75,6 +75,7 @@ fn join(
         time_limit: LONG,
         cancel: &never,
         settings: Settings { options: node_options, ..Settings::default() },
+        forming: Forming { new_group: true, ..Forming::default() },
     };
     let takes = if node == SLOW { CALL } else { Duration::ZERO };
     let application = Slow { delivered: Arc::clone(&delivered), calls: Arc::clone(&calls), takes };

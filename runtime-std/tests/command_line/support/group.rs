@@ -215,10 +215,6 @@ impl Node {
         wait_for(text, || self.errors().contains(text).then_some(()));
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub fn signal(&self, signal: Signal) {
         send(self.child.id(), signal);
     }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Messages, Replica, Running, StartError, StartOptions, SubgroupDescription, ViewChanged,
-    start,
+    Description, Forming, Messages, Replica, Running, StartError, StartOptions, SubgroupDescription,
+    ViewChanged, start,
 };
 use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
@@ -182,6 +182,7 @@ impl Nodes {
             time_limit: PATIENCE,
             cancel: &never,
             settings: Settings::default(),
+            forming: Forming { new_group: true, ..Forming::default() },
         };
         let running = start(self.description.clone(), options, Application(told))?;
         self.running.lock().expect("nobody panics").insert(node, running);
