@@ -184,7 +184,9 @@ fn two_groups(outcome: &Outcome) -> Option<String> {
 /// A joiner that entered a view with other messages of a subgroup than those that were there: all that enter a view have the
 /// same of each subgroup that they are in.
 fn missed(outcome: &Outcome, records: &[Recorded]) -> Option<String> {
-    let mut known: BTreeMap<(u64, usize), (usize, &[(usize, u64)])> = BTreeMap::new();
+    /// A process, and how many messages of each sender it has.
+    type Had<'r> = (usize, &'r [(usize, u64)]);
+    let mut known: BTreeMap<(u64, usize), Had<'_>> = BTreeMap::new();
     records.iter().find_map(|recorded| {
         let Record::State { process, view, subgroup, messages } = &recorded.record else { return None };
         let (other, had) = *known.entry((view.0, *subgroup)).or_insert((*process, messages));
