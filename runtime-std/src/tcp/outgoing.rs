@@ -81,11 +81,28 @@ struct Lent {
     rows: Arc<Rows>,
     offset: usize,
     length: usize,
-    /// If the first bytes are the end of a cell whose start has gone: that cell, as it was then.
+    /// If it begins within a cell: that cell, as it was when its start went, or when this was made.
     begun: [u8; CELL],
 }
 
 impl Lent {
+    fn new(rows: Arc<Rows>, offset: usize, length: usize) -> Result<Self, OutOfRow> {
+        let mut lent = Self { rows, offset, length, begun: [0; CELL] };
+        lent.keep_begun()?;
+        Ok(lent)
+    }
+
+    /// Keeps the cell in whose middle this begins, as it is now.
+    fn keep_begun(&mut self) -> Result<(), OutOfRow> {
+        let within = self.offset % CELL;
+        if within > 0 {
+            let rest = (CELL - within).min(self.length);
+            let cell = self.rows.content(self.offset - within, within + rest)?;
+            self.begun[..cell.len()].copy_from_slice(cell);
+        }
+        Ok(())
+    }
+
     /// Its bytes in order: those of a cell that was begun, and the others.
     fn parts(&self) -> Option<[&[u8]; 2]> {
         let within = self.offset % CELL;
@@ -101,11 +118,7 @@ impl Lent {
         self.offset += count;
         self.length -= count;
         let is_same_cell = was_begun && cell_before == self.offset / CELL;
-        if count > 0 && self.length > 0 && !self.offset.is_multiple_of(CELL) && !is_same_cell {
-            let cell = self.rows.content(self.offset - self.offset % CELL, CELL)?;
-            self.begun.copy_from_slice(cell);
-        }
-        Ok(())
+        if count > 0 && self.length > 0 && !is_same_cell { self.keep_begun() } else { Ok(()) }
     }
 }
 
@@ -191,8 +204,7 @@ impl Outgoing {
             if kind == Kind::Guard || length <= COPIED_MAX {
                 self.stage(rows.content(source.offset, length)?);
             } else {
-                let (rows, offset) = (Arc::clone(rows), source.offset);
-                self.pieces.push_back(Piece::Lent(Lent { rows, offset, length, begun: [0; CELL] }));
+                self.pieces.push_back(Piece::Lent(Lent::new(Arc::clone(rows), source.offset, length)?));
             }
         }
         if let Some(token) = token {
@@ -463,6 +475,22 @@ mod tests {
             }
         }
         arrived.split_off(HEADER)
+    }
+
+    #[test]
+    fn content_that_begins_and_ends_within_cells_arrives_as_it_is() {
+        let rows = Rows::with_sizes(Rank(0), 1, &[CELLS * CELL, 64]);
+        publish_all(&rows, 7);
+        for part in [1, 3, 8, 64, 4096] {
+            let mut outgoing = Outgoing::new(false);
+            let write = Write::of_row(CELL + 1, COPIED_MAX + 2, Kind::Content);
+            outgoing.add(ViewId(1), &rows, &[write], None).expect("in the row");
+            let mut arrived = Vec::new();
+            while outgoing.is_pending() {
+                arrived.extend(take_as_a_socket(&mut outgoing, part));
+            }
+            assert_eq!(arrived.split_off(HEADER), [7; COPIED_MAX + 2], "in parts of {part}");
+        }
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Views that follow each other in shared memory, with all members in this process. Other processes:
-//! `shared_memory_views_processes`.
+//! `views_processes`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
