@@ -112,7 +112,9 @@ fn what_the_paper_says_of_64_nodes_is_said_of_64_alone() {
             nodes,
         ];
         let arguments = [&["bench", "blocks", "--experiment", "delays"], &of[..]].concat();
-        String::from_utf8(place.run(&arguments).succeeded()).expect("text")
+        let text = String::from_utf8(place.run(&arguments).succeeded()).expect("text");
+        // Lines are wrapped.
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (small, large) = (text("3"), text("64"));
     assert!(!small.contains("64 nodes") && large.contains("one link of 64 nodes"), "{small}{large}");
