@@ -114,6 +114,67 @@ fn a_takeover_adds_to_what_was_proposed_and_not_sealed() {
     assert_eq!(arena.decision.expect("decided").members, nodes(&[2, 3, 4]), "both in one change");
 }
 
+/// Of three members, 0 has sealed the list that lets node 9 in. Only 2 sees it before 0 fails.
+fn sealed_for_one_of_two_survivors(mut arena: Arena) -> Arena {
+    settle(&mut arena, &[0, 1, 2]);
+    arena.wish(0, NodeId(9));
+    while !is_sealed(arena.setting, &arena.members[0].row, arena.accepted(0).accepted.count) {
+        for rank in [1, 2] {
+            arena.pull(0, rank, usize::MAX);
+        }
+        step(&mut arena, 0, 0, None);
+        let count = arena.accepted(0).accepted.count;
+        if !is_sealed(arena.setting, &arena.members[0].row, count) {
+            for rank in [1, 2] {
+                arena.pull(rank, 0, usize::MAX);
+                step(&mut arena, rank, 0, None);
+            }
+        }
+    }
+    arena.pull(2, 0, usize::MAX);
+    let length = arena.members[0].log.len();
+    let seen: Vec<usize> = (0..3).map(|reader| arena.members[reader].seen[0]).collect();
+    arena.crash(0, length, &seen);
+    arena
+}
+
+#[test]
+fn a_takeover_waits_for_the_promises_and_so_finds_what_was_accepted_before_them() {
+    let mut arena = sealed_for_one_of_two_survivors(group(3));
+    // 2 accepts the seal; 1 gives 0 up and hears nothing of 2.
+    step(&mut arena, 2, 0, None);
+    assert!(arena.members[2].echoed);
+    tell(&mut arena, &[1, 2], 0);
+    let before = arena.accepted(1).accepted;
+    step(&mut arena, 1, 0, None);
+    assert_eq!(arena.leader(1), 1);
+    assert_eq!(arena.accepted(1).accepted, before, "1 proposes before 2 has promised");
+    settle(&mut arena, &[1, 2]);
+    // With the promise it sees the seal, and adopts it.
+    assert_eq!(arena.decision.expect("1 has taken over").members, nodes(&[1, 2, 3, 9]));
+}
+
+#[test]
+fn a_list_of_a_suspected_leader_is_not_accepted_once_a_promise_is_out() {
+    let mut made = setting(1, &nodes(&[1, 2, 3]), &[(0..3).map(Rank).collect()], timeless());
+    // The next view's memory is ready at the third call: 2 sees the seal, and cannot accept it yet.
+    made.prepare_calls = 3;
+    let mut arena = sealed_for_one_of_two_survivors(Arena::new(Box::leak(made.into())));
+    tell(&mut arena, &[1, 2], 0);
+    step(&mut arena, 2, 0, None);
+    let promised = arena.accepted(2);
+    assert_eq!((promised.promise, arena.members[2].echoed), (Rank(1), false));
+    // 1 sees the promise and what it speaks for, and takes over without the seal.
+    arena.pull(1, 2, usize::MAX);
+    step(&mut arena, 1, 0, None);
+    assert!(arena.accepted(1).accepted > promised.accepted, "1 proposes");
+    // The row of 0 that is here still shows the seal, and the memory is ready by now.
+    step(&mut arena, 2, 0, None);
+    assert_eq!(arena.accepted(2), promised, "2 accepts from a leader that it promised to ignore");
+    settle(&mut arena, &[1, 2]);
+    assert_eq!(arena.decision.expect("1 has taken over").members, nodes(&[2, 3, 9]));
+}
+
 #[test]
 fn messages_in_flight_across_a_view_are_sent_again_first_and_once() {
     let mut reached = Reached::default();
@@ -470,7 +531,7 @@ fn a_decision_is_learnt_from_members_that_have_gone_on() {
 #[test]
 fn who_has_gone_on_is_not_found_silent_before_its_decision_is_learnt() {
     let options = ViewOptions {
-        heartbeat_interval_ns: 1_000,
+        heartbeat_interval_ns: 1,
         failure_timeout_ns: 10,
         first_timeout_ns: 1_000,
         ..ViewOptions::default()
@@ -489,9 +550,9 @@ fn who_has_gone_on_is_not_found_silent_before_its_decision_is_learnt() {
     for now in [5, 10] {
         assert_eq!(step(&mut arena, 1, now, None), Status::Wedged);
     }
-    // 0 has beaten its last in this view, a timeout ago.
+    // 0 has beaten its last in this view, and the next one is overdue by a timeout.
     arena.pull(1, 0, usize::MAX);
-    assert_eq!(step(&mut arena, 1, 11, None), Status::Installed);
+    assert_eq!(step(&mut arena, 1, 12, None), Status::Installed);
 }
 
 #[test]
