@@ -14,7 +14,7 @@ use super::entries::HEADERS_MAX;
 use super::group::{BUFFERS, CHUNK_BYTES, Job};
 use super::hearing::Hearing;
 use super::place::{Place, UNPACKED};
-use super::receiving::{Received, receive};
+use super::receiving::{LAST_WORD, Received, receive};
 use super::stream::{GiveBack, Outgoing};
 use super::talk::{Manifest, Word};
 use super::telling::Telling;
@@ -65,14 +65,14 @@ fn send(job: &Job, names: &[&str], archive: &[u8]) {
     let check = || Ok(());
     let node = job.join(&AtomicBool::new(false)).expect("they meet");
     let mut telling = Telling::open(job, &node).expect("a group");
-    let hearing = Hearing::open(job, &node, &check).expect("a group");
+    let mut hearing = Hearing::open(job, &node, &check).expect("a group");
     telling.tell(&Word::Terms(job.terms())).expect("it goes");
     let (give, free) = mpsc::channel();
     for _ in 0..BUFFERS {
         let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES).expect("memory"));
     }
     let group = Arc::new(job.data(&node, GiveBack(give)).expect("a group"));
-    let mut stream = Outgoing::new(group, free, Arc::default(), Arc::clone(&hearing.pace));
+    let mut stream = Outgoing::new(Arc::clone(&group), free, Arc::default(), Arc::clone(&hearing.pace));
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let sent = stream.manifest(&Manifest { names, bytes: 0 }).and_then(|()| {
         std::io::Write::write_all(&mut stream, archive)?;
@@ -80,10 +80,14 @@ fn send(job: &Job, names: &[&str], archive: &[u8]) {
     });
     // A receiver that ends in the middle of it takes no more.
     if let Ok((_, checksum)) = sent {
+        // It goes on whatever it hears, and waits for it: a sender that is gone would end the copy by itself.
+        let _ = hearing.until(&mut telling, &group, Hearing::is_complete);
         let _ = telling.tell(&Word::Agreed { checksum });
+        let _ = hearing.all_placed(&mut telling);
         let _ = telling.tell(&Word::Placed);
     }
     telling.close(PATIENCE);
+    hearing.close(LAST_WORD);
     drop(node.close());
 }
 
