@@ -30,7 +30,10 @@ fn histories(criterion: &mut Criterion) {
         ("8 nodes with views", Shape { views: true, ..CALM }),
         ("8 nodes, one after the other", Shape { grouped_by_node: true, ..CALM }),
         ("8 nodes, one of them killed", Shape { kill: true, ..CALM }),
-        ("8 nodes, one of them restarted", Shape { kill: true, restart: true, durable: true, ..CALM }),
+        (
+            "8 nodes, one of them restarted",
+            Shape { kill: true, restart: true, durable: true, ..CALM },
+        ),
     ];
     let mut bench = criterion.benchmark_group("100,000 records");
     bench.throughput(Throughput::Elements(EVENTS)).sample_size(10);
@@ -40,8 +43,10 @@ fn histories(criterion: &mut Criterion) {
         bench.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let verdict = judge(&text[..]).expect("the history keeps its rules");
-                let broken =
-                    verdict.judgements.iter().find(|of| matches!(of.outcome, Outcome::Broken { .. }));
+                let broken = verdict
+                    .judgements
+                    .iter()
+                    .find(|of| matches!(of.outcome, Outcome::Broken { .. }));
                 assert!(broken.is_none(), "{broken:?}");
                 verdict.events
             });

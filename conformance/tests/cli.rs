@@ -74,8 +74,16 @@ fn a_good_history_passes_and_a_bad_one_fails_with_what_shows_it() {
     let bad = check(&[], &[&fixture(BAD)]);
     assert_eq!(bad.status, Some(1), "{}{}", bad.out, bad.error);
     assert!(bad.out.contains("total-order (must) is broken"), "{}", bad.out);
-    assert!(bad.out.contains("line 9: ") && bad.out.contains(r#"{"ev":"deliver","t_ns":80"#), "{}", bad.out);
-    assert!(bad.out.contains("(culprit)") && bad.out.contains("judged 11 events in "), "{}", bad.out);
+    assert!(
+        bad.out.contains("line 9: ") && bad.out.contains(r#"{"ev":"deliver","t_ns":80"#),
+        "{}",
+        bad.out
+    );
+    assert!(
+        bad.out.contains("(culprit)") && bad.out.contains("judged 11 events in "),
+        "{}",
+        bad.out
+    );
 }
 
 #[test]
@@ -123,7 +131,10 @@ fn what_is_no_history_is_refused_with_its_line() {
         (deep.into_bytes(), &["line 1"]),
         (long.into_bytes(), &["line 1", "longer than"]),
         ([start, b"\n\xff\xfe\n" as &[u8]].concat(), &["line 2", "UTF-8"]),
-        ([start, b"\n{\"ev\":\"start\",\"node\":\"b\",\"inc\":1}\n" as &[u8]].concat(), &["line 2", "t_ns"]),
+        (
+            [start, b"\n{\"ev\":\"start\",\"node\":\"b\",\"inc\":1}\n" as &[u8]].concat(),
+            &["line 2", "t_ns"],
+        ),
     ] {
         let (_folder, path) = history(&bytes);
         let told = check(&[], &[&path]);
@@ -178,8 +189,13 @@ fn help_has_examples_and_the_exit_statuses() {
         let told = tell(arguments);
         assert_eq!(told.status, Some(0));
         assert!(told.error.is_empty());
-        for part in ["Examples:\n  tramontane-conformance", "  0  all musts hold", " 64  ", "130  ", "143  "]
-        {
+        for part in [
+            "Examples:\n  tramontane-conformance",
+            "  0  all musts hold",
+            " 64  ",
+            "130  ",
+            "143  ",
+        ] {
             assert!(told.out.contains(part), "{arguments:?} {part}: {}", told.out);
         }
     }
@@ -217,12 +233,17 @@ fn reports_are_written_where_asked_for() {
 
     let results = fs::read(path("a.json")).expect("it was written");
     let results: Value = serde_json::from_slice(&results).expect("JSON");
-    assert_eq!((&results["exit_status"], &results["cases"][1]["status"]), (&1.into(), &"failed".into()));
+    assert_eq!(
+        (&results["exit_status"], &results["cases"][1]["status"]),
+        (&1.into(), &"failed".into())
+    );
     let junit = fs::read_to_string(path("b.xml")).expect("it was written");
     let junit = quick_junit::Report::deserialize_from_str(&junit).expect("it is JUnit XML");
     assert_eq!((junit.failures, junit.errors, junit.test_suites.len()), (1, 0, 2));
     let page = fs::read_to_string(path("c.html")).expect("it was written");
-    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>") && page.contains("<svg"));
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>") && page.contains("<svg")
+    );
 }
 
 #[test]
@@ -260,7 +281,9 @@ fn a_history_that_can_be_read_only_once_is_judged_all_the_same() {
     let mut pipe = File::options().write(true).open(&path).expect("the other end opens");
     pipe.write_all(&fs::read(fixture(BAD)).expect("a fixture")).expect("it is read");
     drop(pipe);
-    let told = Told::from(child.wait_with_output().expect("it ends, and does not wait for a second reading"));
+    let told = Told::from(
+        child.wait_with_output().expect("it ends, and does not wait for a second reading"),
+    );
     let results: Value = serde_json::from_str(&told.out).expect("JSON");
     assert_eq!((told.status, &results["status"]), (Some(1), &"failed".into()));
 }
@@ -270,15 +293,23 @@ fn a_report_that_cannot_be_written_is_told_and_hides_no_verdict() {
     let folder = tempfile::tempdir().expect("a folder");
     let nowhere = folder.path().join("no/such/folder/x.json");
     let full = Path::new("/dev/full");
-    for (target, part) in
-        [(full, "free some space"), (&*nowhere, "make the folder first"), (folder.path(), "name a file")]
-    {
+    for (target, part) in [
+        (full, "free some space"),
+        (&*nowhere, "make the folder first"),
+        (folder.path(), "name a file"),
+    ] {
         for (name, status) in [(GOOD, 3), (BAD, 1)] {
             for form in ["--json", "--junit", "--html"] {
                 let mut command = command();
                 command.arg("check").arg(form).arg(target).arg(fixture(name));
                 let told = Told::from(command.output().expect("the program starts"));
-                assert_eq!(told.status, Some(status), "{form} {}: {}", target.display(), told.error);
+                assert_eq!(
+                    told.status,
+                    Some(status),
+                    "{form} {}: {}",
+                    target.display(),
+                    told.error
+                );
                 assert_one_line(&told.error, &["cannot write", part]);
                 assert!(told.out.contains("judged"), "the text is there: {}", told.out);
             }
@@ -290,7 +321,9 @@ fn a_report_that_cannot_be_written_is_told_and_hides_no_verdict() {
 fn a_report_without_a_folder_is_told_before_a_run_and_not_after() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = command();
-    command.args(["run", "--adapter", "/nowhere/adapter", "--nodes", "3", "--output"]).arg(folder.path());
+    command
+        .args(["run", "--adapter", "/nowhere/adapter", "--nodes", "3", "--output"])
+        .arg(folder.path());
     command.arg("--html").arg(folder.path().join("no/such/folder.html"));
     let told = Told::from(command.output().expect("the program starts"));
     assert_eq!(told.status, Some(3));
@@ -300,7 +333,9 @@ fn a_report_without_a_folder_is_told_before_a_run_and_not_after() {
 #[test]
 fn a_full_standard_output_is_told_and_a_closed_one_is_not() {
     let full = || File::options().write(true).open("/dev/full").expect("Linux has one");
-    for arguments in [vec!["check".into(), fixture(GOOD)], vec!["--list".into()], vec!["--help".into()]] {
+    for arguments in
+        [vec!["check".into(), fixture(GOOD)], vec!["--list".into()], vec!["--help".into()]]
+    {
         let told = command().args(&arguments).stdout(full()).output();
         let told = Told::from(told.expect("the program starts"));
         assert_eq!(told.status, Some(3), "{arguments:?}: {}", told.error);
@@ -338,7 +373,8 @@ fn an_interrupted_check_ends_at_once() {
             .expect("the program starts");
         // It reads, and nothing comes: the pipe stays open.
         let pipe = File::options().write(true).open(&path).expect("the other end opens");
-        let told = Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
+        let told =
+            Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
         assert!(told.expect("kill is everywhere").success());
         let ended = child.wait().expect("it ends");
         drop(pipe);

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use members::{Members, Racer, SLEEP_MAX};
 use tempfile::TempDir;
 use tramontane_conformance::contract::{
-    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, ROW_BYTES_MIN, Testbed, VIEW, Wake, run,
-    run_blocks,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, ROW_BYTES_MIN, Testbed, VIEW, Wake,
+    run, run_blocks,
 };
 use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
@@ -46,8 +46,13 @@ fn join_all(root: &Root, fences: Fences) -> Members<Member> {
     let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let ranks: Vec<Rank> = (0..MEMBERS).map(Rank).collect();
     let window = u32::try_from(ROW_BYTES_MIN.div_ceil(64)).expect("a small row");
-    let subgroups =
-        [Subgroup { members: &ranks, senders: &ranks, window, message_max: 52, delivery: Delivery::Ordered }];
+    let subgroups = [Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window,
+        message_max: 52,
+        delivery: Delivery::Ordered,
+    }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a group");
     assert!(layout.row_bytes(Rank(0)) >= ROW_BYTES_MIN);
     let group = GroupName::new("contract").expect("a name");
@@ -97,8 +102,12 @@ impl Bench for Group3 {
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
         let Member { fabric, mappings, .. } = self.members.get_mut(member);
         let rows = mappings.rows();
-        let memory =
-            ViewMemory { own: mappings.own(), members: mappings.members(), row: mappings.row(), rows: &rows };
+        let memory = ViewMemory {
+            own: mappings.own(),
+            members: mappings.members(),
+            row: mappings.row(),
+            rows: &rows,
+        };
         fabric.open(VIEW, &memory).map_err(|error| error.kind())
     }
 
@@ -200,7 +209,8 @@ const SILENT: [&str; 5] = [
 #[test]
 fn shared_memory_keeps_the_contract() {
     // Who pays for the fences matters to the doorbell alone, so the second run hunts less.
-    let kinds = [("the sleeper pays", Fences::Sleeper, 60_000), ("both ends fence", Fences::Both, 6_000)];
+    let kinds =
+        [("the sleeper pays", Fences::Sleeper, 60_000), ("both ends fence", Fences::Both, 6_000)];
     for (what, fences, rounds) in kinds {
         let report = run(&SharedMemories { fences, rounds });
         println!("Shared memory, {what}:\n{report}");

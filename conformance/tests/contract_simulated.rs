@@ -29,7 +29,10 @@ fn profiles() -> Vec<(&'static str, Profile, &'static [&'static str])> {
         ),
         (
             "neither order",
-            Profile { jitter_ns: 900, ..usual().without(Promises::WRITE_ORDER | Promises::ADDRESS_ORDER) },
+            Profile {
+                jitter_ns: 900,
+                ..usual().without(Promises::WRITE_ORDER | Promises::ADDRESS_ORDER)
+            },
             &["write-order-in-list", "write-order-between-lists", "address-order"],
         ),
         (
@@ -45,7 +48,10 @@ const SEEDS: u64 = 12;
 
 #[track_caller]
 fn assert_kept(what: &str, seed: u64, report: &Report, silent: &[&str]) {
-    assert!(report.broken().next().is_none(), "{what}, seed {seed}: the contract is broken:\n{report}");
+    assert!(
+        report.broken().next().is_none(),
+        "{what}, seed {seed}: the contract is broken:\n{report}"
+    );
     // Only a limit above the row's size may silence a clause beside those.
     let told: Vec<&str> = report.not_applicable().filter(|id| *id != "write-too-large").collect();
     assert_eq!(told, silent, "{what}, seed {seed}: clauses that say nothing");

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use members::{Members, Racer, SLEEP_MAX};
 use tramontane_conformance::contract::{
-    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
-    Wake, run, run_blocks,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed,
+    VIEW, Wake, run, run_blocks,
 };
 use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Kind, Region, ViewMemory, Write};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -124,7 +124,8 @@ impl Bench for Group3 {
 
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
         let Member { fabric, rows, .. } = self.members.get_mut(member);
-        let memory = ViewMemory { own: member, members: &ids(), row: rows.row(), rows: &rows.rows() };
+        let memory =
+            ViewMemory { own: member, members: &ids(), row: rows.row(), rows: &rows.rows() };
         fabric.open(VIEW, &memory).map_err(|error| error.kind())
     }
 

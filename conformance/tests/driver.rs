@@ -51,10 +51,15 @@ fn bad_case(way: &str) -> Case {
 /// The process ids that members wrote into their logs.
 fn pids(folder: &Path, scenario: &str) -> Vec<u32> {
     let logs = fs::read_dir(folder.join(scenario)).into_iter().flatten().flatten();
-    let logs = logs.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log"));
+    let logs = logs
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "log"));
     logs.filter_map(|path| fs::read(path).ok())
         .flat_map(|log| {
-            String::from_utf8_lossy(&log).lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>()
+            String::from_utf8_lossy(&log)
+                .lines()
+                .filter_map(|line| line.parse().ok())
+                .collect::<Vec<u32>>()
         })
         .collect()
 }
@@ -177,14 +182,20 @@ fn what_is_missing_is_unsupported_whichever_way_it_is_said() {
     // It claims to be able to pause, and says that it is not when it is asked to.
     let run = driven(&bad("no-pause"), 2, &["slow-consumer"], Duration::from_secs(2)).run;
     let status = &run.cases[0].status;
-    assert!(matches!(status, CaseStatus::Unsupported(why) if why.contains("no hurry")), "{status:?}");
+    assert!(
+        matches!(status, CaseStatus::Unsupported(why) if why.contains("no hurry")),
+        "{status:?}"
+    );
     // It claims nothing.
-    let run = driven(&bad("good"), 3, &["kill-sender", "partition", "quiet"], Duration::from_secs(2)).run;
+    let run =
+        driven(&bad("good"), 3, &["kill-sender", "partition", "quiet"], Duration::from_secs(2)).run;
     let lacking: Vec<_> = run.cases.iter().map(|case| case.status.reason().unwrap_or("")).collect();
     assert_eq!(lacking, ["crash", "network", "stats"]);
     // There are too few nodes.
     let run = driven(REFERENCE, 2, &["kill-sender"], Duration::from_secs(2)).run;
-    assert!(matches!(&run.cases[0].status, CaseStatus::Unsupported(why) if why.starts_with("3 nodes")));
+    assert!(
+        matches!(&run.cases[0].status, CaseStatus::Unsupported(why) if why.starts_with("3 nodes"))
+    );
 }
 
 #[test]
@@ -220,7 +231,8 @@ fn commands(folder: &Path, scenario: &str, nodes: usize) -> (Vec<Vec<String>>, V
 
 #[test]
 fn the_same_seed_gives_the_same_commands() {
-    let scenarios = ["kill-sender", "kill-during-leave", "restart-all", "across-groups", "stop-continue"];
+    let scenarios =
+        ["kill-sender", "kill-during-leave", "restart-all", "across-groups", "stop-continue"];
     let first = driven(REFERENCE, 4, &scenarios, Duration::from_secs(30));
     let second = driven(REFERENCE, 4, &scenarios, Duration::from_secs(30));
     for scenario in scenarios {
@@ -233,7 +245,16 @@ fn the_same_seed_gives_the_same_commands() {
 /// The program itself, with a member that never ends by itself.
 fn start_program(folder: &Path, way: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
-    command.args(["run", "--nodes", "2", "--scenario", "all-senders", "--deadline", "600", "--adapter"]);
+    command.args([
+        "run",
+        "--nodes",
+        "2",
+        "--scenario",
+        "all-senders",
+        "--deadline",
+        "600",
+        "--adapter",
+    ]);
     command.arg(bad(way)).arg("--output").arg(folder);
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
 }

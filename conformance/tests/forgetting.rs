@@ -52,8 +52,10 @@ const DOUBTFUL: [CheckId; 3] = [CheckId::TotalOrder, CheckId::AcyclicOrder, Chec
 
 #[test]
 fn who_forgets_says_the_same() {
-    let histories =
-        std::env::var("TRAMONTANE_HISTORIES").ok().and_then(|text| text.parse().ok()).unwrap_or(4_000);
+    let histories = std::env::var("TRAMONTANE_HISTORIES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(4_000);
     let mut differed: BTreeMap<(CheckId, Kind, Kind), u64> = BTreeMap::new();
     for seed in 0..histories {
         let history = random_histories::history(&mut Random::stream(seed, "histories"));
@@ -127,7 +129,11 @@ fn with_replays(change: impl Fn(&mut Vec<String>)) -> String {
 }
 
 fn broken(verdict: &Verdict) -> Vec<CheckId> {
-    kinds(verdict).into_iter().filter(|(_, kind)| *kind == Kind::Broken).map(|(check, _)| check).collect()
+    kinds(verdict)
+        .into_iter()
+        .filter(|(_, kind)| *kind == Kind::Broken)
+        .map(|(check, _)| check)
+        .collect()
 }
 
 #[test]
@@ -144,7 +150,10 @@ fn what_a_restarted_node_repeats_is_judged_though_it_was_forgotten() {
             |replays| replays[4] = replays[4].replace(r#""bytes":100"#, r#""bytes":99"#),
             &[CheckId::IntegrityBytes],
         ),
-        (|replays| replays.insert(4, replays[3].clone()), &[CheckId::IntegrityOnce, CheckId::DurableKept]),
+        (
+            |replays| replays.insert(4, replays[3].clone()),
+            &[CheckId::IntegrityOnce, CheckId::DurableKept],
+        ),
         (
             |replays| replays[4] = replays[4].replace(r#""sender":"n"#, r#""sender":"m"#),
             &[CheckId::IntegritySent],

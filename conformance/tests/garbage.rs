@@ -62,8 +62,10 @@ fn random_words_of_histories() {
 #[test]
 fn damaged_samples() {
     let mut random = Random::stream(1, "damage");
-    let texts: Vec<&[u8]> =
-        all().map(|sample| sample.text.as_bytes()).chain(MALFORMED.iter().map(|text| text.bytes)).collect();
+    let texts: Vec<&[u8]> = all()
+        .map(|sample| sample.text.as_bytes())
+        .chain(MALFORMED.iter().map(|text| text.bytes))
+        .collect();
     for text in &texts {
         for _ in 0..40 {
             let mut bytes = text.to_vec();
@@ -159,8 +161,9 @@ fn numbers_that_do_not_fit() {
         "00",
         "9".repeat(9_999).as_str(),
     ] {
-        let history =
-            format!("{BEGUN}{{\"ev\":\"stats\",\"t_ns\":{number},\"node\":\"n\",\"inc\":1,\"posts\":0}}\n");
+        let history = format!(
+            "{BEGUN}{{\"ev\":\"stats\",\"t_ns\":{number},\"node\":\"n\",\"inc\":1,\"posts\":0}}\n"
+        );
         assert_eq!(fast(history.as_bytes()), Err(3), "{number:.40}");
     }
 }
@@ -182,8 +185,9 @@ fn long_lines_are_taken_up_to_the_limit() {
 
 #[test]
 fn nul_bytes_and_half_characters() {
-    let record =
-        |node: &str| format!("{BEGUN}{{\"ev\":\"start\",\"t_ns\":1,\"node\":\"{node}\",\"inc\":1}}\n");
+    let record = |node: &str| {
+        format!("{BEGUN}{{\"ev\":\"start\",\"t_ns\":1,\"node\":\"{node}\",\"inc\":1}}\n")
+    };
     assert_eq!(fast(record("\0").as_bytes()), Err(3));
     assert_eq!(fast(record("\\ud800").as_bytes()), Err(3));
     assert!(fast(record("\\u0000").as_bytes()).is_ok());
@@ -240,7 +244,8 @@ fn what_was_found_before() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/found");
     let files = std::fs::read_dir(folder).expect("the folder is part of the sources");
     let paths = files.map(|file| file.expect("it can be listed").path());
-    let histories: Vec<_> = paths.filter(|path| path.extension().is_some_and(|is| is == "jsonl")).collect();
+    let histories: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|is| is == "jsonl")).collect();
     assert!(!histories.is_empty(), "{folder} is empty");
     for path in histories {
         let history = std::fs::read(&path).expect("it can be read");

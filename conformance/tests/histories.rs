@@ -17,7 +17,8 @@ fn naively(history: &[u8]) -> Broken {
 
 fn fast(history: &[u8]) -> Broken {
     let verdict = check::judge(history)?;
-    let broken = verdict.judgements.iter().filter(|said| matches!(said.outcome, Outcome::Broken { .. }));
+    let broken =
+        verdict.judgements.iter().filter(|said| matches!(said.outcome, Outcome::Broken { .. }));
     Ok(broken.map(|said| said.check.check().name).collect())
 }
 
@@ -50,7 +51,9 @@ fn each_check_has_two_bad_histories_of_its_own() {
         let count = BAD.iter().filter(|sample| sample.breaks == Some(name)).count();
         assert!(count >= 2, "{name} has {count}");
     }
-    assert!(BAD.iter().all(|sample| sample.breaks.is_some_and(|name| name.parse::<CheckId>().is_ok())));
+    assert!(
+        BAD.iter().all(|sample| sample.breaks.is_some_and(|name| name.parse::<CheckId>().is_ok()))
+    );
     assert!(GOOD.len() >= 12 && GOOD.iter().all(|sample| sample.breaks.is_none()));
 }
 
@@ -78,7 +81,11 @@ fn what_is_broken_is_shown_by_records_of_the_history() {
                 "{}",
                 sample.name
             );
-            assert!(finding.witness.iter().any(|witness| witness.culprit), "{} has no culprit", sample.name);
+            assert!(
+                finding.witness.iter().any(|witness| witness.culprit),
+                "{} has no culprit",
+                sample.name
+            );
         }
     }
 }

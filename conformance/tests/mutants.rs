@@ -39,11 +39,14 @@ struct Mutant {
 }
 
 fn mutants() -> Vec<Mutant> {
-    let listed = std::process::Command::new(REFERENCE).arg("--list-mutants").output().expect("it is built");
+    let listed =
+        std::process::Command::new(REFERENCE).arg("--list-mutants").output().expect("it is built");
     let text = String::from_utf8(listed.stdout).expect("it is text");
     let mutant = |line: &str| {
         let fields: Vec<&str> = line.split('\t').collect();
-        let [name, checks, scenario, at, _what] = fields[..] else { panic!("five fields: {line:?}") };
+        let [name, checks, scenario, at, _what] = fields[..] else {
+            panic!("five fields: {line:?}")
+        };
         let checks = checks.split(' ').map(str::to_owned).collect();
         Mutant { name: name.to_owned(), checks, scenario: scenario.to_owned(), at: at.to_owned() }
     };
@@ -146,7 +149,8 @@ impl Mutant {
         run(folder, &self.scenario, seed, "");
         let history = std::fs::read_to_string(folder.join(&self.scenario).join("history.jsonl"));
         let history = history.expect("there is a history");
-        let mut records = history.lines().map(|line| serde_json::from_str(line).expect("a record is JSON"));
+        let mut records =
+            history.lines().map(|line| serde_json::from_str(line).expect("a record is JSON"));
         let record: Value = records.find(is_meant).expect("it is done to somebody");
         let node = record["node"].as_str().or(record["nodes"][0].as_str());
         Some(node.expect("the record names a node").to_owned())
@@ -167,7 +171,9 @@ fn assert_nothing_is_left_behind(folder: &Path) {
 fn locks_below(folder: &Path) -> Vec<File> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
     let locks = entries.map(|path| match path.file_name() {
-        Some(name) if name == "sequencer.lock" => vec![File::open(&path).expect("it can be opened")],
+        Some(name) if name == "sequencer.lock" => {
+            vec![File::open(&path).expect("it can be opened")]
+        }
         _ if path.is_dir() => locks_below(&path),
         _ => Vec::new(),
     });

@@ -23,7 +23,9 @@ fn broken_checks(setup: &Setup, outcome: &Outcome) -> Vec<String> {
     }
     let verdict = judge.finish();
     let broken = verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
-        CheckOutcome::Broken { finding, .. } => Some(format!("{}: {}", judgement.check, finding.what)),
+        CheckOutcome::Broken { finding, .. } => {
+            Some(format!("{}: {}", judgement.check, finding.what))
+        }
         _ => None,
     });
     broken.collect()
@@ -36,11 +38,13 @@ fn complaints(setup: &Setup, outcome: &Outcome) -> Vec<String> {
     for subgroup in 0..setup.group.subgroups.len() {
         let ordered = setup.group.subgroups[subgroup].delivery == Delivery::Ordered;
         if ordered && !places_rise(outcome, subgroup) {
-            complaints.push(format!("subgroup {subgroup}: places do not rise, or differ among members"));
+            complaints
+                .push(format!("subgroup {subgroup}: places do not rise, or differ among members"));
         }
         if let Some(delivered) = too_early(setup, outcome, subgroup).filter(|_| ordered) {
-            complaints
-                .push(format!("subgroup {subgroup}: delivered before it could be stable: {delivered:?}"));
+            complaints.push(format!(
+                "subgroup {subgroup}: delivered before it could be stable: {delivered:?}"
+            ));
         }
     }
     complaints.extend(report.faults.iter().take(3).map(|fault| format!("{fault:?}")));
@@ -50,8 +54,10 @@ fn complaints(setup: &Setup, outcome: &Outcome) -> Vec<String> {
         }
     }
     if setup.must_end_calm() && report.ending != Ending::Calm {
-        complaints
-            .push(format!("ended {:?} at {} ns, and nothing excuses it", report.ending, report.ended_ns));
+        complaints.push(format!(
+            "ended {:?} at {} ns, and nothing excuses it",
+            report.ending, report.ended_ns
+        ));
     }
     // Without nulls, messages whose turn never comes are left over; with them, posts stop (NUL-4).
     if report.ending == Ending::OutOfTime {
@@ -65,7 +71,8 @@ fn places_rise(outcome: &Outcome, subgroup: usize) -> bool {
     let mut places = BTreeMap::new();
     outcome.history.delivered[subgroup].iter().all(|delivered| {
         let rise = delivered.windows(2).all(|pair| pair[0].place < pair[1].place);
-        let mut same = |one: &Delivered| *places.entry(one.message).or_insert(one.place) == one.place;
+        let mut same =
+            |one: &Delivered| *places.entry(one.message).or_insert(one.place) == one.place;
         rise && delivered.iter().all(&mut same)
     })
 }
@@ -89,7 +96,10 @@ fn too_early(setup: &Setup, outcome: &Outcome, subgroup: usize) -> Option<Delive
         sent.committed_at.is_none_or(|at| delivered.at < at + writes * latency)
     };
     let lists = outcome.history.delivered[subgroup].iter().enumerate();
-    lists.flat_map(|(member, list)| list.iter().filter(move |one| early(member, one))).next().copied()
+    lists
+        .flat_map(|(member, list)| list.iter().filter(move |one| early(member, one)))
+        .next()
+        .copied()
 }
 
 /// Runs one seed; gives what it reached, or what is wrong.
@@ -140,10 +150,18 @@ fn random_runs_keep_every_promise_and_reach_every_goal() {
     }
     println!("{seeds} runs: {endings:?}");
     let shown: Vec<&str> = failures.iter().take(5).map(String::as_str).collect();
-    assert!(failures.is_empty(), "{} of {seeds} runs failed:\n{}", failures.len(), shown.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {seeds} runs failed:\n{}",
+        failures.len(),
+        shown.join("\n")
+    );
     if seeds >= 100 {
-        let missed: Vec<String> =
-            Goal::ALL.iter().filter(|goal| !reached.contains(goal)).map(ToString::to_string).collect();
+        let missed: Vec<String> = Goal::ALL
+            .iter()
+            .filter(|goal| !reached.contains(goal))
+            .map(ToString::to_string)
+            .collect();
         assert!(missed.is_empty(), "inconclusive: no run reached {}", missed.join(", "));
     }
 }
@@ -166,7 +184,9 @@ fn nothing_becomes_stable_while_a_member_cannot_be_reached() {
             .filter(|(_, one)| one.at > from + slack && one.at < until)
             .collect();
         assert!(during.is_empty(), "seed {seed}: {during:?}");
-        assert!(outcome.report.duration_ns > until && outcome.report.reached.contains(&Goal::Partition));
+        assert!(
+            outcome.report.duration_ns > until && outcome.report.reached.contains(&Goal::Partition)
+        );
     }
 }
 
@@ -174,18 +194,22 @@ fn nothing_becomes_stable_while_a_member_cannot_be_reached() {
 fn declared_silence_never_hides_a_message() {
     for seed in 0..100 {
         let mut setup = Setup::spindle(3, 3, 60, 24, seed);
-        setup.loads[1] = Load { burst: 4, delay_ns: 20_000, silence: 50, ..Load::continuous(1, 0, 48, 24) };
+        setup.loads[1] =
+            Load { burst: 4, delay_ns: 20_000, silence: 50, ..Load::continuous(1, 0, 48, 24) };
         setup.profile.latency_byte_ns = 1730 + seed % 10 * 2000;
         setup.profile.latency_page_ns = setup.profile.latency_byte_ns + 730;
         setup.profile.post_ns = 20;
         setup.switches.set(Switches::RECEIVE_BATCHING, seed % 2 == 0);
         // A reader that stood still finds messages and silence piled up.
-        let pauses = (0..8).map(|n| Fault::Pause { member: 2, at: 20_000 + n * 40_000, lasting: 20_000 });
+        let pauses =
+            (0..8).map(|n| Fault::Pause { member: 2, at: 20_000 + n * 40_000, lasting: 20_000 });
         setup.plan = Plan { faults: pauses.collect() };
         let outcome = run(&setup).expect("a right setup");
         let complaints = complaints(&setup, &outcome);
         assert!(complaints.is_empty(), "seed {seed}: {}", complaints.join("; "));
-        assert!(outcome.report.reached.is_superset(&[Goal::Silence, Goal::Nulls, Goal::Pause].into()));
+        assert!(
+            outcome.report.reached.is_superset(&[Goal::Silence, Goal::Nulls, Goal::Pause].into())
+        );
     }
 }
 

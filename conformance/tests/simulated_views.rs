@@ -43,7 +43,8 @@ impl Tally {
         *self.endings.entry(outcome.ending).or_default() += 1;
         self.views += outcome.views();
         self.messages += outcome.count(|record| matches!(record, Record::Multicast { .. }));
-        self.large += outcome.count(|record| matches!(record, Record::Multicast { large: true, .. }));
+        self.large +=
+            outcome.count(|record| matches!(record, Record::Multicast { large: true, .. }));
         self.deliveries += outcome.count(|record| matches!(record, Record::Deliver { .. }));
         for deed in &plan.deeds {
             *self.deeds.entry(kind_of(deed)).or_default() += 1;
@@ -56,14 +57,17 @@ impl Tally {
     fn missed(&self) -> Vec<String> {
         // Other builds take every step at once.
         let can_be = |goal: &&Goal| **goal != Goal::StoppedWithin || cfg!(tramontane_interleave);
-        let missed = Goal::ALL.iter().filter(can_be).filter(|goal| !self.reached.contains_key(goal));
+        let missed =
+            Goal::ALL.iter().filter(can_be).filter(|goal| !self.reached.contains_key(goal));
         missed.map(ToString::to_string).collect()
     }
 
     fn print(&self, took: std::time::Duration) {
         println!("{} plans in {:.1} s: {:?}", self.plans, took.as_secs_f64(), self.endings);
         let Self { views, messages, large, deliveries, .. } = self;
-        println!("{views} views, {messages} messages, {large} of them large, {deliveries} deliveries");
+        println!(
+            "{views} views, {messages} messages, {large} of them large, {deliveries} deliveries"
+        );
         println!("planned: {:?}", self.deeds);
         for goal in Goal::ALL {
             println!("  {:>8} {goal}", self.reached.get(goal).copied().unwrap_or(0));
@@ -103,7 +107,8 @@ fn search(first: u64, plans: u64) -> Tally {
     let next = AtomicU64::new(first);
     let tally = Mutex::new(Tally::default());
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = from_environment("TRAMONTANE_VIEW_THREADS").map_or(threads, |threads| threads as usize);
+    let threads =
+        from_environment("TRAMONTANE_VIEW_THREADS").map_or(threads, |threads| threads as usize);
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
@@ -147,7 +152,12 @@ fn groups_whose_membership_changes_keep_every_promise_and_reach_every_goal() {
     let tally = search(first, plans);
     tally.print(began.elapsed());
     let shown: Vec<&str> = tally.shown.values().map(String::as_str).collect();
-    assert!(tally.failures == 0, "{} of {plans} plans failed:\n{}", tally.failures, shown.join("\n\n"));
+    assert!(
+        tally.failures == 0,
+        "{} of {plans} plans failed:\n{}",
+        tally.failures,
+        shown.join("\n\n")
+    );
     if plans >= 2000 {
         let missed = tally.missed();
         assert!(missed.is_empty(), "inconclusive: no plan reached {}", missed.join(", "));
@@ -163,14 +173,20 @@ fn replay(seed: u64) {
         for (process, name) in outcome.history.processes.iter().enumerate() {
             println!("process {process} is node {} in its life {}", name.node, name.life);
         }
-        let is_quiet = |record: &Record| matches!(record, Record::Multicast { .. } | Record::Deliver { .. });
+        let is_quiet =
+            |record: &Record| matches!(record, Record::Multicast { .. } | Record::Deliver { .. });
         for recorded in &outcome.history.records {
             if std::env::var_os("TRAMONTANE_VIEW_ALL").is_some() || !is_quiet(&recorded.record) {
                 println!("{:>10} {:?}", recorded.at, recorded.record);
             }
         }
         let reached: Vec<String> = outcome.reached.iter().map(ToString::to_string).collect();
-        println!("{:?} at {} ns; reached: {}", outcome.ending, outcome.ended_ns, reached.join(", "));
+        println!(
+            "{:?} at {} ns; reached: {}",
+            outcome.ending,
+            outcome.ended_ns,
+            reached.join(", ")
+        );
     }
     assert!(complaints.is_empty(), "{}", told(&plan, &complaints));
 }
@@ -187,7 +203,10 @@ fn a_plan_means_one_run() {
 /// Seeds that failed once, each with what was wrong. These did before there were large messages, and are run without.
 const FAILED_ONCE: [(u64, &str); 3] = [
     (24, "a member that was suspected on hearsay and never ready kept the old memory for ever"),
-    (1_003_990, "a member that was cut off accused those who cut it, and a group of six was at its end"),
+    (
+        1_003_990,
+        "a member that was cut off accused those who cut it, and a group of six was at its end",
+    ),
     (2_023_279, "a joiner followed a member that had halted, and a group of twelve was at its end"),
 ];
 

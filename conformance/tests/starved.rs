@@ -26,7 +26,15 @@ const DEADLINE: &str = "--deadline=0.5";
 
 fn start(folder: &Path, adapter: &str) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
-    command.args(["run", "--nodes=3", "--seed=1", DEADLINE, "--scenario=all-senders", "--adapter", adapter]);
+    command.args([
+        "run",
+        "--nodes=3",
+        "--seed=1",
+        DEADLINE,
+        "--scenario=all-senders",
+        "--adapter",
+        adapter,
+    ]);
     command.arg("--output").arg(folder).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("the program is built")
 }

@@ -46,7 +46,8 @@ impl Reached {
                 }
                 let verdict = check::judge(history).expect("the two agree");
                 self.in_doubt += u64::from(is_in_doubt(history));
-                self.cut += u64::from(verdict.cut.is_some_and(|error| error.trouble == Trouble::Cut));
+                self.cut +=
+                    u64::from(verdict.cut.is_some_and(|error| error.trouble == Trouble::Cut));
             }
             Err(_) => self.refused += 1,
         }
@@ -63,8 +64,17 @@ impl Reached {
             }
         }
         println!("refused: {}, cut: {}, in doubt: {}", self.refused, self.cut, self.in_doubt);
-        assert!(self.in_doubt <= histories / 50, "whoever forgets is in doubt {} times", self.in_doubt);
-        assert!(self.refused > least && self.cut > least, "refused {}, cut {}", self.refused, self.cut);
+        assert!(
+            self.in_doubt <= histories / 50,
+            "whoever forgets is in doubt {} times",
+            self.in_doubt
+        );
+        assert!(
+            self.refused > least && self.cut > least,
+            "refused {}, cut {}",
+            self.refused,
+            self.cut
+        );
     }
 }
 

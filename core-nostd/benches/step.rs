@@ -33,7 +33,9 @@ fn all_send(criterion: &mut Criterion) {
                     }
                     let mut read = |batch: &mut Batch<'_>| {
                         for message in batch {
-                            sum = sum.wrapping_add(message.payload.first().copied().map_or(0, u64::from));
+                            sum = sum.wrapping_add(
+                                message.payload.first().copied().map_or(0, u64::from),
+                            );
                         }
                     };
                     node.step(Time(0), &mut OneMemory, &mut read).expect("it steps");

@@ -172,7 +172,9 @@ impl<'m> Row<'m> {
         let mut rest = into;
         while !rest.is_empty() {
             let count = if at.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
-            let Some((part, after)) = core::mem::take(&mut rest).split_at_mut_checked(count) else { break };
+            let Some((part, after)) = core::mem::take(&mut rest).split_at_mut_checked(count) else {
+                break;
+            };
             match part.first_chunk_mut::<8>() {
                 Some(group) => *group = self.cell(at)?.load().to_ne_bytes(),
                 None => part.fill(self.byte(at)?),
@@ -629,7 +631,8 @@ mod tests {
     #[test]
     fn what_is_copied_while_it_is_stored_has_whole_groups() {
         let memory = lines::<4>();
-        let (writer, rounds) = (RowWriter::from_lines(&memory), if cfg!(miri) { 20 } else { 20_000 });
+        let (writer, rounds) =
+            (RowWriter::from_lines(&memory), if cfg!(miri) { 20 } else { 20_000 });
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for round in 0..rounds {

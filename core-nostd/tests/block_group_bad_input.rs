@@ -11,7 +11,9 @@ mod block_group_support;
 
 use block_group_support::*;
 use proptest::prelude::*;
-use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, LossCause, Promises, Token, ViewMemory, Way};
+use tramontane_core::fabric::{
+    BlockEvent, Channel, ErrorKind, LossCause, Promises, Token, ViewMemory, Way,
+};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::rdmc::Algorithm;
@@ -38,7 +40,10 @@ fn a_first_block_that_cannot_be_ends_the_group() {
         with_member(Algorithm::Pipeline, Default::default(), |mut group, fabric, desk| {
             group.step(fabric, desk);
             let token = fabric.receives[0].1;
-            assert!(group.take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk));
+            assert!(
+                group
+                    .take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk)
+            );
             assert_eq!(group.outcome(), misbehaved(peer), "{what}");
         });
     }
@@ -57,11 +62,15 @@ fn a_later_block_that_is_not_as_planned_ends_the_group() {
         with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
             group.step(fabric, desk);
             let first = fabric.receives[0].1;
-            let begun = BlockEvent::Received { way: way(ROOT), token: first, immediate: 5, length: BLOCK };
+            let begun =
+                BlockEvent::Received { way: way(ROOT), token: first, immediate: 5, length: BLOCK };
             assert!(group.take(&begun, desk));
             group.step(fabric, desk);
             let token = fabric.receives[1].1;
-            assert!(group.take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk));
+            assert!(
+                group
+                    .take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk)
+            );
             assert_eq!(group.outcome(), misbehaved(peer), "{what}");
         });
     }
@@ -71,8 +80,12 @@ fn a_later_block_that_is_not_as_planned_ends_the_group() {
 fn a_block_that_comes_twice_ends_the_group() {
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
         group.step(fabric, desk);
-        let received =
-            |token, immediate| BlockEvent::Received { way: way(ROOT), token, immediate, length: BLOCK };
+        let received = |token, immediate| BlockEvent::Received {
+            way: way(ROOT),
+            token,
+            immediate,
+            length: BLOCK,
+        };
         group.take(&received(fabric.receives[0].1, 5), desk);
         group.step(fabric, desk);
         let again = received(fabric.receives[1].1, 1);
@@ -86,7 +99,8 @@ fn a_block_that_comes_twice_ends_the_group() {
 #[test]
 fn another_groups_blocks_are_left_to_it() {
     with_member(Algorithm::Chain, Default::default(), |mut group, _, desk| {
-        let others = [Way { channel: Channel(6), ..way(ROOT) }, Way { view: ViewId(4), ..way(ROOT) }];
+        let others =
+            [Way { channel: Channel(6), ..way(ROOT) }, Way { view: ViewId(4), ..way(ROOT) }];
         for way in others {
             assert!(!group.take(&BlockEvent::Sent { way, token: Token(0) }, desk));
         }
@@ -103,7 +117,8 @@ fn another_groups_blocks_are_left_to_it() {
 /// it: to the others the one that was denied is gone.
 #[test]
 fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
-    let denied = |member| Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Denied) }));
+    let denied =
+        |member| Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Denied) }));
     with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
         fabric.refuses = Some(ErrorKind::Revoked);
         group.step(fabric, desk);
@@ -124,8 +139,12 @@ fn groups_that_cannot_be_are_refused() {
     let lines: [[Line; 1]; 2] = Default::default();
     let rows = [Row::from_lines(&lines[0]), Row::from_lines(&lines[1])];
     let nodes = [NodeId(1), NodeId(2)];
-    let memory =
-        ViewMemory { own: ROOT, members: &nodes, row: RowWriter::from_lines(&lines[0]), rows: &rows };
+    let memory = ViewMemory {
+        own: ROOT,
+        members: &nodes,
+        row: RowWriter::from_lines(&lines[0]),
+        rows: &rows,
+    };
     let both = [Rank(0), Rank(1)];
     let good = setup(&both, Algorithm::Pipeline);
     let open = |setup: Setup<'_>, promises, words: &mut [u64]| {
@@ -146,11 +165,23 @@ fn groups_that_cannot_be_are_refused() {
     assert_eq!(wrong(Setup { block_bytes: 2 << 20, ..good }), Some(OpenError::BlockBytes));
     assert_eq!(wrong(Setup { cells: 8, ..good }), Some(OpenError::Cells));
     assert_eq!(wrong(Setup { cells: CELLS_BYTES, ..good }), Some(OpenError::Cells));
-    assert_eq!(wrong(Setup { window: Window { receives: 0, sends: 1 }, ..good }), Some(OpenError::Window));
-    assert_eq!(wrong(Setup { window: Window { receives: 17, sends: 1 }, ..good }), Some(OpenError::Window));
-    assert_eq!(wrong(Setup { window: Window { receives: 1, sends: 0 }, ..good }), Some(OpenError::Window));
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 0, sends: 1 }, ..good }),
+        Some(OpenError::Window)
+    );
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 17, sends: 1 }, ..good }),
+        Some(OpenError::Window)
+    );
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 1, sends: 0 }, ..good }),
+        Some(OpenError::Window)
+    );
     assert_eq!(wrong(Setup { window: Window { receives: 16, sends: 12 }, ..good }), None);
-    assert_eq!(wrong(Setup { window: Window { receives: 1, sends: 13 }, ..good }), Some(OpenError::Window));
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 1, sends: 13 }, ..good }),
+        Some(OpenError::Window)
+    );
     assert_eq!(wrong(Setup { channel: Channel(8), ..good }), Some(OpenError::Channel));
     let racks = std::num::NonZeroU16::new(3).expect("three");
     assert_eq!(wrong(setup(&both, Algorithm::Hybrid { racks })), Some(OpenError::Schedule));

@@ -89,7 +89,11 @@ fn a_root_that_goes_without_a_close_ends_the_group() {
         say(OTHER, FAILED, told_left(Rank(3)));
         say(Rank(3), FAILED, told_left(ROOT));
         step(group);
-        assert_eq!(group.outcome(), failed(ROOT, LEFT), "told by another, and behind one who tells of less");
+        assert_eq!(
+            group.outcome(),
+            failed(ROOT, LEFT),
+            "told by another, and behind one who tells of less"
+        );
     });
 }
 
@@ -113,7 +117,10 @@ fn a_message_after_the_last_is_not_begun() {
     with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
         group.step(fabric, desk);
         let token = fabric.receives[0].1;
-        group.take(&BlockEvent::Received { way: way(ROOT), token, immediate: 5, length: BLOCK }, desk);
+        group.take(
+            &BlockEvent::Received { way: way(ROOT), token, immediate: 5, length: BLOCK },
+            desk,
+        );
         assert_eq!(group.outcome(), failed(ROOT, Cause::Lost(LossCause::Misbehaved)));
     });
 }

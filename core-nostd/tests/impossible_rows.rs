@@ -40,7 +40,8 @@ fn with_senders(
 ) {
     let subgroup = Subgroup { members: &RANKS, senders, window: WINDOW, message_max: 16, delivery };
     let subgroups = [subgroup];
-    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
+    let layout =
+        Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
     with_rows(&layout, |nodes, outboxes, rows| {
         for outbox in outboxes.iter().flatten() {
             send(outbox, &[1]).expect("room");
@@ -74,7 +75,11 @@ const MISBEHAVED: Option<(Rank, LossCause)> = Some((Rank(0), LossCause::Misbehav
 fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave() {
     let limit = Order::new(3).expect("three senders").round_limit();
     for round in [1, 2, 13] {
-        assert_eq!(counter_shown(Delivery::Ordered, SlotCounter::Message(Round(round))), None, "{round}");
+        assert_eq!(
+            counter_shown(Delivery::Ordered, SlotCounter::Message(Round(round))),
+            None,
+            "{round}"
+        );
         assert_eq!(
             counter_shown(Delivery::Ordered, SlotCounter::UsedBelow(Round(round + 1))),
             None,
@@ -83,9 +88,18 @@ fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave
     }
     for round in [14, 15, 1000, limit.0 - 1, limit.0, limit.0 + 1] {
         let counter = SlotCounter::Message(Round(round));
-        assert_eq!(counter_shown(Delivery::Ordered, counter), MISBEHAVED, "a message of round {round}");
+        assert_eq!(
+            counter_shown(Delivery::Ordered, counter),
+            MISBEHAVED,
+            "a message of round {round}"
+        );
         let counter = SlotCounter::UsedBelow(Round(round + 1));
-        assert_eq!(counter_shown(Delivery::Ordered, counter), MISBEHAVED, "rounds below {}", round + 1);
+        assert_eq!(
+            counter_shown(Delivery::Ordered, counter),
+            MISBEHAVED,
+            "rounds below {}",
+            round + 1
+        );
     }
 }
 
@@ -133,7 +147,10 @@ fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
 }
 
 /// What member 1 says of member 0, which changes its second slot between receipt and delivery.
-fn slot_changed(delivery: Delivery, change: impl Fn(&RowWriter<'_>, usize)) -> Option<(Rank, LossCause)> {
+fn slot_changed(
+    delivery: Delivery,
+    change: impl Fn(&RowWriter<'_>, usize),
+) -> Option<(Rank, LossCause)> {
     let mut said = None;
     with_three(delivery, |layout, nodes, outboxes, rows| {
         let ring = layout.ring(Rank(0), ALL).expect("it sends");
@@ -166,14 +183,20 @@ fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
         ("a round that it has not reached", 2 * 9 + 1),
         ("a round that nobody can reach", u64::MAX),
     ] {
-        let change = |row: &RowWriter<'_>, end: usize| row.cell(end - 8).expect("a counter").publish(counter);
+        let change = |row: &RowWriter<'_>, end: usize| {
+            row.cell(end - 8).expect("a counter").publish(counter)
+        };
         assert_eq!(slot_changed(Delivery::Ordered, change), MISBEHAVED, "{name}");
     }
     let longer = |row: &RowWriter<'_>, end: usize| {
         row.apply(end - SLOT_HEADER, &17_u32.to_ne_bytes()).expect("a length");
     };
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
-        assert_eq!(slot_changed(delivery, longer), MISBEHAVED, "longer than any message, {delivery:?}");
+        assert_eq!(
+            slot_changed(delivery, longer),
+            MISBEHAVED,
+            "longer than any message, {delivery:?}"
+        );
     }
 }
 
@@ -193,7 +216,8 @@ fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
         for rank in [0, 2, 1, 0] {
             step(nodes, rank);
         }
-        let at = layout.control_offset(Rank(2), ALL).expect("a member") + ControlCell::Received.offset();
+        let at =
+            layout.control_offset(Rank(2), ALL).expect("a member") + ControlCell::Received.offset();
         rows[2].cell(at).expect("a control cell").publish(0);
         for _ in 0..3 {
             step(nodes, 0);
@@ -218,10 +242,14 @@ fn nobody_who_sends_as_far_ahead_as_can_be_is_accused() {
         let mut random = 7_u64;
         let mut delivered = vec![0_u64; 3];
         for _ in 0..20_000 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             // Mostly one member sends and steps; the others come seldom.
             let rank = [0, 0, 0, 1, 1, 2, 0, 1][(random >> 40) as usize % 8];
-            while send(outboxes[rank].as_ref().expect("a sender"), &[1]).is_ok() && random >> 50 & 3 != 0 {}
+            while send(outboxes[rank].as_ref().expect("a sender"), &[1]).is_ok()
+                && random >> 50 & 3 != 0
+            {}
             let mut count = |batch: &mut Batch<'_>| delivered[rank] += batch.count() as u64;
             let progress = nodes[rank].step(Time(0), &mut OneMemory, &mut count).expect("it steps");
             assert_eq!(progress.lost, None);

@@ -34,7 +34,8 @@ fn subgroups(delivery: Delivery) -> [Subgroup<'static>; 1] {
 
 fn with_large(delivery: Delivery, body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>])) {
     let subgroups = subgroups(delivery);
-    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
+    let layout =
+        Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
     let layout = layout.with_large(&[ALL]).expect("it has that subgroup");
     with_layout(&layout, body);
 }
@@ -52,7 +53,9 @@ fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Delivered>]) {
         let mut is_idle = true;
         for (node, delivered) in nodes.iter_mut().zip(delivered.iter_mut()) {
             let mut take = |batch: &mut Batch<'_>| {
-                delivered.extend(batch.map(|message| (message.rank.0, message.payload[0], message.large)));
+                delivered.extend(
+                    batch.map(|message| (message.rank.0, message.payload[0], message.large)),
+                );
             };
             is_idle &= node.step(Time(0), &mut OneMemory, &mut take).expect("it steps").is_idle();
         }
@@ -125,7 +128,8 @@ fn blocks_that_come_before_their_slot_wait_for_it_and_are_counted_once() {
 #[test]
 fn who_sends_one_where_none_is_allowed_misbehaves() {
     let subgroups = subgroups(Delivery::Ordered);
-    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
+    let layout =
+        Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
     with_layout(&layout, |nodes, outboxes| {
         assert!(send_large(outbox(outboxes, 0), 1));
         let mut nobody = |_: &mut Batch<'_>| {};
@@ -141,7 +145,8 @@ fn who_sends_one_where_none_is_allowed_misbehaves() {
 fn who_makes_a_message_large_after_it_was_received_misbehaves() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         let subgroups = subgroups(delivery);
-        let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
+        let layout =
+            Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
         let layout = layout.with_large(&[ALL]).expect("it has that subgroup");
         let ring = layout.ring(Rank(0), ALL).expect("it sends");
         with_rows(&layout, |nodes, outboxes, rows| {
@@ -159,10 +164,13 @@ fn who_makes_a_message_large_after_it_was_received_misbehaves() {
             let mut lost = None;
             for _ in 0..4 {
                 for node in [1, 2] {
-                    let progress = nodes[node].step(Time(0), &mut OneMemory, &mut tamper).expect("it steps");
+                    let progress =
+                        nodes[node].step(Time(0), &mut OneMemory, &mut tamper).expect("it steps");
                     lost = lost.or(progress.lost.map(|(rank, _)| rank));
                 }
-                nodes[0].step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps");
+                nodes[0]
+                    .step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {})
+                    .expect("it steps");
             }
             assert_eq!((lost, handed), (Some(Rank(0)), vec![]), "{delivery:?}");
         });
@@ -193,11 +201,17 @@ fn who_owed_a_null_and_had_no_slot_for_it_uses_it_up_once_one_is_free() {
 #[test]
 fn each_sender_of_large_messages_has_a_channel_of_its_own() {
     const SOME: [Rank; 2] = [Rank(1), Rank(2)];
-    let some =
-        Subgroup { members: &RANKS, senders: &SOME, window: 4, message_max: 8, delivery: Delivery::Ordered };
+    let some = Subgroup {
+        members: &RANKS,
+        senders: &SOME,
+        window: 4,
+        message_max: 8,
+        delivery: Delivery::Ordered,
+    };
     let all = Subgroup { senders: &RANKS, ..some };
     let subgroups = [all, some, all];
-    let layout = Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
+    let layout =
+        Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
     let large = layout.with_large(&[SubgroupId(2), SubgroupId(1)]).expect("it has those subgroups");
     assert_eq!(large.channels(), 5);
     assert!(large.allows_large(SubgroupId(1)) && !large.allows_large(SubgroupId(0)));
@@ -210,7 +224,11 @@ fn each_sender_of_large_messages_has_a_channel_of_its_own() {
     assert_eq!(large.channel_offset(Channel(4)), Some(BLOCK + 4 * 64));
     for rank in RANKS {
         let (with, without) = (large.control_offset(rank, ALL), layout.control_offset(rank, ALL));
-        assert_eq!(with, without.map(|offset| offset + 3 * BLOCK), "the cells stand before the subgroups");
+        assert_eq!(
+            with,
+            without.map(|offset| offset + 3 * BLOCK),
+            "the cells stand before the subgroups"
+        );
     }
     let digests = [&[SubgroupId(2), SubgroupId(1)][..], &[SubgroupId(1), SubgroupId(2)], &[]]
         .map(|large| layout.with_large(large).expect("good").digest());

@@ -12,16 +12,18 @@ use proptest::prelude::*;
 use tramontane_core::fabric::Channel;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
 use tramontane_core::layout::{
-    BLOCK, CACHE_LINE, CHANNEL_BYTES, ControlCell, Delivery, Group, Layout, LayoutError, SLOT_ALIGN,
-    SLOT_HEADER, Subgroup, ViewColumn,
+    BLOCK, CACHE_LINE, CHANNEL_BYTES, ControlCell, Delivery, Group, Layout, LayoutError,
+    SLOT_ALIGN, SLOT_HEADER, Subgroup, ViewColumn,
 };
 
 /// A subgroup that owns its lists: members, senders, window, message size, unordered.
 type Drawn = (Vec<Rank>, Vec<Rank>, u32, u32, bool);
 
 fn subgroup(group_size: u16) -> impl Strategy<Value = Drawn> {
-    let members =
-        proptest::sample::subsequence((0..group_size).map(Rank).collect::<Vec<_>>(), 1..=group_size.into());
+    let members = proptest::sample::subsequence(
+        (0..group_size).map(Rank).collect::<Vec<_>>(),
+        1..=group_size.into(),
+    );
     (members, any::<u64>(), 1_u32..40, 0_u32..300, any::<bool>()).prop_map(
         |(members, mask, window, size, unordered)| {
             let senders = members
@@ -157,10 +159,16 @@ proptest! {
 #[test]
 fn four_messages_of_a_byte_share_a_line() {
     let ranks = [Rank(0)];
-    let subgroup =
-        Subgroup { members: &ranks, senders: &ranks, window: 8, message_max: 1, delivery: Delivery::Ordered };
+    let subgroup = Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 8,
+        message_max: 1,
+        delivery: Delivery::Ordered,
+    };
     let subgroups = [subgroup];
-    let layout = Layout::new(Group { members: &[NodeId(5)], subgroups: &subgroups }).expect("a good group");
+    let layout =
+        Layout::new(Group { members: &[NodeId(5)], subgroups: &subgroups }).expect("a good group");
     assert_eq!(layout.ring(Rank(0), SubgroupId(0)).map(|ring| ring.stride), Some(16));
 }
 
@@ -184,16 +192,29 @@ fn what_is_wrong_with_a_group_is_said() {
     assert_eq!(error(&nodes[..1], good), Some(LayoutError::BadSubgroupMember));
     assert_eq!(error(&nodes, Subgroup { members: &[], ..good }), Some(LayoutError::EmptySubgroup));
     let twice = [Rank(1), Rank(1)];
-    assert_eq!(error(&nodes, Subgroup { members: &twice, ..good }), Some(LayoutError::BadSubgroupMember));
+    assert_eq!(
+        error(&nodes, Subgroup { members: &twice, ..good }),
+        Some(LayoutError::BadSubgroupMember)
+    );
     let outside = Subgroup { members: &ranks[..1], ..good };
     assert_eq!(error(&nodes, outside), Some(LayoutError::SenderOutsideSubgroup));
-    assert_eq!(error(&nodes, Subgroup { senders: &twice, ..good }), Some(LayoutError::SenderOutsideSubgroup));
+    assert_eq!(
+        error(&nodes, Subgroup { senders: &twice, ..good }),
+        Some(LayoutError::SenderOutsideSubgroup)
+    );
     assert_eq!(error(&nodes, Subgroup { window: 0, ..good }), Some(LayoutError::ZeroWindow));
-    assert_eq!(error(&nodes, Subgroup { window: u32::MAX, ..good }), Some(LayoutError::WindowTooLarge));
-    assert_eq!(error(&nodes, Subgroup { message_max: u32::MAX, ..good }), Some(LayoutError::MessageTooLarge));
+    assert_eq!(
+        error(&nodes, Subgroup { window: u32::MAX, ..good }),
+        Some(LayoutError::WindowTooLarge)
+    );
+    assert_eq!(
+        error(&nodes, Subgroup { message_max: u32::MAX, ..good }),
+        Some(LayoutError::MessageTooLarge)
+    );
     let none = Layout::new(Group { members: &nodes, subgroups: &[] }).err();
     assert_eq!(none, Some(LayoutError::NoSubgroups));
-    let codes: Vec<u8> = [LayoutError::NoMembers, LayoutError::RowTooLarge].map(LayoutError::code).into();
+    let codes: Vec<u8> =
+        [LayoutError::NoMembers, LayoutError::RowTooLarge].map(LayoutError::code).into();
     assert_eq!(codes, [1, 12], "numbers are stable");
 }
 
@@ -202,11 +223,15 @@ fn channels_stand_before_the_subgroups_at_one_place_in_every_row() {
     let nodes = [NodeId(3), NodeId(4)];
     let layout = Layout::of_channels(&nodes, 3).expect("members");
     let offsets: Vec<_> = (0..4).map(|channel| layout.channel_offset(Channel(channel))).collect();
-    assert_eq!(offsets, [Some(BLOCK), Some(BLOCK + CHANNEL_BYTES), Some(BLOCK + 2 * CHANNEL_BYTES), None]);
+    assert_eq!(
+        offsets,
+        [Some(BLOCK), Some(BLOCK + CHANNEL_BYTES), Some(BLOCK + 2 * CHANNEL_BYTES), None]
+    );
     for rank in [Rank(0), Rank(1)] {
         assert_eq!(layout.row_bytes(rank), BLOCK + 2 * BLOCK, "whole blocks");
     }
-    let digests = [0, 1, 3].map(|channels| Layout::of_channels(&nodes, channels).expect("members").digest());
+    let digests =
+        [0, 1, 3].map(|channels| Layout::of_channels(&nodes, channels).expect("members").digest());
     assert!(digests[0] != digests[1] && digests[1] != digests[2], "who disagrees does not meet");
     let twice = [NodeId(3), NodeId(3)];
     assert_eq!(Layout::of_channels(&twice, 1).err(), Some(LayoutError::DuplicateMember));

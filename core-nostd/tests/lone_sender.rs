@@ -10,7 +10,9 @@
 mod common;
 
 use common::{OneMemory, Private, send};
-use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write};
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write,
+};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
@@ -23,8 +25,10 @@ struct Kept(Vec<Write>);
 impl Fabric for Kept {
     type Error = ErrorKind;
     fn capabilities(&self) -> Capabilities {
-        let promises =
-            OneMemory.capabilities().promises.difference(Promises::SHARED | Promises::ADDRESS_ORDER);
+        let promises = OneMemory
+            .capabilities()
+            .promises
+            .difference(Promises::SHARED | Promises::ADDRESS_ORDER);
         Capabilities { promises, ..OneMemory.capabilities() }
     }
     fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
@@ -37,7 +41,13 @@ impl Fabric for Kept {
     fn retire(&mut self, _: ViewId) -> bool {
         true
     }
-    fn post(&mut self, _: ViewId, _: Rank, writes: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
+    fn post(
+        &mut self,
+        _: ViewId,
+        _: Rank,
+        writes: &[Write],
+        _: Option<Token>,
+    ) -> Result<(), ErrorKind> {
         self.0.extend(writes);
         Ok(())
     }
@@ -57,16 +67,25 @@ impl Fabric for Kept {
 fn delivered_after(senders: &[Rank]) -> (usize, Option<usize>) {
     let ids = [NodeId(0), NodeId(1)];
     let ranks = [Rank(0), Rank(1)];
-    let subgroup =
-        Subgroup { members: &ranks, senders, window: 4, message_max: 100, delivery: Delivery::Ordered };
+    let subgroup = Subgroup {
+        members: &ranks,
+        senders,
+        window: 4,
+        message_max: 100,
+        delivery: Delivery::Ordered,
+    };
     let subgroups = [subgroup];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
-    let lines = |rank| -> Vec<Line> { (0..layout.row_bytes(rank) / 64).map(|_| Line::new()).collect() };
+    let lines =
+        |rank| -> Vec<Line> { (0..layout.row_bytes(rank) / 64).map(|_| Line::new()).collect() };
     // The sender's memory, and the receiver's.
     let memory = [[lines(ranks[0]), lines(ranks[1])], [lines(ranks[0]), lines(ranks[1])]];
-    let rows: Vec<Vec<Row<'_>>> =
-        memory.iter().map(|memory| memory.iter().map(|lines| Row::from_lines(lines)).collect()).collect();
-    let (mut first, mut second) = (Private::new(&layout, ranks[0]), Private::new(&layout, ranks[1]));
+    let rows: Vec<Vec<Row<'_>>> = memory
+        .iter()
+        .map(|memory| memory.iter().map(|lines| Row::from_lines(lines)).collect())
+        .collect();
+    let (mut first, mut second) =
+        (Private::new(&layout, ranks[0]), Private::new(&layout, ranks[1]));
     let capabilities = Kept::default().capabilities();
     let row = |rank: usize| RowWriter::from_lines(&memory[rank][rank]);
     let mut sender = first.open(&layout, ranks[0], &rows[0], row(0), capabilities);

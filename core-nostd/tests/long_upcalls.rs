@@ -50,7 +50,9 @@ impl World<'_> {
         for (member, delivered) in self.others.iter_mut().zip(&mut self.delivered) {
             let Member { node, views, fabric, .. } = &mut **member;
             for subgroup in (0..SUBGROUPS).map(SubgroupId).filter(|_| self.sending) {
-                let Ok(mut slot) = node.outbox(subgroup).expect("it sends").reserve(1) else { continue };
+                let Ok(mut slot) = node.outbox(subgroup).expect("it sends").reserve(1) else {
+                    continue;
+                };
                 slot.payload()[0] = self.sent;
                 slot.commit();
                 self.sent = self.sent.wrapping_add(1);
@@ -91,7 +93,11 @@ impl Application for Slow<'_, '_> {
 }
 
 /// A step of the slow member, at the time that it is.
-fn step_slowly(slow: &mut Member, world: &mut World<'_>, told: (&mut Delivered, &mut u32)) -> Status {
+fn step_slowly(
+    slow: &mut Member,
+    world: &mut World<'_>,
+    told: (&mut Delivered, &mut u32),
+) -> Status {
     let Member { node, views, fabric, .. } = slow;
     let now = Time(world.now);
     let mut application = Slow { world, delivered: told.0, upcalls: told.1 };

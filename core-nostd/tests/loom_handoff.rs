@@ -8,7 +8,12 @@
 //! went through; and a copy of the hand-off with a planted bug is run through the same model, which must
 //! find it.
 #![cfg(loom)]
-#![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering as StdOrdering};
@@ -249,8 +254,10 @@ fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 's
             let ring = Arc::clone(&ring);
             thread::spawn(move || ring.send(name..name + count, load.most, outcome))
         };
-        let senders =
-            [spawn(load.counts[0], 10, Outcome::Message), spawn(load.counts[1], 20, Outcome::Dropped)];
+        let senders = [
+            spawn(load.counts[0], 10, Outcome::Message),
+            spawn(load.counts[1], 20, Outcome::Dropped),
+        ];
         // Without this, loom may take the first load below as the only order there is.
         thread::yield_now();
         let all = load.counts.iter().sum();
@@ -265,7 +272,10 @@ fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 's
 fn check(taken: &[(u64, Outcome)], first: &[u64], second: &[u64]) {
     let mut positions: Vec<u64> = first.iter().chain(second).copied().collect();
     positions.sort_unstable();
-    assert!(positions.iter().zip(0..).all(|(position, expected)| *position == expected), "position twice");
+    assert!(
+        positions.iter().zip(0..).all(|(position, expected)| *position == expected),
+        "position twice"
+    );
     let expected = |name: u64, outcome: Outcome, positions: &[u64]| {
         for (message, position) in (name..).zip(positions) {
             let taken = taken[usize::try_from(*position).expect("a small position")];

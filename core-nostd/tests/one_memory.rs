@@ -96,7 +96,8 @@ fn unordered_delivery_does_not_wait_for_silent_senders() {
 #[test]
 fn declared_silence_lets_the_others_run_and_ends_with_the_next_message() {
     with_group(3, &[0, 1, 2], (4, 16), Delivery::Ordered, |nodes, outboxes| {
-        let (talker, silent) = (outboxes[1].as_ref().expect("a sender"), outboxes[0].as_ref().expect("one"));
+        let (talker, silent) =
+            (outboxes[1].as_ref().expect("a sender"), outboxes[0].as_ref().expect("one"));
         let mut delivered = vec![Vec::new(); 3];
         silent.declare_silence(1_000);
         for round in 0..40_u8 {
@@ -116,7 +117,8 @@ fn declared_silence_lets_the_others_run_and_ends_with_the_next_message() {
 fn writes_of_a_silent_member(declare: impl Fn(&Outbox<'_>)) -> u32 {
     let mut writes = 0;
     with_group(2, &[0, 1], (8, 16), Delivery::Ordered, |nodes, outboxes| {
-        let (silent, talker) = (outboxes[0].as_ref().expect("a sender"), outboxes[1].as_ref().expect("one"));
+        let (silent, talker) =
+            (outboxes[0].as_ref().expect("a sender"), outboxes[1].as_ref().expect("one"));
         let mut delivered = vec![Vec::new(); 2];
         send(silent, b"last words").expect("a slot is free");
         declare(silent);
@@ -135,7 +137,11 @@ fn writes_of_a_silent_member(declare: impl Fn(&Outbox<'_>)) -> u32 {
 fn declared_rounds_cost_no_write_of_their_own_and_begin_behind_what_was_reserved() {
     let undeclared = writes_of_a_silent_member(|_| {});
     let declared = writes_of_a_silent_member(|outbox| outbox.declare_silence(1_000));
-    assert_eq!(undeclared - declared, 19, "a marker for each message but the first, whose round was used");
+    assert_eq!(
+        undeclared - declared,
+        19,
+        "a marker for each message but the first, whose round was used"
+    );
 }
 
 #[test]

@@ -44,7 +44,10 @@ fn a_look_at_a_steady_view_reads_a_few_cells_a_member_and_its_suspicions() {
                 let loads = look();
                 let words = u64::from(members).div_ceil(64);
                 println!("{members} members, {subgroups} subgroups, at {own}: {loads} cells");
-                assert!(loads <= u64::from(members) * (each + a_word * words), "{members}: {loads}");
+                assert!(
+                    loads <= u64::from(members) * (each + a_word * words),
+                    "{members}: {loads}"
+                );
             });
         }
     }

@@ -103,7 +103,13 @@ impl Fabric for Weak<'_> {
     fn retire(&mut self, _: ViewId) -> bool {
         true
     }
-    fn post(&mut self, _: ViewId, to: Rank, writes: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
+    fn post(
+        &mut self,
+        _: ViewId,
+        to: Rank,
+        writes: &[Write],
+        _: Option<Token>,
+    ) -> Result<(), ErrorKind> {
         let row = self.copies[self.own][self.own].reader();
         let carried = writes.iter().map(|write| {
             let mut bytes = vec![0; write.length];
@@ -221,9 +227,13 @@ fn columns_of_a_view_are_read_behind_a_barrier() {
                     continue;
                 }
                 let mut nothing = |_: &mut Batch<'_>| {};
-                let stepped = node.step_in_views(Time(now), &mut ends[rank], &mut nothing, views, |_| true);
+                let stepped =
+                    node.step_in_views(Time(now), &mut ends[rank], &mut nothing, views, |_| true);
                 let (_, status) = stepped.expect("it steps");
-                assert!(!matches!(status, Status::Halted(_)), "{rank} of which {victim} failed: {status:?}");
+                assert!(
+                    !matches!(status, Status::Halted(_)),
+                    "{rank} of which {victim} failed: {status:?}"
+                );
                 is_over &= status == Status::Installed;
             }
             if is_over {

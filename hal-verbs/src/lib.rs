@@ -48,7 +48,8 @@ pub mod timing;
 pub use fabric::{BlockMemory, BlockStore, Loss, NoBlockMemory, Verbs};
 #[cfg(feature = "device")]
 pub use join::{
-    JoinError, JoinOptions, Joined, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewOptions, join,
+    JoinError, JoinOptions, Joined, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewOptions,
+    join,
 };
 #[cfg(feature = "device")]
 pub use protocol::{Bell, Counters};

@@ -114,7 +114,8 @@ fn nothing_is_allocated_per_message() {
 fn nothing_is_allocated_per_block() {
     const BYTES: usize = 5000;
     for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
-        let mut joined = group::join_all(&Shape { members: 2, limits, blocks: true, ..Shape::default() });
+        let mut joined =
+            group::join_all(&Shape { members: 2, limits, blocks: true, ..Shape::default() });
         let [a, b] = &mut joined[..] else { panic!("two members") };
         let mut fabrics = [&mut a.fabric, &mut b.fabric];
         let memories = fabrics.each_mut().map(|fabric| {

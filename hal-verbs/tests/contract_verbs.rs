@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use group::{Shape, join_all};
 use tramontane_conformance::contract::{
-    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, Wake,
-    run, run_blocks,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed,
+    Wake, run, run_blocks,
 };
 use tramontane_core::fabric::{ErrorKind, Region};
 use tramontane_core::ids::Rank;
@@ -169,7 +169,8 @@ impl Bench for Group3 {
 
     fn race(&mut self, actors: [(Rank, &mut dyn Actor<Verbs>); 2]) -> Result<(), Breach> {
         let stop = AtomicBool::new(false);
-        let mut members: Vec<Option<&mut Member>> = self.members.iter_mut().map(Option::as_mut).collect();
+        let mut members: Vec<Option<&mut Member>> =
+            self.members.iter_mut().map(Option::as_mut).collect();
         std::thread::scope(|scope| {
             let racing = actors.map(|(rank, actor)| {
                 let member = members[rank.index()].take().expect("two different members");
@@ -284,7 +285,12 @@ fn verbs_keep_the_contract_with_nothing_inline() {
 #[test]
 fn verbs_keep_the_contract_where_completions_show_nothing() {
     let limits = Limits { completion_visible: Some(false), ..Limits::default() };
-    assert_kept("completions that show nothing", limits, 100, &["address-order", "completion-visible"]);
+    assert_kept(
+        "completions that show nothing",
+        limits,
+        100,
+        &["address-order", "completion-visible"],
+    );
 }
 
 #[test]

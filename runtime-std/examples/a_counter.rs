@@ -30,7 +30,8 @@ struct Counter(Arc<AtomicU64>);
 impl Replica for Counter {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         for message in messages {
-            let number = message.payload.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+            let number =
+                message.payload.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             self.0.fetch_add(number, Ordering::Relaxed);
         }
     }
@@ -77,7 +78,9 @@ fn await_sum(sum: &AtomicU64, wanted: u64) -> Result<(), Failure> {
     let started = Instant::now();
     while sum.load(Ordering::Relaxed) != wanted {
         if started.elapsed() > TIMEOUT {
-            return Err(format!("the sum is {} and not {wanted}", sum.load(Ordering::Relaxed)).into());
+            return Err(
+                format!("the sum is {} and not {wanted}", sum.load(Ordering::Relaxed)).into()
+            );
         }
         std::thread::sleep(Duration::from_millis(1));
     }

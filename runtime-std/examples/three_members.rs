@@ -54,7 +54,8 @@ fn member(name: GroupName, node: u32, through: &Barrier) -> Result<Vec<String>, 
     }
 
     let all = usize::from(MEMBERS) * MESSAGES;
-    let sequence = (0..all).map(|_| delivered.recv_timeout(TIMEOUT)).collect::<Result<Vec<_>, _>>()?;
+    let sequence =
+        (0..all).map(|_| delivered.recv_timeout(TIMEOUT)).collect::<Result<Vec<_>, _>>()?;
     // Who leaves is lost to the others; so nobody leaves before all have everything.
     through.wait();
     // To be told that others were faster is no news now, so this drops it and does not ask `close`.

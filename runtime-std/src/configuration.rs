@@ -70,8 +70,11 @@ impl GroupConfiguration {
     pub fn with_layout<R>(&self, body: impl FnOnce(&Layout<'_>) -> R) -> Result<R, LayoutError> {
         let ids: Vec<NodeId> = self.members.iter().copied().map(NodeId).collect();
         let ranks = |ranks: &[u16]| ranks.iter().copied().map(Rank).collect::<Vec<_>>();
-        let owned: Vec<(Vec<Rank>, Vec<Rank>)> =
-            self.subgroups.iter().map(|group| (ranks(&group.members), ranks(&group.senders))).collect();
+        let owned: Vec<(Vec<Rank>, Vec<Rank>)> = self
+            .subgroups
+            .iter()
+            .map(|group| (ranks(&group.members), ranks(&group.senders)))
+            .collect();
         let subgroups: Vec<Subgroup<'_>> = self
             .subgroups
             .iter()

@@ -103,7 +103,9 @@ impl LocalGroup {
         device: &DeviceOptions,
     ) -> Result<Self, LocalError> {
         match (carrier, device.given()) {
-            (Carrier::SharedMemory | Carrier::Tcp, Some(option)) => return Err(LocalError::NoDevice(option)),
+            (Carrier::SharedMemory | Carrier::Tcp, Some(option)) => {
+                return Err(LocalError::NoDevice(option));
+            }
             (Carrier::SharedMemory, None) => {
                 let name = GroupName::unique(purpose)?.to_string();
                 return Ok(Self { listeners: Vec::new(), place: LocalPlace::SharedMemory(name) });
@@ -113,7 +115,8 @@ impl LocalGroup {
         }
         let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let listeners = (0..nodes).map(listen).collect::<io::Result<Vec<_>>>()?;
-        let addresses = listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
+        let addresses =
+            listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
         let device = (carrier == Carrier::Verbs).then(|| device.clone());
         let place = LocalPlace::Network { addresses, descriptor: -1, device };
         Ok(Self { listeners, place })
@@ -189,7 +192,9 @@ impl LocalPlace {
         match self {
             Self::SharedMemory(_) => None,
             // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
-            Self::Network { descriptor, .. } => Some(unsafe { OwnedFd::from_raw_fd(*descriptor) }.into()),
+            Self::Network { descriptor, .. } => {
+                Some(unsafe { OwnedFd::from_raw_fd(*descriptor) }.into())
+            }
         }
     }
 

@@ -153,10 +153,16 @@ impl Poller {
             driven: Turn::new(driven),
         });
         let poller = Arc::clone(&common);
-        let thread =
-            std::thread::Builder::new().name("tramontane-poll".into()).spawn(move || poller.poll())?;
+        let thread = std::thread::Builder::new()
+            .name("tramontane-poll".into())
+            .spawn(move || poller.poll())?;
         let ending = Arc::clone(ending);
-        Ok(Self { control: Arc::<Common<D>>::clone(&common), driver: common, ending, thread: Some(thread) })
+        Ok(Self {
+            control: Arc::<Common<D>>::clone(&common),
+            driver: common,
+            ending,
+            thread: Some(thread),
+        })
     }
 
     /// For senders.

@@ -128,7 +128,10 @@ impl DeviceOptions {
     #[must_use]
     pub fn limits(&self) -> tramontane_verbs::Limits {
         let usual = tramontane_verbs::Limits::default();
-        tramontane_verbs::Limits { loss_time: self.loss_timeout.unwrap_or(usual.loss_time), ..usual }
+        tramontane_verbs::Limits {
+            loss_time: self.loss_timeout.unwrap_or(usual.loss_time),
+            ..usual
+        }
     }
 }
 
@@ -141,7 +144,11 @@ pub fn discover() -> Result<tramontane_verbs::devices::Devices, tramontane_verbs
     use tramontane_verbs::JoinError;
     tramontane_verbs::devices::Devices::discover().map_err(|source| match source.kind() {
         std::io::ErrorKind::PermissionDenied => JoinError::NotPermitted { source },
-        _ => JoinError::Device { device: "libibverbs".to_owned(), action: "list the devices", source },
+        _ => JoinError::Device {
+            device: "libibverbs".to_owned(),
+            action: "list the devices",
+            source,
+        },
     })
 }
 

@@ -76,14 +76,19 @@ impl fmt::Display for Table {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|cell| cell.chars().count())
+                .max()
         };
         let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
         for row in &self.rows {
             for columns in Self::groups(&widths) {
                 let indent = if columns.start > 0 { INDENT } else { 0 };
                 let first = columns.start;
-                let line = self.line(row, columns.start..columns.end.min(row.len()).max(first), &widths);
+                let line =
+                    self.line(row, columns.start..columns.end.min(row.len()).max(first), &widths);
                 if indent == 0 || !line.trim().is_empty() {
                     write!(out, "{}", in_lines(&line, indent, indent))?;
                 }
@@ -154,7 +159,10 @@ mod tests {
         assert_eq!(lines[0], format!("{:<70}   count", "name"));
         assert_eq!(lines[1], "    what");
         assert_eq!(lines[2], format!("{}  123456", "x".repeat(70)));
-        assert!(lines[3].starts_with("    word word") && lines[4].starts_with("    word"), "{text}");
+        assert!(
+            lines[3].starts_with("    word word") && lines[4].starts_with("    word"),
+            "{text}"
+        );
         assert_eq!(lines.last().copied(), Some(format!("{:<70}       7", "y").as_str()));
         assert_eq!(text.matches("word").count(), 30);
     }
@@ -165,7 +173,11 @@ mod tests {
         let text = wrapped(&format!("short\n\n  {long}\n{}\n", "x".repeat(100)));
         assert!(text.starts_with("short\n\n  word") && text.contains("\n  word"), "{text}");
         assert!(text.ends_with(&format!("end\n{}\n", "x".repeat(100))), "{text}");
-        assert_eq!(text.lines().filter(|line| line.len() > LINE_CHARACTERS).count(), 1, "what has no space");
+        assert_eq!(
+            text.lines().filter(|line| line.len() > LINE_CHARACTERS).count(),
+            1,
+            "what has no space"
+        );
     }
 
     #[test]

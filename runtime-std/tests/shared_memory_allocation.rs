@@ -53,7 +53,8 @@ fn nothing_is_allocated_for_a_block_once_its_channel_and_memory_were_used() {
     let [one, two] = members.as_mut_slice() else { panic!("two members") };
     let mut before = 0;
     for turn in 0..3000 {
-        let (channel, length) = ((turn % 3) as u16, 1 + usize::try_from(turn % 7).expect("small") * 99_991);
+        let (channel, length) =
+            ((turn % 3) as u16, 1 + usize::try_from(turn % 7).expect("small") * 99_991);
         if turn == 3 {
             before = of_this_thread();
         }

@@ -92,7 +92,8 @@ impl Delivery {
             Step::Entry(Entry::Message { sender, groups, payload }) => {
                 let mine = groups.iter().find(|group| self.views.contains_key(*group));
                 let Some(group) = mine.or(groups.first()).cloned() else { return };
-                let delivery = Kept { view: self.views.get(&group).copied(), group, sender, payload };
+                let delivery =
+                    Kept { view: self.views.get(&group).copied(), group, sender, payload };
                 self.deliver(&delivery, false);
                 if let Err(error) = self.log.keep(&delivery) {
                     halt("halted", &format!("the log cannot be written: {error}"));

@@ -97,7 +97,11 @@ fn hear_init(input: &mut impl BufRead) -> Init {
 
 /// Tells the driver that the member is ready.
 pub fn greet() {
-    say(&Line::InitOk { name: "reference", version: env!("CARGO_PKG_VERSION"), features: FEATURES });
+    say(&Line::InitOk {
+        name: "reference",
+        version: env!("CARGO_PKG_VERSION"),
+        features: FEATURES,
+    });
 }
 
 /// The groups of which this node is to be a member.
@@ -121,7 +125,10 @@ fn next_command(input: &mut impl BufRead) -> Option<Command> {
 }
 
 /// Connects to the sequencer and waits until it has let the member in.
-fn join(init: &Init, mutation: Option<&Mutation>) -> std::io::Result<(Uplink, BufReader<UnixStream>)> {
+fn join(
+    init: &Init,
+    mutation: Option<&Mutation>,
+) -> std::io::Result<(Uplink, BufReader<UnixStream>)> {
     let deadline = Instant::now() + Duration::from_millis(init.limits.deadline_ms);
     loop {
         let stream = sequencer::connect(deadline, mutation)?;
@@ -155,7 +162,12 @@ fn listen(mut downlink: BufReader<UnixStream>, uplink: &Uplink, steps: &Sender<S
             Down::Taken { message } => say(&Line::Ok { message: Some(&message) }),
             Down::Lost { message } => {
                 let text = "its groups have no members";
-                say(&Line::Error { code: "no-members", definite: false, message: Some(&message), text });
+                say(&Line::Error {
+                    code: "no-members",
+                    definite: false,
+                    message: Some(&message),
+                    text,
+                });
             }
             Down::Halt { text } => drop(steps.send(Step::Halt(text))),
         }
@@ -173,13 +185,17 @@ impl Member {
     fn obey(&self, mut input: impl BufRead) {
         while let Some(command) = next_command(&mut input) {
             match command {
-                Command::Multicast { message, groups, bytes } => self.multicast(message, groups, bytes),
+                Command::Multicast { message, groups, bytes } => {
+                    self.multicast(message, groups, bytes)
+                }
                 Command::Pause { ms } => {
                     self.pause_ms.fetch_add(ms, Ordering::Relaxed);
                     say(&Line::Ok { message: None });
                 }
                 Command::Leave => drop(self.uplink.post(&Up::Leave)),
-                Command::Stats => say(&Line::Stats { posts: self.uplink.posts.load(Ordering::Relaxed) }),
+                Command::Stats => {
+                    say(&Line::Stats { posts: self.uplink.posts.load(Ordering::Relaxed) })
+                }
                 Command::Stop => break,
                 Command::Init(_) | Command::Unknown => {
                     let text = "no such command here";
@@ -195,11 +211,17 @@ impl Member {
     /// driver's window.
     fn multicast(&self, message: String, groups: Vec<String>, bytes: usize) {
         let Init { node, groups: known, .. } = &self.init;
-        let may_send =
-            |name: &String| known.iter().any(|group| group.group == *name && group.senders.contains(node));
+        let may_send = |name: &String| {
+            known.iter().any(|group| group.group == *name && group.senders.contains(node))
+        };
         if groups.is_empty() || !groups.iter().all(may_send) {
             let text = "not a sender of these groups";
-            say(&Line::Error { code: "not-a-sender", definite: true, message: Some(&message), text });
+            say(&Line::Error {
+                code: "not-a-sender",
+                definite: true,
+                message: Some(&message),
+                text,
+            });
             return;
         }
         let payload = protocol::payload(&message, bytes);

@@ -80,8 +80,9 @@ impl Change {
 
     /// Who comes to a group, and is not lost again.
     fn come(&self, group: &String) -> impl Iterator<Item = String> {
-        let comes =
-            |(node, groups): &&(String, Vec<String>)| groups.contains(group) && !self.lost.contains(node);
+        let comes = |(node, groups): &&(String, Vec<String>)| {
+            groups.contains(group) && !self.lost.contains(node)
+        };
         self.coming.iter().filter(comes).map(|(node, _)| node.clone())
     }
 }
@@ -127,7 +128,9 @@ impl Order {
                 self.change.begin();
             }
             (Up::Stop, Some(node)) => {
-                self.members.values_mut().for_each(|members| members.retain(|member| *member != node));
+                self.members
+                    .values_mut()
+                    .for_each(|members| members.retain(|member| *member != node));
             }
             _ => self.close(connection),
         }
@@ -188,7 +191,9 @@ impl Order {
                 halted.extend(next.drain(..).map(|node| (node, group.clone())));
             }
             if let Some(mutation) = self.mutation.as_ref().filter(|_| !change.lost.is_empty()) {
-                halted.extend(mutation.break_up(&mut next).into_iter().map(|node| (node, group.clone())));
+                halted.extend(
+                    mutation.break_up(&mut next).into_iter().map(|node| (node, group.clone())),
+                );
             }
             next.extend(change.come(&group));
             if next != before {
@@ -207,7 +212,10 @@ impl Order {
     fn halt(&mut self, halted: Vec<(String, String)>) {
         for (node, group) in halted {
             for connection in self.connections_of(&[node]) {
-                self.tell(connection, &Down::Halt { text: format!("{group} has lost its majority") });
+                self.tell(
+                    connection,
+                    &Down::Halt { text: format!("{group} has lost its majority") },
+                );
                 self.close(connection);
             }
         }
@@ -242,7 +250,8 @@ impl Order {
     }
 
     fn connections_of(&self, nodes: &[String]) -> Vec<u64> {
-        let named = |known: &Connection| known.node.as_ref().is_some_and(|node| nodes.contains(node));
+        let named =
+            |known: &Connection| known.node.as_ref().is_some_and(|node| nodes.contains(node));
         let found = self.connections.iter().filter(|(_, known)| named(known));
         found.map(|(connection, _)| *connection).collect()
     }
@@ -255,7 +264,8 @@ impl Order {
         for connection in &to {
             self.tell_line(*connection, Arc::clone(&line));
         }
-        let there = to.iter().copied().filter(|connection| self.connections.contains_key(connection));
+        let there =
+            to.iter().copied().filter(|connection| self.connections.contains_key(connection));
         let lacking = there.collect();
         self.pending.push_back(Pending { number, to, lacking, sent });
     }
@@ -269,7 +279,10 @@ impl Order {
             upto = stable.number;
             if let Some((connection, message)) = stable.sent {
                 let lost = !stable.to.iter().any(|member| self.connections.contains_key(member));
-                self.tell(connection, &if lost { Down::Lost { message } } else { Down::Taken { message } });
+                self.tell(
+                    connection,
+                    &if lost { Down::Lost { message } } else { Down::Taken { message } },
+                );
             }
             concerned.extend(stable.to);
         }

@@ -107,7 +107,9 @@ fn run(mut order: Order, incoming: &Receiver<Event>) {
 fn attend(connection: u64, mut stream: UnixStream, events: &Sender<Event>) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     let (outbox, outgoing) = channel::<Arc<str>>();
-    std::thread::spawn(move || outgoing.iter().all(|line| stream.write_all(line.as_bytes()).is_ok()));
+    std::thread::spawn(move || {
+        outgoing.iter().all(|line| stream.write_all(line.as_bytes()).is_ok())
+    });
     // Nobody hears it if the sequencer has just ended; the member sees the socket close.
     let _ = events.send(Event::Opened(connection, outbox));
     let events = events.clone();

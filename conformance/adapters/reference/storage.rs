@@ -31,11 +31,13 @@ impl Log {
     pub fn open(folder: &Path) -> io::Result<(Self, Vec<Kept>)> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join("delivered");
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         let mut text = String::new();
         file.read_to_string(&mut text)?;
         let whole_bytes = text.rfind('\n').map_or(0, |end| end + 1);
-        let kept = text[..whole_bytes].lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let kept =
+            text[..whole_bytes].lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         file.set_len(whole_bytes as u64)?;
         file.seek(SeekFrom::End(0))?;
         Ok((Self { file }, kept))

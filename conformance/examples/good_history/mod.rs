@@ -51,14 +51,19 @@ struct Member<'a> {
 /// # Errors
 /// What the stream says.
 pub fn write(shape: &Shape, out: &mut impl Write) -> io::Result<()> {
-    let names = |nodes: u32| (0..nodes).map(|node| format!("\"n{node}\"")).collect::<Vec<_>>().join(",");
+    let names =
+        |nodes: u32| (0..nodes).map(|node| format!("\"n{node}\"")).collect::<Vec<_>>().join(",");
     writeln!(out, r#"{{"ev":"run","version":1,"scenario":"made","seed":1}}"#)?;
     let all = names(shape.nodes);
     for group in 0..shape.groups {
-        writeln!(out, r#"{{"ev":"group","group":"g{group}","members":[{all}],"senders":[{all}]}}"#)?;
+        writeln!(
+            out,
+            r#"{{"ev":"group","group":"g{group}","members":[{all}],"senders":[{all}]}}"#
+        )?;
     }
-    let mut members: Vec<Member<'_>> =
-        (0..shape.nodes).map(|node| Member { shape, node, inc: 1, delivered: 0, places: 0 }).collect();
+    let mut members: Vec<Member<'_>> = (0..shape.nodes)
+        .map(|node| Member { shape, node, inc: 1, delivered: 0, places: 0 })
+        .collect();
     let last_step = shape.messages() + LAG * u64::from(shape.nodes);
     if shape.grouped_by_node {
         for member in &mut members {
@@ -132,8 +137,8 @@ impl Member<'_> {
         if restarted == Some(step) {
             self.restart(t_ns, out)?;
         }
-        let is_down =
-            killed.is_some_and(|killed| step >= killed) && restarted.is_none_or(|restarted| step < restarted);
+        let is_down = killed.is_some_and(|killed| step >= killed)
+            && restarted.is_none_or(|restarted| step < restarted);
         if is_down {
             return Ok(());
         }
@@ -161,9 +166,16 @@ impl Member<'_> {
         Ok(())
     }
 
-    fn deliver(&mut self, t_ns: u64, message: u64, replayed: bool, out: &mut impl Write) -> io::Result<()> {
+    fn deliver(
+        &mut self,
+        t_ns: u64,
+        message: u64,
+        replayed: bool,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         let (node, inc, group) = (self.node, self.inc, self.shape.group(message));
-        let (name, sender, digest) = (self.shape.name(message), self.shape.sender(message), digest(message));
+        let (name, sender, digest) =
+            (self.shape.name(message), self.shape.sender(message), digest(message));
         let view = self.shape.view(message);
         if !replayed && message > 0 && self.shape.view(message - 1) != view {
             self.install(t_ns, view, out)?;
@@ -176,7 +188,8 @@ impl Member<'_> {
         )?;
         self.places += 1;
         // With several groups the places of each would have to be counted; one shows the cost.
-        if self.shape.durable && self.shape.groups == 1 && self.places.is_multiple_of(DURABLE_EVERY) {
+        if self.shape.durable && self.shape.groups == 1 && self.places.is_multiple_of(DURABLE_EVERY)
+        {
             let upto = self.places - 1;
             writeln!(
                 out,
@@ -197,7 +210,8 @@ impl Member<'_> {
         if !self.shape.views {
             return Ok(());
         }
-        let members: Vec<String> = (0..self.shape.nodes).map(|node| format!("\"n{node}\"")).collect();
+        let members: Vec<String> =
+            (0..self.shape.nodes).map(|node| format!("\"n{node}\"")).collect();
         for group in 0..self.shape.groups {
             writeln!(
                 out,

@@ -53,8 +53,9 @@ impl Remains {
         bytes: Option<u64>,
         place: Option<u64>,
     ) -> Self {
-        let small =
-            |value: Option<u64>| value.and_then(|value| u32::try_from(value).ok()).unwrap_or(u32::MAX);
+        let small = |value: Option<u64>| {
+            value.and_then(|value| u32::try_from(value).ok()).unwrap_or(u32::MAX)
+        };
         Self { line, t_ns, digest: digest.unwrap_or(0), place: small(place), bytes: small(bytes) }
     }
 
@@ -134,7 +135,9 @@ impl Archive {
             run.end = after.end;
         }
         match runs.range_mut(..name.number).next_back() {
-            Some((_, before)) if before.end == name.number && before.class == class => before.end = run.end,
+            Some((_, before)) if before.end == name.number && before.class == class => {
+                before.end = run.end
+            }
             _ => {
                 runs.insert(name.number, run);
             }
@@ -158,8 +161,9 @@ impl Archive {
         }
         let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
         // A page that was dropped may have come again, empty where it was.
-        let remains =
-            page.map(|page| page[(name.number % PAGE as u64) as usize]).filter(|remains| remains.line > 0);
+        let remains = page
+            .map(|page| page[(name.number % PAGE as u64) as usize])
+            .filter(|remains| remains.line > 0);
         Some((run.class, remains))
     }
 
@@ -222,7 +226,8 @@ mod tests {
     #[test]
     fn the_oldest_pages_go_and_the_classes_stay() {
         let mut archive = Archive { pages_max: 2, ..Archive::default() };
-        (0..PAGE as u64 * 3).for_each(|number| archive.add(name(number), ClassId(0), remains(number + 1)));
+        (0..PAGE as u64 * 3)
+            .for_each(|number| archive.add(name(number), ClassId(0), remains(number + 1)));
         assert_eq!(archive.take(name(0)), Some((ClassId(0), None)));
         assert_eq!(archive.take(name(70)), Some((ClassId(0), Some(remains(71)))));
     }

@@ -32,7 +32,10 @@ impl ClassKey {
     /// The starts that delivered them, as far as they count for any check but those of integrity.
     pub(super) fn deliverers(&self) -> impl Iterator<Item = StartId> {
         let void = self.refusal == Refusal::Definite;
-        self.delivered.iter().filter(move |(_, addressed)| *addressed && !void).map(|(start, _)| *start)
+        self.delivered
+            .iter()
+            .filter(move |(_, addressed)| *addressed && !void)
+            .map(|(start, _)| *start)
     }
 }
 
@@ -79,7 +82,15 @@ pub(super) struct Class {
 
 impl Class {
     fn new(key: ClassKey) -> Self {
-        Self { key, count: 0, first: None, last: None, t_ns_min: u64::MAX, places: None, frayed: false }
+        Self {
+            key,
+            count: 0,
+            first: None,
+            last: None,
+            t_ns_min: u64::MAX,
+            places: None,
+            frayed: false,
+        }
     }
 
     fn widen(&mut self, place: u64) {
@@ -205,7 +216,13 @@ mod tests {
 
     fn example(number: u64) -> Example {
         let name = Name { prefix: 1, number };
-        Example { name, text: None, line: number + 1, place: Some(number), deliveries: vec![number; 2] }
+        Example {
+            name,
+            text: None,
+            line: number + 1,
+            place: Some(number),
+            deliveries: vec![number; 2],
+        }
     }
 
     #[test]

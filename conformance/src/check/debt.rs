@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn a_debt_is_paid_by_the_same_in_the_same_order() {
         let mut debt = debt(&[1, 2, 3]);
-        for (message, paid) in [(1, Paid::Short), (2, Paid::Short), (3, Paid::All), (9, Paid::All)] {
+        for (message, paid) in [(1, Paid::Short), (2, Paid::Short), (3, Paid::All), (9, Paid::All)]
+        {
             debt.replay(message, 5);
             assert_eq!(debt.paid(), paid);
         }

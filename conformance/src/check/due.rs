@@ -76,7 +76,13 @@ impl<'a> Due<'a> {
                 of.note(seat.start, &seat.records);
             }
         }
-        Self { roster, groups, viewed, with_views: RefCell::default(), without_views: RefCell::default() }
+        Self {
+            roster,
+            groups,
+            viewed,
+            with_views: RefCell::default(),
+            without_views: RefCell::default(),
+        }
     }
 
     /// Whether a group has views.
@@ -101,7 +107,12 @@ impl<'a> Due<'a> {
     }
 
     /// Who is due a message with these groups and the views that it has there, part by part.
-    pub(super) fn parts(&self, set: GroupSetId, views: &[Option<MessageView>], world: World) -> Vec<Part> {
+    pub(super) fn parts(
+        &self,
+        set: GroupSetId,
+        views: &[Option<MessageView>],
+        world: World,
+    ) -> Vec<Part> {
         let groups = &self.groups.of(set).groups;
         let mut parts: Vec<Part> = groups
             .iter()
@@ -123,15 +134,17 @@ impl<'a> Due<'a> {
         if asked.len() > ANSWERS_MAX {
             asked.clear();
         }
-        let answer =
-            asked.entry((group, view, world)).or_insert_with(|| self.find_in_view(group, view, world));
+        let answer = asked
+            .entry((group, view, world))
+            .or_insert_with(|| self.find_in_view(group, view, world));
         Rc::clone(answer)
     }
 
     fn find_in_view(&self, group: GroupId, view: Option<u64>, world: World) -> Answer {
         let Some(viewed) = self.viewed.get(&group) else { return Rc::new([]) };
         let stays = |start: StartId| {
-            self.roster.starts[start.index()].is_correct(world) && !viewed.removed.contains_key(&start)
+            self.roster.starts[start.index()].is_correct(world)
+                && !viewed.removed.contains_key(&start)
         };
         match view {
             Some(view) => {
@@ -150,7 +163,8 @@ impl<'a> Due<'a> {
         if asked.len() > ANSWERS_MAX {
             asked.clear();
         }
-        let answer = asked.entry((set, world)).or_insert_with(|| self.find_without_views(set, world));
+        let answer =
+            asked.entry((set, world)).or_insert_with(|| self.find_without_views(set, world));
         Rc::clone(answer)
     }
 
@@ -158,8 +172,9 @@ impl<'a> Due<'a> {
         let mut seen = NodeSet::default();
         let groups = self.groups.of(set).groups.iter().filter(|group| !self.has_views(**group));
         let members = groups.flat_map(|group| &self.groups.groups[group.index()].members);
-        let starts =
-            members.filter(|node| seen.insert(**node)).filter_map(|node| self.roster.last_start(*node));
+        let starts = members
+            .filter(|node| seen.insert(**node))
+            .filter_map(|node| self.roster.last_start(*node));
         let correct = starts.filter(|start| self.roster.starts[start.index()].is_correct(world));
         correct.map(|start| Goer { start, next: None }).collect()
     }
@@ -188,7 +203,8 @@ fn highest_without(roster: &Roster, views: &Views) -> Table<(GroupId, NodeId), u
     for seat in &views.seats {
         let node = roster.node_of(seat.start);
         for record in &seat.records {
-            let installers = installed.entry((seat.group, record.view, record.list)).or_insert((node, false));
+            let installers =
+                installed.entry((seat.group, record.view, record.list)).or_insert((node, false));
             installers.1 |= installers.0 != node;
         }
     }
@@ -207,9 +223,10 @@ fn highest_without(roster: &Roster, views: &Views) -> Table<(GroupId, NodeId), u
             continue;
         }
         // Each view that is passed on the way names the node, or was installed by it alone: no more steps than names.
-        let outside = by_group.get(&seat.group).into_iter().flatten().find(|(_, list, installer, others)| {
-            (*others || *installer != node) && !views.members(*list).set.has(node)
-        });
+        let outside =
+            by_group.get(&seat.group).into_iter().flatten().find(|(_, list, installer, others)| {
+                (*others || *installer != node) && !views.members(*list).set.has(node)
+            });
         if let Some((view, ..)) = outside {
             highest.insert((seat.group, node), *view);
         }

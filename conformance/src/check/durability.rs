@@ -59,7 +59,8 @@ impl Durability {
         }
         seat.went_on = !replayed;
         if replayed {
-            let debts = self.debts.get_mut(&(node, group)).into_iter().flat_map(|debts| &mut debts.debts);
+            let debts =
+                self.debts.get_mut(&(node, group)).into_iter().flat_map(|debts| &mut debts.debts);
             debts.for_each(|debt| debt.replay(message, line));
         } else if self.owed.get_mut(&node).is_some_and(|owed| owed.remove(&group)) {
             self.settle(who, start, group, line);
@@ -122,11 +123,14 @@ impl Durability {
         let Some(before) = starts.iter().rev().nth(1).copied() else { return };
         self.close(who, before);
         for group in self.owed.get(&node).into_iter().flatten() {
-            let debts = self.debts.get_mut(&(node, *group)).into_iter().flat_map(|debts| &mut debts.debts);
+            let debts =
+                self.debts.get_mut(&(node, *group)).into_iter().flat_map(|debts| &mut debts.debts);
             debts.for_each(Debt::renew);
         }
         for group in self.open.remove(&node).into_iter().flatten() {
-            let Some(seat) = self.seats.remove(&(node, group)).filter(|seat| seat.trail.durable > 0) else {
+            let Some(seat) =
+                self.seats.remove(&(node, group)).filter(|seat| seat.trail.durable > 0)
+            else {
                 continue;
             };
             self.debts.entry((node, group)).or_default().add(Debt::new(
@@ -154,7 +158,10 @@ impl Durability {
             match debt.paid() {
                 Paid::All => {}
                 Paid::Unknown => self.kept.doubt(line, || {
-                    format!("{} made more durable at once than the judge holds", who.0.called(debt.by))
+                    format!(
+                        "{} made more durable at once than the judge holds",
+                        who.0.called(debt.by)
+                    )
                 }),
                 Paid::Wrong | Paid::Short => {
                     self.kept.breach(1, line, || unpaid(who, &debt, start, group, line));
@@ -175,7 +182,8 @@ impl Durability {
             }
             // Unfinished: were it done now, would it have paid?
             for group in self.owed.get(&node).into_iter().flatten() {
-                let debts = self.debts.get(&(node, *group)).into_iter().flat_map(|debts| &debts.debts);
+                let debts =
+                    self.debts.get(&(node, *group)).into_iter().flat_map(|debts| &debts.debts);
                 for debt in debts.filter(|debt| debt.paid() != Paid::All) {
                     self.kept.doubt(start.line, || {
                         format!(
@@ -263,7 +271,10 @@ mod tests {
         assert!(inconclusive(&judged_by(&text), CheckId::DurableKept));
         let killed = [&text, r#"{"ev":"fault","t_ns":9,"kind":"kill","nodes":["a"]}"#].concat();
         assert_eq!(broken(&judged_by(&killed)), []);
-        assert_eq!(broken(&judged_by(&[&text, END].concat())), [(CheckId::DurableKept, vec![6, 7, 11])]);
+        assert_eq!(
+            broken(&judged_by(&[&text, END].concat())),
+            [(CheckId::DurableKept, vec![6, 7, 11])]
+        );
     }
 
     #[test]
@@ -290,7 +301,13 @@ mod tests {
             )
         };
         let (head, _) = FIRST.split_once(r#"{"ev":"fault""#).expect("there is a fault");
-        assert_eq!(broken(&judged_by(&[head, &durable(0)].concat())), [(CheckId::DurablePrefix, vec![7, 8])]);
-        assert_eq!(broken(&judged_by(&[head, &durable(2)].concat())), [(CheckId::DurablePrefix, vec![8])]);
+        assert_eq!(
+            broken(&judged_by(&[head, &durable(0)].concat())),
+            [(CheckId::DurablePrefix, vec![7, 8])]
+        );
+        assert_eq!(
+            broken(&judged_by(&[head, &durable(2)].concat())),
+            [(CheckId::DurablePrefix, vec![8])]
+        );
     }
 }

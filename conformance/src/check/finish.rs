@@ -103,16 +103,19 @@ impl Judge {
                 take(&mut integrity.once).outcome("nothing was delivered to an addressee"),
                 take(&mut integrity.sent).outcome("nothing was delivered"),
                 take(&mut integrity.addressee).outcome("nothing was delivered that was sent"),
-                take(&mut integrity.bytes).outcome("no delivery and its multicast both tell bytes or digest"),
+                take(&mut integrity.bytes)
+                    .outcome("no delivery and its multicast both tell bytes or digest"),
                 take(&mut integrity.nulls).outcome("nothing was delivered"),
             ],
             who: [
                 who.validity.outcome("no correct node sent a message that is due to a correct one"),
                 who.agreement.outcome("nobody who is due a message delivered one"),
-                who.uniform.outcome("nobody who was killed delivered anything that is due to others"),
+                who.uniform
+                    .outcome("nobody who was killed delivered anything that is due to others"),
             ],
             order: [
-                take(&mut sender_order.tally).outcome("nobody delivered two messages of one sender"),
+                take(&mut sender_order.tally)
+                    .outcome("nobody delivered two messages of one sender"),
                 order.total.outcome("no group has two messages that two members delivered"),
                 judged_if(!total_is_broken, "total-order is broken", || {
                     order.acyclic.outcome("nobody delivered two messages")
@@ -130,13 +133,18 @@ impl Judge {
                 majority.outcome("no node went from one view to another"),
                 in_view.outcome("nothing was delivered in a group with views"),
                 who.same_set.outcome("nobody delivered a message and went on to another view"),
-                who.silent.outcome("nobody left, halted, was removed or came again after it had delivered"),
+                who.silent.outcome(
+                    "nobody left, halted, was removed or came again after it had delivered",
+                ),
             ],
             rest: [
                 rest.outcome("no start counted its posts twice with silence around"),
                 take(&mut durability.prefix).outcome("nothing was durable"),
-                take(&mut durability.kept).outcome("no start came after one that had made something durable"),
-                judged_if(faults_ended, "faults did not end", || live.outcome("no start came to its end")),
+                take(&mut durability.kept)
+                    .outcome("no start came after one that had made something durable"),
+                judged_if(faults_ended, "faults did not end", || {
+                    live.outcome("no start came to its end")
+                }),
             ],
         }
         .in_order()
@@ -222,7 +230,9 @@ fn doubt(ledger: &mut Ledger, order: &mut Order, bounds_known: bool) {
     if let Some(line) = forgotten {
         let integrity = &mut ledger.integrity;
         let all = [&mut integrity.sent, &mut integrity.bytes, &mut ledger.sender_order.tally];
-        for tally in all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix]) {
+        for tally in
+            all.into_iter().chain([&mut order.total, &mut order.acyclic, &mut order.prefix])
+        {
             tally.doubt(line, || {
                 "a message was delivered again after so many others that the judge had forgotten it"
                     .to_owned()

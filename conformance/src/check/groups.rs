@@ -116,7 +116,14 @@ impl Groups {
         }
         let (member_list, member_set) = distinct(roster, name, "member", members)?;
         let (_, senders) = distinct(roster, name, "sender", senders)?;
-        let group = Group { name: name.into(), told: true, members: member_list, member_set, order, senders };
+        let group = Group {
+            name: name.into(),
+            told: true,
+            members: member_list,
+            member_set,
+            order,
+            senders,
+        };
         self.add(name, group);
         Ok(())
     }
@@ -154,7 +161,10 @@ impl Groups {
             let group = self.told(name.as_ref())?;
             let sender_name = &roster.nodes[sender.index()].name;
             if !self.groups[group.index()].senders.has(sender) {
-                return Err(contradiction(format!("{sender_name} is no sender of {}", name.as_ref())));
+                return Err(contradiction(format!(
+                    "{sender_name} is no sender of {}",
+                    name.as_ref()
+                )));
             }
             groups.push(group);
         }
@@ -174,8 +184,10 @@ impl Groups {
             let name = &self.groups[twice[0].index()].name;
             return Err(contradiction(format!("the message is for {name} twice")));
         }
-        let alone =
-            groups.iter().copied().find(|group| self.groups[group.index()].order == GroupOrder::Group);
+        let alone = groups
+            .iter()
+            .copied()
+            .find(|group| self.groups[group.index()].order == GroupOrder::Group);
         if let Some(alone) = alone.filter(|_| groups.len() > 1) {
             let name = &self.groups[alone.index()].name;
             return Err(contradiction(format!(
@@ -226,7 +238,10 @@ fn distinct(
     for name in names {
         let node = roster.node(name.as_ref());
         if !set.insert(node) {
-            return Err(contradiction(format!("group {group} names its {what} {} twice", name.as_ref())));
+            return Err(contradiction(format!(
+                "group {group} names its {what} {} twice",
+                name.as_ref()
+            )));
         }
         list.push(node);
     }
@@ -278,7 +293,10 @@ mod tests {
         assert!(groups.tell(&mut roster, "g0", &["n0"], &none, GroupOrder::Total).is_err());
         assert!(groups.tell(&mut roster, "g2", &["n0", "n0"], &none, GroupOrder::Total).is_err());
         groups.tell(&mut roster, "own", &["n0"], &["n0"], GroupOrder::Group).expect("it is new");
-        assert!(groups.set(&roster, NodeId(0), &["g0", "own"]).is_err(), "own has no order with others");
+        assert!(
+            groups.set(&roster, NodeId(0), &["g0", "own"]).is_err(),
+            "own has no order with others"
+        );
         groups.named("g9");
         assert!(groups.told("g9").is_err());
         assert!(groups.tell(&mut roster, "g9", &["n0"], &none, GroupOrder::Total).is_err());

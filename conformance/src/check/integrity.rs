@@ -68,20 +68,33 @@ impl Integrity {
             // A delivery that was forgotten before the refusal came has no line of its own any more.
             let refused = message.sent.map_or(0, |sent| sent.refusal_line);
             self.sent.breach(1, if delivery.line > 0 { delivery.line } else { refused }, || {
-                let (node, name) = (naming.roster.called(delivery.start), naming.names.text(message.name));
+                let (node, name) =
+                    (naming.roster.called(delivery.start), naming.names.text(message.name));
                 let delivered = blames(delivery.line, "delivered");
                 match message.sent {
                     Some(sent) => finding(
                         format!("{node} delivered {name}, which its sender had surely not taken"),
-                        [shows(sent.line, "asked for"), shows(sent.refusal_line, "refused"), delivered],
+                        [
+                            shows(sent.line, "asked for"),
+                            shows(sent.refusal_line, "refused"),
+                            delivered,
+                        ],
                     ),
-                    None => finding(format!("{node} delivered {name}, which nobody sent"), [delivered]),
+                    None => {
+                        finding(format!("{node} delivered {name}, which nobody sent"), [delivered])
+                    }
                 }
             });
         }
     }
 
-    fn judge_unaddressed(&mut self, naming: Naming<'_>, message: &Message, sent: &Sent, delivery: &Delivery) {
+    fn judge_unaddressed(
+        &mut self,
+        naming: Naming<'_>,
+        message: &Message,
+        sent: &Sent,
+        delivery: &Delivery,
+    ) {
         if delivery.marks.any(Marks::REPEAT) {
             return;
         }
@@ -109,7 +122,13 @@ impl Integrity {
         });
     }
 
-    fn judge_first(&mut self, naming: Naming<'_>, message: &Message, sent: &Sent, delivery: &Delivery) {
+    fn judge_first(
+        &mut self,
+        naming: Naming<'_>,
+        message: &Message,
+        sent: &Sent,
+        delivery: &Delivery,
+    ) {
         for tally in [&mut self.once, &mut self.sent, &mut self.addressee] {
             tally.cases(1);
         }
@@ -117,16 +136,21 @@ impl Integrity {
         if marks.any(Marks::BYTES_KNOWN) {
             self.bytes.cases(1);
         }
-        if !marks
-            .any(Marks::NO_GROUP | Marks::EARLY | Marks::SENDER_WRONG | Marks::BYTES_WRONG | Marks::AFTER_END)
-        {
+        if !marks.any(
+            Marks::NO_GROUP
+                | Marks::EARLY
+                | Marks::SENDER_WRONG
+                | Marks::BYTES_WRONG
+                | Marks::AFTER_END,
+        ) {
             return;
         }
         let said = |what: &str, role| naming.said(message, sent, delivery, what, role);
         let line = delivery.line;
         if marks.any(Marks::NO_GROUP) {
-            self.addressee
-                .breach(1, line, || said("by a group that is not its or the node's", "by a wrong group"));
+            self.addressee.breach(1, line, || {
+                said("by a group that is not its or the node's", "by a wrong group")
+            });
         }
         if marks.any(Marks::EARLY) {
             self.sent.breach(1, line, || said("before it was sent", "delivered before"));
@@ -140,7 +164,8 @@ impl Integrity {
         if marks.any(Marks::AFTER_END) {
             self.silent.breach(1, line, || {
                 let start = &naming.roster.starts[delivery.start.index()];
-                let (node, name) = (naming.roster.called(delivery.start), naming.names.text(message.name));
+                let (node, name) =
+                    (naming.roster.called(delivery.start), naming.names.text(message.name));
                 let end = start.end.map_or(0, |end| end.line);
                 finding(
                     format!("{node} delivered {name} after its own end"),
@@ -154,16 +179,21 @@ impl Integrity {
         let new = |delivery: &&Delivery| delivery.is_in_view() && !delivery.marks.any(Marks::PAST);
         // The first view of the message in each of its groups, and its line.
         let past = message.past_views.iter().filter(|(_, past)| past.is_direct);
-        let mut firsts: Vec<(GroupId, u64, u64)> = past.map(|(group, past)| (*group, past.view, 0)).collect();
+        let mut firsts: Vec<(GroupId, u64, u64)> =
+            past.map(|(group, past)| (*group, past.view, 0)).collect();
         for delivery in message.deliveries.iter().filter(new) {
             let tally = self.in_view.entry(delivery.group).or_default();
             tally.cases(1);
-            let (group, node) = (naming.groups.name(delivery.group), || naming.roster.called(delivery.start));
+            let (group, node) =
+                (naming.groups.name(delivery.group), || naming.roster.called(delivery.start));
             let name = || naming.names.text(message.name);
             if delivery.marks.any(Marks::VIEWLESS) {
                 tally.breach(1, delivery.line, || {
-                    let what =
-                        format!("{} delivered {} before it had installed a view of {group}", node(), name());
+                    let what = format!(
+                        "{} delivered {} before it had installed a view of {group}",
+                        node(),
+                        name()
+                    );
                     finding(what, [blames(delivery.line, "delivered before any view")])
                 });
             } else if delivery.marks.any(Marks::VIEW_WRONG) {
@@ -178,7 +208,8 @@ impl Integrity {
                 });
             }
             let Some(own) = view_ids.get(delivery.view as usize).copied() else { continue };
-            let Some((_, view, other)) = firsts.iter().find(|(group, ..)| *group == delivery.group).copied()
+            let Some((_, view, other)) =
+                firsts.iter().find(|(group, ..)| *group == delivery.group).copied()
             else {
                 firsts.push((delivery.group, own, delivery.line));
                 continue;
@@ -220,8 +251,11 @@ impl Naming<'_> {
         what: &str,
         role: &'static str,
     ) -> Finding {
-        let what =
-            format!("{} delivered {} {what}", self.start(delivery.start), self.names.text(message.name));
+        let what = format!(
+            "{} delivered {} {what}",
+            self.start(delivery.start),
+            self.names.text(message.name)
+        );
         let witness: [Witness; 2] = [shows(sent.line, "sent"), blames(delivery.line, role)];
         finding(what, witness)
     }
@@ -291,8 +325,8 @@ mod tests {
         assert_eq!(broken(&play.verdict()), []);
         let mut play = Play::new(&["a", "b"]);
         assert_eq!(play.deliver("b", &["a/1/0"]), early);
-        let sent =
-            play.line(r#"{"ev":"multicast","t_ns":2,"node":"a","inc":1,"msg":"a/1/0","groups":["g"]}"#);
+        let sent = play
+            .line(r#"{"ev":"multicast","t_ns":2,"node":"a","inc":1,"msg":"a/1/0","groups":["g"]}"#);
         assert_eq!(only(&play), (CheckId::IntegritySent, vec![sent, early[0]]));
     }
 
@@ -303,7 +337,10 @@ mod tests {
         let sent = play.sends("a", 1);
         let lines = play.deliver("z", &["a/1/0"]);
         let found = broken(&play.verdict());
-        assert!(found.contains(&(CheckId::IntegrityAddressee, vec![sent[0], lines[0]])), "{found:?}");
+        assert!(
+            found.contains(&(CheckId::IntegrityAddressee, vec![sent[0], lines[0]])),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -311,15 +348,17 @@ mod tests {
         let mut play = Play::new(&["a"]);
         let sent =
             play.line(r#"{"ev":"multicast","t_ns":1,"node":"a","inc":1,"msg":"x","groups":["g"],"bytes":3,"digest":"d"}"#);
-        let line =
-            play.line(r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":"x","digest":"e"}"#);
+        let line = play.line(
+            r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":"x","digest":"e"}"#,
+        );
         assert_eq!(only(&play), (CheckId::IntegrityBytes, vec![sent, line]));
     }
 
     #[test]
     fn nothing_is_delivered_of_nobody() {
         let mut play = Play::new(&["a"]);
-        let line = play.line(r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":null}"#);
+        let line =
+            play.line(r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":null}"#);
         assert_eq!(only(&play), (CheckId::NullsInvisible, vec![line]));
     }
 
@@ -327,8 +366,12 @@ mod tests {
     fn a_delivery_is_in_the_view_that_is_installed() {
         let mut play = Play::new(&["a", "b"]);
         play.sends("a", 1);
-        play.line(r#"{"ev":"view","t_ns":1,"node":"a","inc":1,"group":"g","view":1,"members":["a","b"]}"#);
-        play.line(r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":"a/1/0","view":1}"#);
+        play.line(
+            r#"{"ev":"view","t_ns":1,"node":"a","inc":1,"group":"g","view":1,"members":["a","b"]}"#,
+        );
+        play.line(
+            r#"{"ev":"deliver","t_ns":1,"node":"a","inc":1,"group":"g","msg":"a/1/0","view":1}"#,
+        );
         let line = play.deliver("b", &["a/1/0"]);
         assert_eq!(only(&play), (CheckId::ViewDelivery, line));
     }

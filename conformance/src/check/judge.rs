@@ -118,7 +118,12 @@ impl Judge {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 let group = self.groups.told(group)?;
                 self.quiescence.active(*t_ns);
-                self.views.install((&mut self.roster, &self.groups), (start, group), (line, *view), members);
+                self.views.install(
+                    (&mut self.roster, &self.groups),
+                    (start, group),
+                    (line, *view),
+                    members,
+                );
                 Ok(())
             }
             Event::Multicast { t_ns, node, inc, msg, groups, bytes, digest } => {
@@ -147,20 +152,30 @@ impl Judge {
                 let refusal = if *definite { Refusal::Definite } else { Refusal::Unsure };
                 self.ledger.refused((&self.roster, &self.groups), (msg, start, line), refusal)
             }
-            Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } => self
-                .deliver(&Call {
-                    line,
-                    t_ns: *t_ns,
-                    node,
-                    inc: *inc,
-                    group,
-                    view: *view,
-                    msg: msg.as_deref(),
-                    sender: sender.as_deref(),
-                    bytes: *bytes,
-                    digest: digest.as_deref(),
-                    replayed: *replayed,
-                }),
+            Event::Deliver {
+                t_ns,
+                node,
+                inc,
+                group,
+                view,
+                msg,
+                sender,
+                bytes,
+                digest,
+                replayed,
+            } => self.deliver(&Call {
+                line,
+                t_ns: *t_ns,
+                node,
+                inc: *inc,
+                group,
+                view: *view,
+                msg: msg.as_deref(),
+                sender: sender.as_deref(),
+                bytes: *bytes,
+                digest: digest.as_deref(),
+                replayed: *replayed,
+            }),
             Event::Durable { t_ns, node, inc, group, upto } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 let group = self.groups.told(group)?;
@@ -223,7 +238,10 @@ impl Judge {
         self.ledger.integrity.nulls.cases(1);
         let Some(name) = name.filter(|_| call.msg.is_some_and(|msg| !msg.is_empty())) else {
             self.ledger.integrity.nulls.breach(1, call.line, || {
-                let what = format!("{} was called for what is nobody's message", self.roster.called(start));
+                let what = format!(
+                    "{} was called for what is nobody's message",
+                    self.roster.called(start)
+                );
                 finding(what, [blames(call.line, "delivered nothing")])
             });
             return Ok(());
@@ -268,7 +286,9 @@ impl Judge {
             *count += 1;
         } else if self.unknown.len() < UNKNOWN_MAX {
             self.unknown.push((ev.to_owned(), line, 1));
-        } else if let Some((_, _, count)) = self.unknown.iter_mut().find(|(name, ..)| name == UNKNOWN_REST) {
+        } else if let Some((_, _, count)) =
+            self.unknown.iter_mut().find(|(name, ..)| name == UNKNOWN_REST)
+        {
             *count += 1;
         } else {
             self.unknown.push((UNKNOWN_REST.to_owned(), line, 1));
@@ -364,7 +384,8 @@ mod tests {
 
     #[test]
     fn unknown_events_are_counted_and_there_are_only_so_many_of_them() {
-        let text: String = (0..200).map(|number| format!("{{\"ev\":\"x{}\"}}\n", number % 100)).collect();
+        let text: String =
+            (0..200).map(|number| format!("{{\"ev\":\"x{}\"}}\n", number % 100)).collect();
         let verdict = judged_by(&text);
         assert_eq!(verdict.unknown[0], ("x0".to_owned(), 1, 2));
         assert_eq!(verdict.unknown.len(), UNKNOWN_MAX + 1);

@@ -126,7 +126,8 @@ impl Ledger {
         message.sent = Some(sent);
         let claims = std::mem::take(&mut message.claims);
         for (place, claim) in claims.iter().enumerate() {
-            message.deliveries[place].marks = compared(who, &sent, (&message.deliveries[place], claim));
+            message.deliveries[place].marks =
+                compared(who, &sent, (&message.deliveries[place], claim));
         }
         let (roster, groups) = who;
         let counted = message
@@ -233,7 +234,9 @@ impl Ledger {
     /// Finds again which places the forgotten messages of each class have; says whether that is known.
     pub(super) fn mend(&mut self) -> bool {
         let all = self.archive.all();
-        self.classes.mend(all.map(|(_, class, remains)| (class, remains.and_then(|remains| remains.place()))))
+        self.classes.mend(
+            all.map(|(_, class, remains)| (class, remains.and_then(|remains| remains.place()))),
+        )
     }
 
     /// Holds a message no more.
@@ -270,7 +273,12 @@ impl Ledger {
     }
 
     /// Holds a forgotten message again, if enough is known of it.
-    fn revive(&mut self, (roster, groups): (&Roster, &Groups), name: Name, line: u64) -> Option<u32> {
+    fn revive(
+        &mut self,
+        (roster, groups): (&Roster, &Groups),
+        name: Name,
+        line: u64,
+    ) -> Option<u32> {
         let (class, remains) = self.archive.take(name)?;
         let Some(remains) = remains else {
             self.archive.add_run(name, class);
@@ -291,10 +299,17 @@ impl Ledger {
     }
 
     /// Puts a message back to the beginning of the queues from which it had popped.
-    fn place_again(&mut self, (roster, groups): (&Roster, &Groups), slot: u32, key: &ClassKey, place: u64) {
+    fn place_again(
+        &mut self,
+        (roster, groups): (&Roster, &Groups),
+        slot: u32,
+        key: &ClassKey,
+        place: u64,
+    ) {
         let lane = groups.of(key.groups).lane;
         let entry = Entry { slot, generation: self.slots[slot as usize].generation };
-        let ordered = key.deliverers().filter(|start| groups.is_ordered(key.groups, roster.node_of(*start)));
+        let ordered =
+            key.deliverers().filter(|start| groups.is_ordered(key.groups, roster.node_of(*start)));
         for start in ordered {
             let message = &mut self.slots[slot as usize];
             message.counted += 1;
@@ -309,7 +324,13 @@ impl Ledger {
 }
 
 /// Fills a slot with what is known of a forgotten message.
-fn fill(message: &mut Message, key: &ClassKey, remains: &Remains, groups: &Groups, is_placed: bool) {
+fn fill(
+    message: &mut Message,
+    key: &ClassKey,
+    remains: &Remains,
+    groups: &Groups,
+    is_placed: bool,
+) {
     message.sent = Some(Sent {
         line: remains.line,
         t_ns: remains.t_ns,
@@ -331,7 +352,11 @@ fn fill(message: &mut Message, key: &ClassKey, remains: &Remains, groups: &Group
     message.past_views.extend(views.filter_map(|(group, view)| Some((*group, (*view)?))));
 }
 
-fn check_refusal((sender, refusal): (StartId, Refusal), start: StartId, text: &str) -> Result<(), Trouble> {
+fn check_refusal(
+    (sender, refusal): (StartId, Refusal),
+    start: StartId,
+    text: &str,
+) -> Result<(), Trouble> {
     if sender != start {
         return Err(contradiction(format!(
             "{text} is refused by another start than the one that multicast it"

@@ -263,9 +263,14 @@ impl Message {
     }
 
     /// Marks what the multicast tells of a delivery.
-    pub(super) fn compared(sent: &Sent, sender: NodeId, (delivery, claim): (&Delivery, &Claim)) -> Marks {
+    pub(super) fn compared(
+        sent: &Sent,
+        sender: NodeId,
+        (delivery, claim): (&Delivery, &Claim),
+    ) -> Marks {
         let mut marks = delivery.marks;
-        let early = claim.t_ns < sent.t_ns || (delivery.start == sent.start && delivery.line < sent.line);
+        let early =
+            claim.t_ns < sent.t_ns || (delivery.start == sent.start && delivery.line < sent.line);
         marks.set_if(early, Marks::EARLY);
         marks.set_if(claim.sender.is_some_and(|claimed| claimed != sender), Marks::SENDER_WRONG);
         for (ours, theirs) in [(sent.bytes, claim.bytes), (sent.digest, claim.digest)] {
@@ -288,7 +293,13 @@ mod tests {
         for line in 1..=3 * CROWD as u64 {
             // Each start delivers twice in a row.
             let start = StartId((line / 2) as u32);
-            message.add(Delivery { line, start, group: GroupId(0), view: NO_VIEW, marks: Marks::default() });
+            message.add(Delivery {
+                line,
+                start,
+                group: GroupId(0),
+                view: NO_VIEW,
+                marks: Marks::default(),
+            });
             let first = message.first_by(start).map(|first| first.line);
             assert_eq!(first, Some((line / 2 * 2).max(1)));
             assert!(message.first_by(StartId(start.0 + 1)).is_none());

@@ -27,17 +27,23 @@ impl OrderCases {
 
     fn add(&mut self, roster: &Roster, groups: &Groups, class: &Class) {
         let set = groups.of(class.key.groups);
-        for group in set.groups.iter().filter(|group| groups.groups[group.index()].order.is_ordered()) {
-            let members =
-                class.key.deliverers().filter(|start| groups.has_member(*group, roster.node_of(*start)));
+        for group in
+            set.groups.iter().filter(|group| groups.groups[group.index()].order.is_ordered())
+        {
+            let members = class
+                .key
+                .deliverers()
+                .filter(|start| groups.has_member(*group, roster.node_of(*start)));
             if members.take(2).count() == 2 {
                 *self.by_group.entry(*group).or_default() += class.count;
             }
         }
         let mut nodes = NodeSet::default();
         let mut distinct = 0;
-        for start in
-            class.key.deliverers().filter(|start| groups.is_ordered(class.key.groups, roster.node_of(*start)))
+        for start in class
+            .key
+            .deliverers()
+            .filter(|start| groups.is_ordered(class.key.groups, roster.node_of(*start)))
         {
             *self.by_start.entry(start).or_default() += class.count;
             distinct += u64::from(nodes.insert(roster.node_of(start)));

@@ -53,7 +53,8 @@ struct Breach<'a> {
 impl PrefixOrder<'_> {
     /// Judges all.
     pub(super) fn judge<'a>(&self, classes: impl Iterator<Item = &'a Class>) -> Tally {
-        let mut scopes: std::collections::BTreeMap<Scope, Vec<Row<'a>>> = std::collections::BTreeMap::new();
+        let mut scopes: std::collections::BTreeMap<Scope, Vec<Row<'a>>> =
+            std::collections::BTreeMap::new();
         for class in classes {
             for (scope, row) in self.rows(class) {
                 scopes.entry(scope).or_default().push(row);
@@ -98,8 +99,11 @@ impl PrefixOrder<'_> {
         addressed.sort_unstable();
         addressed.dedup();
         let is_addressed = |node: &NodeId| addressed.binary_search(node).is_ok();
-        let starts: Vec<StartId> =
-            class.key.deliverers().filter(|start| is_addressed(&self.roster.node_of(*start))).collect();
+        let starts: Vec<StartId> = class
+            .key
+            .deliverers()
+            .filter(|start| is_addressed(&self.roster.node_of(*start)))
+            .collect();
         let mut nodes = NodeSet::default();
         for start in &starts {
             nodes.insert(self.roster.node_of(*start));
@@ -139,7 +143,8 @@ impl PrefixOrder<'_> {
         &self,
         rows: &[Row<'a>],
     ) -> Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> {
-        let mut gaps: Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> = Table::default();
+        let mut gaps: Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> =
+            Table::default();
         for row in rows {
             for node in row.addressed.iter().filter(|node| !row.nodes.has(**node)) {
                 for start in &row.starts {
@@ -155,7 +160,9 @@ impl PrefixOrder<'_> {
     }
 
     fn line(&self, breach: &Breach<'_>) -> u64 {
-        line_of(breach.beyond, breach.beyond.last.as_ref(), |start| self.roster.node_of(start) == breach.node)
+        line_of(breach.beyond, breach.beyond.last.as_ref(), |start| {
+            self.roster.node_of(start) == breach.node
+        })
     }
 
     fn shown(&self, breach: &Breach<'_>) -> Finding {
@@ -176,7 +183,10 @@ impl PrefixOrder<'_> {
         finding(
             what,
             [
-                shows(line_of(gap, missed, |by| by == *start), "delivered, and missed by the other"),
+                shows(
+                    line_of(gap, missed, |by| by == *start),
+                    "delivered, and missed by the other",
+                ),
                 shows(other, "delivered behind it"),
                 blames(line_of(beyond, later, is_node), "delivered without what was missed"),
             ],

@@ -73,7 +73,13 @@ pub(super) struct Queue {
 
 impl Queue {
     fn of(start: StartId) -> Self {
-        Self { start, revived: BTreeMap::new(), entries: VecDeque::new(), announced: false, frontier: None }
+        Self {
+            start,
+            revived: BTreeMap::new(),
+            entries: VecDeque::new(),
+            announced: false,
+            frontier: None,
+        }
     }
 
     /// The start delivered something.

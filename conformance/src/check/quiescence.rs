@@ -42,10 +42,13 @@ impl Quiescence {
     fn widen(&mut self, t_ns: u64) {
         let (mut from, mut to) = (t_ns, t_ns);
         let before = self.busy.range(..=t_ns).next_back().map(|(first, last)| (*first, *last));
-        if let Some((first, last)) = before.filter(|(_, last)| t_ns.saturating_sub(*last) <= SILENCE_NS) {
+        if let Some((first, last)) =
+            before.filter(|(_, last)| t_ns.saturating_sub(*last) <= SILENCE_NS)
+        {
             (from, to) = (first, last.max(t_ns));
         }
-        let after = self.busy.range((std::ops::Bound::Excluded(t_ns), std::ops::Bound::Unbounded)).next();
+        let after =
+            self.busy.range((std::ops::Bound::Excluded(t_ns), std::ops::Bound::Unbounded)).next();
         if let Some((first, last)) =
             after.map(|(first, last)| (*first, *last)).filter(|(first, _)| first - to <= SILENCE_NS)
         {
@@ -115,7 +118,10 @@ mod tests {
         assert!(!silent(&[0], 500 * MS, 900 * MS));
         assert!(!silent(&[0, 900 * MS], 501 * MS, 900 * MS));
         assert!(silent(&[0, 900 * MS + 1], 501 * MS, 900 * MS));
-        assert!(!silent(&[0], 100 * MS, 100 * MS), "time before the clock's zero is silent, zero is not");
+        assert!(
+            !silent(&[0], 100 * MS, 100 * MS),
+            "time before the clock's zero is silent, zero is not"
+        );
         assert!(!silent(&[u64::MAX], u64::MAX, u64::MAX));
     }
 
@@ -124,7 +130,9 @@ mod tests {
         // A small generator is enough to spread times over a few seconds.
         let mut state = 7_u64;
         let mut next = |below: u64| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
         for _ in 0..500 {

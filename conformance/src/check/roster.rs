@@ -147,7 +147,13 @@ impl Roster {
     }
 
     /// Takes a `start`.
-    pub(super) fn start(&mut self, line: u64, name: &str, inc: u32, t_ns: u64) -> Result<StartId, Trouble> {
+    pub(super) fn start(
+        &mut self,
+        line: u64,
+        name: &str,
+        inc: u32,
+        t_ns: u64,
+    ) -> Result<StartId, Trouble> {
         let node = self.node(name);
         if let Some(last) = self.last_start(node) {
             let last = &self.starts[last.index()];
@@ -174,7 +180,8 @@ impl Roster {
     /// The start that a record of a node is about.
     pub(super) fn record(&mut self, name: &str, inc: u32, t_ns: u64) -> Result<StartId, Trouble> {
         let known = self.ids.get(name).copied();
-        let Some((node, start)) = known.and_then(|node| Some((node, self.last_start(node)?))) else {
+        let Some((node, start)) = known.and_then(|node| Some((node, self.last_start(node)?)))
+        else {
             return Err(contradiction(format!("{name} has not started")));
         };
         let last = self.starts[start.index()].inc;
@@ -199,7 +206,13 @@ impl Roster {
     }
 
     /// Takes a `fault`, for one of the nodes that it names.
-    pub(super) fn fault(&mut self, line: u64, name: &str, kind: FaultKind, t_ns: u64) -> Result<(), Trouble> {
+    pub(super) fn fault(
+        &mut self,
+        line: u64,
+        name: &str,
+        kind: FaultKind,
+        t_ns: u64,
+    ) -> Result<(), Trouble> {
         let node = self.node(name);
         self.pass_time(node, t_ns)?;
         let last = self.last_start(node);
@@ -265,7 +278,10 @@ impl Roster {
     fn pass_time(&mut self, node: NodeId, t_ns: u64) -> Result<(), Trouble> {
         let node = &mut self.nodes[node.index()];
         if t_ns < node.t_ns {
-            return Err(contradiction(format!("{}'s time falls from {} to {t_ns} ns", node.name, node.t_ns)));
+            return Err(contradiction(format!(
+                "{}'s time falls from {} to {t_ns} ns",
+                node.name, node.t_ns
+            )));
         }
         node.t_ns = t_ns;
         Ok(())

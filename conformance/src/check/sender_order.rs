@@ -41,7 +41,9 @@ impl SenderOrder {
     ) {
         let new = Latest { sent_line: sent.line, line, name };
         let node = roster.node_of(by);
-        for group in groups.of(sent.groups).groups.iter().filter(|group| groups.has_member(**group, node)) {
+        for group in
+            groups.of(sent.groups).groups.iter().filter(|group| groups.has_member(**group, node))
+        {
             let later = self.later.entry((sent.start, *group)).or_insert((by, new));
             if later.1.sent_line < new.sent_line {
                 *later = (by, new);
@@ -80,7 +82,9 @@ impl SenderOrder {
 
     /// Whether a start delivered a later message of the same start to the group: then this one will not come.
     pub(super) fn has_passed(&self, by: StartId, sent: &Sent, group: GroupId) -> bool {
-        self.latest.get(&(by, sent.start, group)).is_some_and(|latest| latest.sent_line >= sent.line)
+        self.latest
+            .get(&(by, sent.start, group))
+            .is_some_and(|latest| latest.sent_line >= sent.line)
     }
 
     /// A message that nobody delivered, and that was not refused, breaks no other promise by that.

@@ -82,8 +82,10 @@ impl Ledger {
             }
             self.queues.logs[start.index()].pop_front();
             let Some(sent) = message.sent.filter(|_| is_held) else { continue };
-            let Some(line) =
-                message.first_by(start).map(|first| first.line).filter(|_| message.is_delivered_by(start))
+            let Some(line) = message
+                .first_by(start)
+                .map(|first| first.line)
+                .filter(|_| message.is_delivered_by(start))
             else {
                 message.entries -= 1;
                 continue;
@@ -137,7 +139,13 @@ impl Ledger {
         }
     }
 
-    fn pop_everywhere(&mut self, scene: Scene<'_>, slot: u32, sent: &Sent, mut moved: impl FnMut(QueueId)) {
+    fn pop_everywhere(
+        &mut self,
+        scene: Scene<'_>,
+        slot: u32,
+        sent: &Sent,
+        mut moved: impl FnMut(QueueId),
+    ) {
         let lane = scene.groups.of(sent.groups).lane;
         let message = &mut self.slots[slot as usize];
         let place = *message.place.get_or_insert_with(|| {
@@ -148,13 +156,18 @@ impl Ledger {
         message.entries -= message.counted;
         let message = &self.slots[slot as usize];
         for delivery in message.delivered() {
-            let in_order = scene.groups.is_ordered(sent.groups, scene.roster.node_of(delivery.start))
-                && !delivery.marks.any(Marks::UNPLACED);
-            let Some(id) = self.queues.known(delivery.start, lane).filter(|_| in_order) else { continue };
+            let in_order =
+                scene.groups.is_ordered(sent.groups, scene.roster.node_of(delivery.start))
+                    && !delivery.marks.any(Marks::UNPLACED);
+            let Some(id) = self.queues.known(delivery.start, lane).filter(|_| in_order) else {
+                continue;
+            };
             let queue = &mut self.queues.queues[id.index()];
             queue.pop();
             // It came before what had popped before: what is forgotten in between might close a cycle.
-            if queue.frontier.is_some_and(|frontier| frontier > place) && !delivery.marks.any(Marks::PAST) {
+            if queue.frontier.is_some_and(|frontier| frontier > place)
+                && !delivery.marks.any(Marks::PAST)
+            {
                 self.doubts.order.get_or_insert(delivery.line);
             }
             queue.frontier = queue.frontier.max(Some(place));
@@ -178,7 +191,8 @@ impl Ledger {
             return true;
         }
         let is_too_large = sent.bytes.is_some_and(|bytes| bytes >= BYTES_MAX);
-        if is_too_large || self.next_place >= PLACE_MAX || message.deliveries.len() > DELIVERIES_MAX {
+        if is_too_large || self.next_place >= PLACE_MAX || message.deliveries.len() > DELIVERIES_MAX
+        {
             return false;
         }
         let mut delivered = NodeSet::default();
@@ -195,7 +209,9 @@ impl Ledger {
                         || self.has_passed(scene, *node, sent, *group)
                 })
         };
-        set.groups.iter().all(|group| scene.groups.groups[group.index()].members.iter().all(settled))
+        set.groups
+            .iter()
+            .all(|group| scene.groups.groups[group.index()].members.iter().all(settled))
     }
 
     fn has_passed(&self, scene: Scene<'_>, node: NodeId, sent: &Sent, group: GroupId) -> bool {
@@ -207,7 +223,8 @@ impl Ledger {
     pub(super) fn forget_settled(&mut self, scene: Scene<'_>) {
         for slot in 0..self.slots.len() as u32 {
             let message = &self.slots[slot as usize];
-            let Some(sent) = message.sent.filter(|_| message.entries == 0 && message.is_held) else {
+            let Some(sent) = message.sent.filter(|_| message.entries == 0 && message.is_held)
+            else {
                 continue;
             };
             let is_known = sent.is_void() || message.delivered().next().is_some();
@@ -222,7 +239,11 @@ impl Ledger {
         let Scene { roster, groups, .. } = scene;
         for slot in self.live.values() {
             let message = &self.slots[*slot as usize];
-            self.integrity.judge(Naming { roster, groups, names: &self.names }, scene.view_ids, message);
+            self.integrity.judge(
+                Naming { roster, groups, names: &self.names },
+                scene.view_ids,
+                message,
+            );
         }
     }
 
@@ -230,10 +251,15 @@ impl Ledger {
     fn forget(&mut self, scene: Scene<'_>, slot: u32, sent: &Sent) {
         let Scene { roster, groups, .. } = scene;
         let message = &self.slots[slot as usize];
-        self.integrity.judge(Naming { roster, groups, names: &self.names }, scene.view_ids, message);
+        self.integrity.judge(
+            Naming { roster, groups, names: &self.names },
+            scene.view_ids,
+            message,
+        );
         let key = class_key(scene, message, sent);
-        let lines =
-            |(start, _): &(StartId, bool)| message.first_by(*start).map_or(0, |delivery| delivery.line);
+        let lines = |(start, _): &(StartId, bool)| {
+            message.first_by(*start).map_or(0, |delivery| delivery.line)
+        };
         let example = Example {
             name: message.name,
             text: self.names.fleeting(message.name),
@@ -243,7 +269,8 @@ impl Ledger {
         };
         let class = self.classes.add(&key, sent.t_ns, &example);
         if !scene.closing {
-            let remains = Remains::new(sent.line, sent.t_ns, sent.digest, sent.bytes, message.place);
+            let remains =
+                Remains::new(sent.line, sent.t_ns, sent.digest, sent.bytes, message.place);
             self.archive.add(message.name, class, remains);
             self.names.forget(message.name);
         }
@@ -254,7 +281,8 @@ impl Ledger {
 /// Whether a group has views, and the node is not in the one in which the message is delivered.
 fn is_outside(scene: Scene<'_>, message: &Message, group: GroupId, node: NodeId) -> bool {
     let of = view_of(scene, message, group);
-    of.and_then(|of| scene.views.members_of(group, of.view)).is_some_and(|members| !members.has(node))
+    of.and_then(|of| scene.views.members_of(group, of.view))
+        .is_some_and(|members| !members.has(node))
 }
 
 /// The view of a message in one of its groups.
@@ -271,9 +299,10 @@ fn view_of(scene: Scene<'_>, message: &Message, group: GroupId) -> Option<Messag
         return lowest;
     }
     let others = in_view().filter(|delivery| delivery.group != group);
-    let members =
-        others.filter(|delivery| scene.groups.has_member(group, scene.roster.node_of(delivery.start)));
-    let elsewhere = members.filter_map(|delivery| scene.views.before(delivery.start, group, delivery.line));
+    let members = others
+        .filter(|delivery| scene.groups.has_member(group, scene.roster.node_of(delivery.start)));
+    let elsewhere =
+        members.filter_map(|delivery| scene.views.before(delivery.start, group, delivery.line));
     let elsewhere = elsewhere.map(|view| MessageView { view, is_direct: false });
     lowest.into_iter().chain(elsewhere).min_by_key(MessageView::rank)
 }

@@ -84,7 +84,8 @@ impl<'a> Tangle<'a> {
     /// The groups that an item is for and that promise an order.
     pub(super) fn ordered_groups(&self, item: u32) -> impl Iterator<Item = GroupId> {
         let sent = self.message(item).sent;
-        let groups = sent.map(|sent| &self.groups.of(sent.groups).groups).into_iter().flatten().copied();
+        let groups =
+            sent.map(|sent| &self.groups.of(sent.groups).groups).into_iter().flatten().copied();
         groups.filter(|group| self.groups.groups[group.index()].order.is_ordered())
     }
 
@@ -105,7 +106,9 @@ impl<'a> Tangle<'a> {
 
     /// The line by which a log's start delivered an item; 0 if it is not known any more.
     pub(super) fn line(&self, item: u32, log: u32) -> u64 {
-        self.message(item).first_by(self.logs[log as usize].start).map_or(0, |delivery| delivery.line)
+        self.message(item)
+            .first_by(self.logs[log as usize].start)
+            .map_or(0, |delivery| delivery.line)
     }
 
     /// To name a group.

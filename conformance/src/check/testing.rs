@@ -50,12 +50,16 @@ impl Play {
     pub(super) fn new(nodes: &[&str]) -> Self {
         let names: Vec<String> = nodes.iter().map(|node| format!("{node:?}")).collect();
         let names = names.join(",");
-        Self::of(&format!(r#"{{"ev":"group","group":"g","members":[{names}],"senders":[{names}]}}"#), nodes)
+        Self::of(
+            &format!(r#"{{"ev":"group","group":"g","members":[{names}],"senders":[{names}]}}"#),
+            nodes,
+        )
     }
 
     /// Of these groups, and these nodes, which have started.
     pub(super) fn of(groups: &str, nodes: &[&str]) -> Self {
-        let mut play = Self { text: String::new(), lines: 0, sent: std::collections::BTreeMap::new() };
+        let mut play =
+            Self { text: String::new(), lines: 0, sent: std::collections::BTreeMap::new() };
         groups.lines().for_each(|group| {
             play.line(group);
         });
@@ -113,7 +117,9 @@ impl Play {
 
     /// A node's first start ends.
     pub(super) fn ended(&mut self, node: &str, reason: &str) -> u64 {
-        self.line(&format!(r#"{{"ev":"end","t_ns":9,"node":"{node}","inc":1,"reason":"{reason}"}}"#))
+        self.line(&format!(
+            r#"{{"ev":"end","t_ns":9,"node":"{node}","inc":1,"reason":"{reason}"}}"#
+        ))
     }
 
     /// How many messages to "g" a node has sent.

@@ -42,8 +42,12 @@ fn search(tangle: &Tangle<'_>, depth: usize) -> Tally {
         // The last message of the group that the other log has too, and its place there.
         let mut last: Table<(u32, GroupId), (u32, u32)> = Table::default();
         for item in walked.items.iter().take(depth).copied() {
-            for group in tangle.ordered_groups(item).filter(|group| tangle.is_of_member(log, *group)) {
-                for (other, place) in tangle.places(item).iter().copied().filter(|(other, _)| *other > log) {
+            for group in
+                tangle.ordered_groups(item).filter(|group| tangle.is_of_member(log, *group))
+            {
+                for (other, place) in
+                    tangle.places(item).iter().copied().filter(|(other, _)| *other > log)
+                {
                     steps += 1;
                     if !tangle.is_of_member(other, group) {
                         continue;
@@ -65,8 +69,8 @@ fn search(tangle: &Tangle<'_>, depth: usize) -> Tally {
 
 impl Contradiction {
     fn count(self, tangle: &Tangle<'_>, tally: &mut Tally) {
-        let lines =
-            [self.log, self.other].map(|log| tangle.line(self.first, log).max(tangle.line(self.second, log)));
+        let lines = [self.log, self.other]
+            .map(|log| tangle.line(self.first, log).max(tangle.line(self.second, log)));
         tally.breach(1, lines[0].max(lines[1]), || self.shown(tangle));
     }
 
@@ -86,7 +90,8 @@ impl Contradiction {
             tangle.called(wrong),
             tangle.naming().groups.name(self.group)
         );
-        let witness = |item, log, role, culprit| Witness { line: tangle.line(item, log), role, culprit };
+        let witness =
+            |item, log, role, culprit| Witness { line: tangle.line(item, log), role, culprit };
         finding(
             what,
             [
@@ -100,9 +105,12 @@ impl Contradiction {
 
     /// Whether fewer of the group's starts have this order than the other.
     fn is_alone(self, tangle: &Tangle<'_>) -> bool {
-        let members =
-            tangle.places(self.first).iter().filter(|(log, _)| tangle.is_of_member(*log, self.group));
-        let both = members.filter_map(|(log, first)| Some((*first, tangle.place_in(self.second, *log)?)));
+        let members = tangle
+            .places(self.first)
+            .iter()
+            .filter(|(log, _)| tangle.is_of_member(*log, self.group));
+        let both =
+            members.filter_map(|(log, first)| Some((*first, tangle.place_in(self.second, *log)?)));
         let (mut same, mut different) = (0_u32, 0_u32);
         both.for_each(|(first, second)| if first < second { same += 1 } else { different += 1 });
         same < different

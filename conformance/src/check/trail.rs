@@ -27,7 +27,8 @@ pub(super) struct Chain(u64);
 impl Chain {
     /// Adds one place.
     pub(super) fn add(&mut self, message: u64) {
-        let product = u128::from(self.0 ^ message).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+        let product =
+            u128::from(self.0 ^ message).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
         self.0 = (product as u64) ^ ((product >> 64) as u64).rotate_left(23).wrapping_add(message);
     }
 }

@@ -29,7 +29,10 @@ impl Verdict {
     /// Never: there is a judgement for each check.
     #[must_use]
     pub fn of(&self, id: CheckId) -> &Judgement {
-        self.judgements.iter().find(|judgement| judgement.check == id).expect("each check is judged")
+        self.judgements
+            .iter()
+            .find(|judgement| judgement.check == id)
+            .expect("each check is judged")
     }
 }
 

@@ -79,7 +79,8 @@ impl Views {
         self.judge_own(roster, groups, (start, group), record);
         let next = self.seats.len();
         let seat =
-            *self.seat_ids.entry((start, group)).or_insert(u32::try_from(next).unwrap_or(u32::MAX)) as usize;
+            *self.seat_ids.entry((start, group)).or_insert(u32::try_from(next).unwrap_or(u32::MAX))
+                as usize;
         if seat == next {
             self.seats.push(Seat { start, group, records: Vec::new() });
         }
@@ -123,7 +124,13 @@ impl Views {
         self.first.get(&(group, view)).map(|first| &self.members(first.list).set)
     }
 
-    fn judge_unique(&mut self, roster: &Roster, groups: &Groups, group: GroupId, record: Installed) {
+    fn judge_unique(
+        &mut self,
+        roster: &Roster,
+        groups: &Groups,
+        group: GroupId,
+        record: Installed,
+    ) {
         self.unique.cases(1);
         let first = *self.first.entry((group, record.view)).or_insert(record);
         if first.list == record.list {
@@ -141,7 +148,10 @@ impl Views {
             );
             finding(
                 what,
-                [shows(first.line, "the view"), blames(record.line, "the same view, with other members")],
+                [
+                    shows(first.line, "the view"),
+                    blames(record.line, "the same view, with other members"),
+                ],
             )
         });
     }
@@ -166,7 +176,10 @@ impl Views {
                 );
                 finding(
                     what,
-                    [shows(before.line, "the view before"), blames(record.line, "a view that is not higher")],
+                    [
+                        shows(before.line, "the view before"),
+                        blames(record.line, "a view that is not higher"),
+                    ],
                 )
             });
         }
@@ -229,7 +242,9 @@ impl Views {
         for seat in &self.seats {
             let start = &roster.starts[seat.start.index()];
             if start.fate() == Fate::Ended(EndReason::Left) {
-                left.extend(seat.records.iter().map(|record| ((seat.group, record.view, start.node), ())));
+                left.extend(
+                    seat.records.iter().map(|record| ((seat.group, record.view, start.node), ())),
+                );
             }
         }
         left
@@ -272,7 +287,10 @@ impl Views {
         );
         finding(
             what,
-            [shows(from.line, "the view before"), blames(to.line, "a view without a majority of it")],
+            [
+                shows(from.line, "the view before"),
+                blames(to.line, "a view without a majority of it"),
+            ],
         )
     }
 }
@@ -307,7 +325,9 @@ mod tests {
         ]
         .concat();
         let verdict = judged_by(&text);
-        for check in [CheckId::ViewUnique, CheckId::ViewRising, CheckId::ViewSelf, CheckId::ViewMajority] {
+        for check in
+            [CheckId::ViewUnique, CheckId::ViewRising, CheckId::ViewSelf, CheckId::ViewMajority]
+        {
             assert!(held(&verdict, check), "{check}");
         }
     }

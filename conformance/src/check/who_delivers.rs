@@ -74,7 +74,8 @@ impl Judging<'_> {
         self.count(found, class, &parts, &delivered);
         let line = class.first.as_ref().map_or(u64::MAX, |example| example.line);
         let standing = self.standing(class, &parts, &delivered);
-        for ((tally, lack), promise) in found.of_delivered().into_iter().zip(standing).zip(PROMISES) {
+        for ((tally, lack), promise) in found.of_delivered().into_iter().zip(standing).zip(PROMISES)
+        {
             if let Some(lack) = lack {
                 tally.breach(class.count, line, || self.shown(promise, class, lack));
             }
@@ -90,9 +91,13 @@ impl Judging<'_> {
 
     /// Counts what there is to judge.
     fn count(&self, found: &mut WhoDelivers, class: &Class, parts: &[Part], delivered: &Delivered) {
-        let (due, count) = (parts.iter().filter(|part| !part.due.is_empty()).count() as u64, class.count);
-        let starts = || delivered.starts.iter().map(|start| (*start, &self.roster.starts[start.index()]));
-        if due > 0 && parts.iter().any(|part| part.due.iter().any(|goer| delivered.has(self.roster, goer))) {
+        let (due, count) =
+            (parts.iter().filter(|part| !part.due.is_empty()).count() as u64, class.count);
+        let starts =
+            || delivered.starts.iter().map(|start| (*start, &self.roster.starts[start.index()]));
+        if due > 0
+            && parts.iter().any(|part| part.due.iter().any(|goer| delivered.has(self.roster, goer)))
+        {
             found.agreement.cases(due * count);
         }
         if due > 0 && delivered.killed.is_some() {
@@ -119,8 +124,8 @@ impl Judging<'_> {
         let mut standing: Standing = [None; 4];
         let has = |goer: &&Goer| delivered.has(self.roster, goer);
         let due_has = parts.iter().find_map(|part| part.due.iter().find(has));
-        let silent =
-            delivered.killed.is_none() && delivered.starts.iter().all(|start| self.is_outside(class, *start));
+        let silent = delivered.killed.is_none()
+            && delivered.starts.iter().all(|start| self.is_outside(class, *start));
         for part in parts {
             // One of those that went on to each next view and have the messages.
             let mut goers: Table<u64, StartId> = Table::default();
@@ -151,12 +156,15 @@ impl Judging<'_> {
             format!("{lacks} has not delivered {name}, and neither ended nor was killed")
         } else {
             let shows = self.roster.called(lack.shows);
-            format!("{lacks} has not delivered {name}, which {shows} did, who neither ended nor was killed")
+            format!(
+                "{lacks} has not delivered {name}, which {shows} did, who neither ended nor was killed"
+            )
         }
     }
 
     fn shown(&self, promise: &Promise, class: &Class, lack: Lack) -> Finding {
-        let (lacks, shows_start) = (self.roster.called(lack.lacks.start), self.roster.called(lack.shows));
+        let (lacks, shows_start) =
+            (self.roster.called(lack.lacks.start), self.roster.called(lack.shows));
         let name = self.called(class);
         let what = format!("{shows_start} delivered {name}, and {lacks} {}", promise.lacks);
         let (sent, delivered) = class.first.as_ref().map_or((0, 0), |example| {
@@ -164,7 +172,8 @@ impl Judging<'_> {
             let node = self.roster.node_of(lack.shows);
             let same_node = |start: &StartId| self.roster.node_of(*start) == node;
             let by = class.key.delivered.iter().position(|(start, _)| *start == lack.shows);
-            let by = by.or_else(|| class.key.delivered.iter().position(|(start, _)| same_node(start)));
+            let by =
+                by.or_else(|| class.key.delivered.iter().position(|(start, _)| same_node(start)));
             (example.line, by.and_then(|place| example.deliveries.get(place)).copied().unwrap_or(0))
         });
         let deliverer = &self.roster.starts[lack.shows.index()];
@@ -228,7 +237,12 @@ impl Judging<'_> {
     }
 
     /// Judges a message that nobody delivered; says whether that breaks validity or liveness.
-    pub(super) fn undelivered(&self, found: &mut WhoDelivers, message: &Message, sent: &Sent) -> bool {
+    pub(super) fn undelivered(
+        &self,
+        found: &mut WhoDelivers,
+        message: &Message,
+        sent: &Sent,
+    ) -> bool {
         let live = self.is_after_faults(sent.t_ns);
         if live && !self.roster.faults_ended() {
             return false;
@@ -253,7 +267,8 @@ impl Judging<'_> {
     fn never_delivered(&self, message: &Message, sent: &Sent, due: StartId) -> Finding {
         let name = self.names.text(message.name);
         let (sender, due_name) = (self.roster.called(sent.start), self.roster.called(due));
-        let what = format!("{sender} sent {name}, and nobody delivered it; it is due to {due_name}");
+        let what =
+            format!("{sender} sent {name}, and nobody delivered it; it is due to {due_name}");
         let end = self.roster.starts[due.index()].last_line();
         finding(what, [shows(sent.line, "sent"), blames(end, "the end of one to whom it is due")])
     }
@@ -383,7 +398,10 @@ mod tests {
         let kill = play.fault("kill", "a");
         let end = play.end("b");
         play.end("c");
-        assert_eq!(broken(&play.verdict()), [(CheckId::UniformAgreement, vec![5, delivered[0], kill, end])]);
+        assert_eq!(
+            broken(&play.verdict()),
+            [(CheckId::UniformAgreement, vec![5, delivered[0], kill, end])]
+        );
     }
 
     #[test]

@@ -70,7 +70,8 @@ impl From<RunStatus> for Status {
 
 /// The end of a command's help: examples, then what the exit statuses mean.
 pub(super) fn help(examples: &str) -> String {
-    let mut text = format!("Examples:\n{examples}\n\nExit status, the worst of several histories:\n");
+    let mut text =
+        format!("Examples:\n{examples}\n\nExit status, the worst of several histories:\n");
     for (status, meaning) in Status::ALL {
         // Writing to a string cannot fail.
         let _ = writeln!(text, "  {:>3}  {meaning}", status.code());

@@ -33,7 +33,8 @@ pub(super) fn print(json: bool) -> Result<Status, Failure> {
 }
 
 fn as_json(out: &mut impl Write) -> io::Result<()> {
-    let scenarios = run::scenarios().into_iter().map(|(name, sentence)| Scenario { name, sentence });
+    let scenarios =
+        run::scenarios().into_iter().map(|(name, sentence)| Scenario { name, sentence });
     let lists = Lists { checks: Promise::all(), scenarios: scenarios.collect() };
     serde_json::to_writer_pretty(&mut *out, &lists)?;
     writeln!(out)

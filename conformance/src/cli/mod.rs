@@ -119,11 +119,13 @@ fn finish(run: &Run, outputs: &Outputs) -> Status {
     })
 }
 
-const ADVICE: &str = "see 'tramontane-conformance --help' or 'tramontane-conformance COMMAND --help'";
+const ADVICE: &str =
+    "see 'tramontane-conformance --help' or 'tramontane-conformance COMMAND --help'";
 
 /// Reads the command line; nothing if all that was wanted is help.
 fn parse() -> Result<Option<Cli>, Failure> {
-    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed =
+        Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let error = match parsed {
         Ok(cli) => return Ok(Some(cli)),
         Err(error) => error,
@@ -139,9 +141,8 @@ fn parse() -> Result<Option<Cli>, Failure> {
 fn told(outcome: io::Result<()>, what: &str) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        outcome => {
-            outcome.map_err(|error| Failure::output(format_args!("{what} to standard output"), &error))
-        }
+        outcome => outcome
+            .map_err(|error| Failure::output(format_args!("{what} to standard output"), &error)),
     }
 }
 

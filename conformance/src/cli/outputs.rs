@@ -71,7 +71,8 @@ pub(super) struct Outputs {
 impl ReportOptions {
     /// What to write where, with `folder` for what no file was named for.
     pub(super) fn outputs(&self, folder: Option<&Path>) -> Result<Outputs, Failure> {
-        let wanted = [(Form::Json, &self.json), (Form::Junit, &self.junit), (Form::Html, &self.html)];
+        let wanted =
+            [(Form::Json, &self.json), (Form::Junit, &self.junit), (Form::Html, &self.html)];
         let file = |(form, named): (Form, &Option<PathBuf>)| {
             let path = named.clone().or_else(|| folder.map(|folder| folder.join(form.file_name())));
             path.map(|path| (form, path))
@@ -129,7 +130,8 @@ impl Outputs {
         // It strips styles where there is no terminal, or none are wanted (NO_COLOR).
         let mut out = anstream::AutoStream::auto(io::stdout().lock());
         report::text(run, &mut out)?;
-        let paths = self.files.iter().map(|(_, path)| report::printable(&path.to_string_lossy(), 400));
+        let paths =
+            self.files.iter().map(|(_, path)| report::printable(&path.to_string_lossy(), 400));
         let paths: Vec<String> = paths.collect();
         if !paths.is_empty() {
             writeln!(out, "written: {}", paths.join(", "))?;

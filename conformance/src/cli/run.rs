@@ -10,7 +10,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use signal_hook::consts::SIGTERM;
 
 use super::exit::{Failure, Status};
-use crate::drive::{DriveError, Driven, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive};
+use crate::drive::{
+    DriveError, Driven, Interrupts, NODES_MAX, Options, Progress, SCENARIOS, drive,
+};
 use crate::report::Run;
 
 /// The end of the command's help.
@@ -73,7 +75,11 @@ impl RunArguments {
 /// A time that a driver can wait.
 fn seconds(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
-    if (0.1..=3600.0).contains(&seconds) { Ok(seconds) } else { Err("0.1 to 3600 seconds".to_owned()) }
+    if (0.1..=3600.0).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err("0.1 to 3600 seconds".to_owned())
+    }
 }
 
 /// The names of the scenarios, each with a sentence on what it does, and what it needs.
@@ -81,7 +87,8 @@ pub(super) fn scenarios() -> Vec<(String, String)> {
     let told = SCENARIOS.iter().map(|scenario| {
         let needs = scenario.needs.iter().map(|feature| format!(", {feature}"));
         let needs = format!("needs {} nodes{}", scenario.nodes_min, needs.collect::<String>());
-        let sentence = format!("{} ({needs}; must reach that {})", scenario.sentence, scenario.reaches);
+        let sentence =
+            format!("{} ({needs}; must reach that {})", scenario.sentence, scenario.reaches);
         (scenario.name.to_owned(), sentence)
     });
     told.collect()
@@ -167,7 +174,8 @@ impl Bar {
                 }
                 self.bar.set_length(of);
                 self.bar.set_position(done);
-                self.bar.set_message(format!("{}, {deliveries} deliveries", self.scenario.borrow()));
+                self.bar
+                    .set_message(format!("{}, {deliveries} deliveries", self.scenario.borrow()));
                 self.bar.tick();
             }
         }

@@ -136,7 +136,8 @@ fn receive<T: BlockBench>(
 ) -> Result<(), Breach> {
     let into = area(bench, offset);
     let posted = bench.fabric(at).post_receive(way(from), into, length, Token(token));
-    posted.map_err(|error| Breach(format!("{at} cannot post a receive for {from}: {}", error.kind())))
+    posted
+        .map_err(|error| Breach(format!("{at} cannot post a receive for {from}: {}", error.kind())))
 }
 
 fn send<T: BlockBench>(
@@ -207,9 +208,17 @@ fn between_each_two<T: BlockBench>(bench: &mut T) -> Outcome {
     receive(bench, (C, B), 0, BYTES, 1)?;
     receive(bench, (C, A), BYTES, BYTES, 2)?;
     send(bench, (A, C), (0, BYTES), 5, 0)?;
-    expect(bench, C, BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES })?;
+    expect(
+        bench,
+        C,
+        BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES },
+    )?;
     send(bench, (B, C), (0, BYTES), 6, 0)?;
-    expect(bench, C, BlockEvent::Received { way: way(B), token: Token(1), immediate: 6, length: BYTES })?;
+    expect(
+        bench,
+        C,
+        BlockEvent::Received { way: way(B), token: Token(1), immediate: 6, length: BYTES },
+    )?;
     ensure_same(&bench.look_blocks(C, 0, BYTES), &[0xbb; BYTES], "the block of B")?;
     ensure_same(&bench.look_blocks(C, BYTES, BYTES), &[0xaa; BYTES], "the block of A")?;
     Ok(Finding::Holds)
@@ -224,7 +233,11 @@ fn sent_is_free<T: BlockBench>(bench: &mut T) -> Outcome {
         expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(0) })?;
         bench.fill_blocks(A, 0, &[0xff; BYTES]);
         let immediate = 0;
-        expect(bench, B, BlockEvent::Received { way: way(A), token: Token(0), immediate, length: BYTES })?;
+        expect(
+            bench,
+            B,
+            BlockEvent::Received { way: way(A), token: Token(0), immediate, length: BYTES },
+        )?;
         ensure_same(&bench.look_blocks(B, 0, BYTES), &[round + 1; BYTES], "a block that was sent")?;
     }
     Ok(Finding::Holds)
@@ -241,7 +254,11 @@ fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
         let into = area(bench, 0);
         let result = bench.fabric(A).post_receive(way(peer), into, 8, Token(0));
         let kind = result.map_err(|error| error.kind());
-        ensure!(kind == Err(ErrorKind::QueueFull), "receive {} for one peer gives {kind:?}", most + 1);
+        ensure!(
+            kind == Err(ErrorKind::QueueFull),
+            "receive {} for one peer gives {kind:?}",
+            most + 1
+        );
     }
     Ok(Finding::Holds)
 }
@@ -253,7 +270,8 @@ fn out_of_range<T: BlockBench>(bench: &mut T) -> Outcome {
     let fine = area(bench, 0);
     let cases = [("beyond the memory", B, huge), ("in the row", B, row), ("to oneself", A, fine)];
     for (what, peer, place) in cases {
-        let sent = bench.fabric(A).send(way(peer), place, 8, 0, Token(0)).map_err(|error| error.kind());
+        let sent =
+            bench.fabric(A).send(way(peer), place, 8, 0, Token(0)).map_err(|error| error.kind());
         ensure!(sent == Err(ErrorKind::OutOfRange), "a block {what} gives {sent:?}");
         let posted = bench.fabric(A).post_receive(way(peer), place, 8, Token(0));
         let posted = posted.map_err(|error| error.kind());
@@ -282,7 +300,11 @@ fn ensure_loses_b<T: BlockBench>(bench: &mut T, member: Rank) -> Result<(), Brea
 fn ensure_others_go_on<T: BlockBench>(bench: &mut T) -> Result<(), Breach> {
     receive(bench, (C, A), 0, BYTES, 3)?;
     send(bench, (A, C), (0, BYTES), 9, 4)?;
-    expect(bench, C, BlockEvent::Received { way: way(A), token: Token(3), immediate: 9, length: BYTES })?;
+    expect(
+        bench,
+        C,
+        BlockEvent::Received { way: way(A), token: Token(3), immediate: 9, length: BYTES },
+    )?;
     expect(bench, A, BlockEvent::Sent { way: way(C), token: Token(4) })
 }
 
@@ -339,7 +361,9 @@ fn receive_on<T: BlockBench>(
 ) -> Result<(), Breach> {
     let into = area(bench, offset);
     let posted = bench.fabric(at).post_receive(from, into, BYTES, Token(token));
-    posted.map_err(|error| Breach(format!("{at} cannot post a receive on {from:?}: {}", error.kind())))
+    posted.map_err(|error| {
+        Breach(format!("{at} cannot post a receive on {from:?}: {}", error.kind()))
+    })
 }
 
 fn send_on<T: BlockBench>(
@@ -368,8 +392,16 @@ fn channels_apart<T: BlockBench>(bench: &mut T) -> Outcome {
         send_on(bench, A, on(channel, B), offset, number)?;
         let (way, token) = (on(channel, A), Token(token));
         expect(bench, B, BlockEvent::Received { way, token, immediate: number, length: BYTES })?;
-        ensure_same(&bench.look_blocks(B, offset, BYTES), &[number as u8; BYTES], "a block on its channel")?;
-        expect(bench, A, BlockEvent::Sent { way: on(channel, B), token: Token(u64::from(number)) })?;
+        ensure_same(
+            &bench.look_blocks(B, offset, BYTES),
+            &[number as u8; BYTES],
+            "a block on its channel",
+        )?;
+        expect(
+            bench,
+            A,
+            BlockEvent::Sent { way: on(channel, B), token: Token(u64::from(number)) },
+        )?;
     }
     Ok(Finding::Holds)
 }
@@ -378,8 +410,12 @@ fn channels_counted<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     let beyond = on(Channel(bench.fabric(A).block_limits().channels), B);
     let place = area(bench, 0);
-    let posted = bench.fabric(A).post_receive(beyond, place, 8, Token(0)).map_err(|error| error.kind());
-    ensure!(posted == Err(ErrorKind::OutOfRange), "a receive on a channel too many gives {posted:?}");
+    let posted =
+        bench.fabric(A).post_receive(beyond, place, 8, Token(0)).map_err(|error| error.kind());
+    ensure!(
+        posted == Err(ErrorKind::OutOfRange),
+        "a receive on a channel too many gives {posted:?}"
+    );
     let sent = bench.fabric(A).send(beyond, place, 8, 0, Token(0)).map_err(|error| error.kind());
     ensure!(sent == Err(ErrorKind::OutOfRange), "a block on a channel too many gives {sent:?}");
     bench.fabric(A).close(VIEW, beyond.channel);
@@ -402,7 +438,11 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     // One that finds no receive any more, and one on the channel beside it.
     send_on(bench, A, on(OTHER, B), 0, 4)?;
     send_on(bench, A, way(B), 0, 5)?;
-    expect(bench, B, BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES })?;
+    expect(
+        bench,
+        B,
+        BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES },
+    )?;
     bench.settle();
     for member in [A, B, C] {
         let told = drain(bench, member)?;
@@ -412,7 +452,10 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     let told = bench.fabric(B).poll_block();
     ensure!(told.is_none(), "B closed the channel, and is told {told:?}");
     let place = area(bench, 0);
-    let result = bench.fabric(B).post_receive(on(OTHER, A), place, 8, Token(0)).map_err(|error| error.kind());
+    let result = bench
+        .fabric(B)
+        .post_receive(on(OTHER, A), place, 8, Token(0))
+        .map_err(|error| error.kind());
     ensure!(result == Err(ErrorKind::OutOfRange), "a receive on a closed channel gives {result:?}");
     Ok(Finding::Holds)
 }
@@ -434,7 +477,8 @@ fn closed_by_sender<T: BlockBench>(bench: &mut T) -> Outcome {
         ensure_same(&bench.look_blocks(B, 0, BYTES), &[5; BYTES], "a block of a closed channel")?;
         seen = next(bench, B)?;
     }
-    let expected = BlockEvent::Received { way: way(A), token: Token(2), immediate: 4, length: BYTES };
+    let expected =
+        BlockEvent::Received { way: way(A), token: Token(2), immediate: 4, length: BYTES };
     ensure!(seen == expected, "B is told {seen:?} and not {expected:?}");
     expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(4) })?;
     Ok(Finding::Holds)

@@ -33,7 +33,8 @@ pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
 /// More lists than any queue is deep.
 const LISTS_MAX: u64 = 20_000;
 
-const NEVER_FULL: Finding = Finding::NotApplicable("20000 lists were taken with nobody taking them off");
+const NEVER_FULL: Finding =
+    Finding::NotApplicable("20000 lists were taken with nobody taking them off");
 
 /// Three cells on three lines: no usual depth is a multiple of three, so a last list fits in part.
 const CELLS: [usize; 3] = [512, 1024, 4096];
@@ -61,7 +62,9 @@ fn crowd<T: Bench>(bench: &mut T) -> Result<Option<u64>, Breach> {
         match try_post(bench, (A, B), &list(), None) {
             Ok(()) => {}
             Err(ErrorKind::QueueFull) => return Ok(Some(value)),
-            Err(kind) => return Err(Breach(format!("list {value} of three guards is refused: {kind}"))),
+            Err(kind) => {
+                return Err(Breach(format!("list {value} of three guards is refused: {kind}")));
+            }
         }
     }
     Ok(None)
@@ -72,10 +75,16 @@ fn refused_whole<T: Bench>(bench: &mut T) -> Outcome {
     let Some(refused) = crowd(bench)? else { return Ok(NEVER_FULL) };
     ensure!(refused > 1, "the queue is full before anything was posted");
     let again = try_post(bench, (A, B), &list(), None);
-    ensure!(again == Err(ErrorKind::QueueFull), "without any time passing, a second try gives {again:?}");
+    ensure!(
+        again == Err(ErrorKind::QueueFull),
+        "without any time passing, a second try gives {again:?}"
+    );
     bench.settle();
     let seen = see(bench, B, A);
-    ensure!(seen.iter().all(|value| *value != refused), "list {refused} was refused, and {seen:?} landed");
+    ensure!(
+        seen.iter().all(|value| *value != refused),
+        "list {refused} was refused, and {seen:?} landed"
+    );
     if promises(bench, Promises::WRITE_ORDER) {
         ensure!(
             seen == [refused - 1; 3],
@@ -112,12 +121,18 @@ fn alone<T: Bench>(bench: &mut T) -> Outcome {
     store(bench, C, 64, &[9; 8]);
     for (from, to) in [(A, C), (B, A), (C, A), (C, B)] {
         let result = try_post(bench, (from, to), &[guard(64, 8)], None);
-        ensure!(result.is_ok(), "while the queue from {A} to {B} is full, {from} to {to} gives {result:?}");
+        ensure!(
+            result.is_ok(),
+            "while the queue from {A} to {B} is full, {from} to {to} gives {result:?}"
+        );
     }
     bench.settle();
     for (from, to) in [(A, C), (B, A), (C, A), (C, B)] {
         let seen = look(&bench.copy(to, from), 64, 8);
-        ensure!(seen == [9; 8], "beside a full queue, a write from {from} to {to} does not land: {seen:?}");
+        ensure!(
+            seen == [9; 8],
+            "beside a full queue, a write from {from} to {to} does not land: {seen:?}"
+        );
     }
     ensure_way(bench, (A, B), 3)?;
     Ok(Finding::Holds)

@@ -5,8 +5,8 @@ use tramontane_core::ids::Rank;
 
 use super::report::{Breach, Clause, Finding, Outcome};
 use super::scene::{
-    A, B, C, SHARED_ROWS, capabilities, content, ensure_refused, ensure_same, everyone, fill_with_pattern,
-    guard, open_all, post, promises, snapshot, try_post,
+    A, B, C, SHARED_ROWS, capabilities, content, ensure_refused, ensure_same, everyone,
+    fill_with_pattern, guard, open_all, post, promises, snapshot, try_post,
 };
 use super::testbed::Bench;
 
@@ -89,7 +89,11 @@ fn lands_exactly<T: Bench>(bench: &mut T) -> Outcome {
     bench.settle();
     for owner in everyone() {
         let row = &rows[owner.index()];
-        ensure_same(&snapshot(&bench.row(owner).reader()), row, &format!("the own row of {owner}"))?;
+        ensure_same(
+            &snapshot(&bench.row(owner).reader()),
+            row,
+            &format!("the own row of {owner}"),
+        )?;
         for holder in everyone().filter(|holder| *holder != owner) {
             let posted = ways.iter().find(|(way, _)| *way == (owner, holder));
             let posted = posted.map_or(&[][..], |(_, indices)| &ranges[indices.clone()]);
@@ -142,23 +146,39 @@ fn limits_are_taken<T: Bench>(bench: &mut T) -> Outcome {
     let limits = capabilities(bench);
     let row = fill_with_pattern(bench, A);
     let expect = |bench: &mut T, to: Rank, writes: &[Write], what: &str| -> Result<(), Breach> {
-        post(bench, (A, to), writes, None).map_err(|Breach(how)| Breach(format!("{what}: {how}")))?;
+        post(bench, (A, to), writes, None)
+            .map_err(|Breach(how)| Breach(format!("{what}: {how}")))?;
         bench.settle();
         let copy = snapshot(&bench.copy(to, A));
         for write in writes {
             let range = write.target.offset..write.target.offset + write.length;
-            ensure_same(&copy[range.clone()], &row[range], &format!("{what}, from {}", write.target.offset))?;
+            ensure_same(
+                &copy[range.clone()],
+                &row[range],
+                &format!("{what}, from {}", write.target.offset),
+            )?;
         }
         Ok(())
     };
     expect(bench, B, &[], "an empty list")?;
     expect(bench, B, &[content(128, 0)], "an empty write")?;
     // A fabric may take very long lists, longer than the row has cells.
-    let full: Vec<Write> = (0..limits.writes_max.min(512)).map(|index| guard(index * 8, 8)).collect();
+    let full: Vec<Write> =
+        (0..limits.writes_max.min(512)).map(|index| guard(index * 8, 8)).collect();
     expect(bench, B, &full, "a list as long as it may be")?;
     let guard_bytes = limits.guard_bytes_max.min(row.len());
-    expect(bench, C, &[guard(row.len() - guard_bytes, guard_bytes)], "a guard as long as it may be")?;
+    expect(
+        bench,
+        C,
+        &[guard(row.len() - guard_bytes, guard_bytes)],
+        "a guard as long as it may be",
+    )?;
     let write_bytes = limits.write_bytes_max.min(row.len());
-    expect(bench, C, &[content(row.len() - write_bytes, write_bytes)], "a write as long as it may be")?;
+    expect(
+        bench,
+        C,
+        &[content(row.len() - write_bytes, write_bytes)],
+        "a write as long as it may be",
+    )?;
     Ok(Finding::Holds)
 }

@@ -5,8 +5,8 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::report::{Breach, Clause, Finding, Outcome, ensure};
 use super::scene::{
-    A, B, C, SHARED_ROWS, content, drain, ensure_refused, ensure_same, ensure_way, everyone, fill, guard,
-    look, open_all, post, promises, snapshot, try_post, wait,
+    A, B, C, SHARED_ROWS, content, drain, ensure_refused, ensure_same, ensure_way, everyone, fill,
+    guard, look, open_all, post, promises, snapshot, try_post, wait,
 };
 use super::testbed::{Bench, VIEW};
 
@@ -63,7 +63,10 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
     fill(bench, A, 64, 64, 7);
     for member in everyone() {
         for peer in everyone() {
-            ensure!(!bench.fabric(member).ready(VIEW, peer), "{peer} is ready for {member} before open");
+            ensure!(
+                !bench.fabric(member).ready(VIEW, peer),
+                "{peer} is ready for {member} before open"
+            );
         }
     }
     let result = try_post(bench, (A, B), &[content(64, 64)], Some(Token(1)));
@@ -75,7 +78,9 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         ensure!(result.is_err(), "{B} is not ready, and a post to it is accepted");
     }
     for member in [B, C] {
-        bench.open(member).map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        bench
+            .open(member)
+            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
     }
     let ready = wait(bench, |bench| {
         let to_each = |bench: &mut T, from, to| bench.fabric(from).ready(VIEW, to);
@@ -99,20 +104,27 @@ fn open_once<T: Bench>(bench: &mut T) -> Outcome {
     let again = bench.open(A);
     ensure!(again == Err(ErrorKind::Other), "a second open gives {again:?}, not Other");
     for member in [B, C] {
-        bench.open(member).map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        bench
+            .open(member)
+            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
     }
     bench.settle();
     ensure_way(bench, (A, B), 5)?;
     ensure_way(bench, (B, A), 6)?;
     let again = bench.open(B);
-    ensure!(again == Err(ErrorKind::Other), "a second open while in use gives {again:?}, not Other");
+    ensure!(
+        again == Err(ErrorKind::Other),
+        "a second open while in use gives {again:?}, not Other"
+    );
     ensure_way(bench, (A, B), 7)?;
     Ok(Finding::Holds)
 }
 
 fn ready_told_once<T: Bench>(bench: &mut T) -> Outcome {
     for member in [C, A, B] {
-        bench.open(member).map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        bench
+            .open(member)
+            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
         bench.pass();
     }
     let mut told = vec![Vec::new(); everyone().count()];
@@ -147,7 +159,10 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
     bench.pass();
     bench.fabric(A).cut(VIEW, B);
     let before = snapshot(&bench.copy(A, B));
-    ensure_refused(try_post(bench, (A, B), &[guard(64, 8)], None), "a post to a peer that was cut")?;
+    ensure_refused(
+        try_post(bench, (A, B), &[guard(64, 8)], None),
+        "a post to a peer that was cut",
+    )?;
     fill(bench, B, 64, 8, 4);
     // It may be taken, since B need not know yet; it does not arrive.
     let _ = try_post(bench, (B, A), &[guard(64, 8)], None);
@@ -164,7 +179,9 @@ fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
 
 fn cut_idempotent<T: Bench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
-    for (view, peer) in [(VIEW, Rank(9)), (VIEW, Rank(u16::MAX)), (ViewId(77), C), (ViewId(77), Rank(9))] {
+    for (view, peer) in
+        [(VIEW, Rank(9)), (VIEW, Rank(u16::MAX)), (ViewId(77), C), (ViewId(77), Rank(9))]
+    {
         bench.fabric(A).cut(view, peer);
     }
     for way in [(A, B), (A, C), (B, A), (C, A)] {

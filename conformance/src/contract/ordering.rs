@@ -67,7 +67,11 @@ fn publish<F>(seat: &Seat<'_, F>, offset: usize, value: u64) {
 }
 
 /// Posts to B; false if there is no room now.
-fn offer<F: Fabric>(seat: &mut Seat<'_, F>, writes: &[Write], token: Option<Token>) -> Result<bool, Breach> {
+fn offer<F: Fabric>(
+    seat: &mut Seat<'_, F>,
+    writes: &[Write],
+    token: Option<Token>,
+) -> Result<bool, Breach> {
     match seat.fabric.post(VIEW, B, writes, token).map_err(|error| error.kind()) {
         Ok(()) => Ok(true),
         Err(ErrorKind::QueueFull) => Ok(false),
@@ -114,7 +118,10 @@ impl<F: Fabric> Actor<F> for Comparing {
         let late = cell(&seat.rows[A.index()], LATE);
         seat.fabric.observe_barrier();
         let early = cell(&seat.rows[A.index()], EARLY);
-        ensure!(early >= late, "the late write of round {late} is seen when the early one is of {early}");
+        ensure!(
+            early >= late,
+            "the late write of round {late} is seen when the early one is of {early}"
+        );
         Ok(if late == self.rounds { Next::Done } else { Next::Turn })
     }
 }
@@ -271,7 +278,8 @@ fn hunt<T: Bench>(bench: &mut T, manner: Manner) -> Outcome {
     open_all(bench)?;
     let seen = AtomicU64::new(0);
     let rounds = bench.rounds();
-    let mut writer = Filling { manner, rounds, round: 0, stage: Stage::Build, completed: 0, seen: &seen };
+    let mut writer =
+        Filling { manner, rounds, round: 0, stage: Stage::Build, completed: 0, seen: &seen };
     bench.race([(A, &mut writer), (B, &mut Reading { rounds, seen: &seen })])?;
     Ok(Finding::Holds)
 }

@@ -58,11 +58,18 @@ fn constant<T: Bench>(bench: &mut T) -> Outcome {
 
 fn sane<T: Bench>(bench: &mut T) -> Outcome {
     let says = capabilities(bench);
-    ensure!(says.can_guard(), "neither order between writes nor visible completions: {:?}", says.promises);
+    ensure!(
+        says.can_guard(),
+        "neither order between writes nor visible completions: {:?}",
+        says.promises
+    );
     let Capabilities { writes_max, write_bytes_max, guard_bytes_max, .. } = says;
     ensure!(writes_max >= 4, "a list takes {writes_max} writes");
     ensure!(guard_bytes_max >= 24, "a guard takes {guard_bytes_max} bytes");
-    ensure!(write_bytes_max >= guard_bytes_max, "a write takes {write_bytes_max} bytes, less than a guard");
+    ensure!(
+        write_bytes_max >= guard_bytes_max,
+        "a write takes {write_bytes_max} bytes, less than a guard"
+    );
     Ok(Finding::Holds)
 }
 

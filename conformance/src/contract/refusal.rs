@@ -7,8 +7,9 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::report::{Clause, Finding, Outcome, ensure};
 use super::scene::{
-    A, B, SHARED_ROWS, capabilities, content, drain, ensure_out_of_range, ensure_refused, ensure_same,
-    ensure_way, fill_with_pattern, guard, look, open_all, promises, snapshot, try_post,
+    A, B, SHARED_ROWS, capabilities, content, drain, ensure_out_of_range, ensure_refused,
+    ensure_same, ensure_way, fill_with_pattern, guard, look, open_all, promises, snapshot,
+    try_post,
 };
 use super::testbed::{Bench, VIEW};
 
@@ -122,8 +123,10 @@ fn write_too_large<T: Bench>(bench: &mut T) -> Outcome {
         asked = true;
         let result = try_post(bench, (A, B), &[write], None);
         if result.is_err() {
-            let what =
-                format!("a {:?} write of {} bytes, where {limit} are taken,", write.kind, write.length);
+            let what = format!(
+                "a {:?} write of {} bytes, where {limit} are taken,",
+                write.kind, write.length
+            );
             ensure_out_of_range(result, &what)?;
             continue;
         }
@@ -146,9 +149,13 @@ fn no_such_peer<T: Bench>(bench: &mut T) -> Outcome {
         ensure!(to == A || !bench.fabric(A).ready(VIEW, to), "{to} does not exist, and is ready");
     }
     for view in [ViewId(0), ViewId(77), ViewId(u64::MAX)] {
-        let result = bench.fabric(A).post(view, B, &[guard(0, 8)], None).map_err(|error| error.kind());
+        let result =
+            bench.fabric(A).post(view, B, &[guard(0, 8)], None).map_err(|error| error.kind());
         ensure_refused(result, &format!("a post in view {view}, which nobody opened,"))?;
-        ensure!(!bench.fabric(A).ready(view, B), "{B} is ready for view {view}, which nobody opened");
+        ensure!(
+            !bench.fabric(A).ready(view, B),
+            "{B} is ready for view {view}, which nobody opened"
+        );
         // A ring for nobody in nothing is nothing.
         bench.fabric(A).wake(view, B);
     }
@@ -177,7 +184,10 @@ fn all_or_nothing<T: Bench>(bench: &mut T) -> Outcome {
     ensure!(completed.is_empty(), "lists that were refused complete: {completed:?}");
     // Those before it were good, and go through without it.
     let result: Result<(), ErrorKind> = try_post(bench, (A, B), &lists[0][..2], None);
-    ensure!(result.is_ok(), "what is left of a refused list without its bad write gives {result:?}");
+    ensure!(
+        result.is_ok(),
+        "what is left of a refused list without its bad write gives {result:?}"
+    );
     bench.settle();
     let expected = look(&bench.row(A).reader(), 0, 72);
     ensure_same(&look(&bench.copy(B, A), 0, 72), &expected, "what is left of a refused list")?;

@@ -96,7 +96,8 @@ impl Report {
 
     /// The ids of the clauses that say nothing here.
     pub fn not_applicable(&self) -> impl Iterator<Item = &'static str> {
-        let is_silent = |entry: &&Entry| matches!(entry.verdict, Verdict::Found(Finding::NotApplicable(_)));
+        let is_silent =
+            |entry: &&Entry| matches!(entry.verdict, Verdict::Found(Finding::NotApplicable(_)));
         self.entries.iter().filter(is_silent).map(|entry| entry.id)
     }
 
@@ -152,7 +153,8 @@ mod tests {
         let clause = |id, check| Clause { id, says: "It does.", source: "SRC-1", check };
         let mut report = Report::default();
         report.add(&clause("good", |(): &mut ()| Ok(Finding::Holds)), &mut ());
-        report.add(&clause("quiet", |(): &mut ()| Ok(Finding::NotApplicable("no reason"))), &mut ());
+        report
+            .add(&clause("quiet", |(): &mut ()| Ok(Finding::NotApplicable("no reason"))), &mut ());
         report.assert_kept();
         report.add(&clause("bad", |(): &mut ()| Err(Breach("it does not".to_owned()))), &mut ());
         assert_eq!(report.broken().map(|entry| entry.id).collect::<Vec<_>>(), ["bad"]);

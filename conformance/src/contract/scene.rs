@@ -15,7 +15,8 @@ pub(super) const B: Rank = Rank(1);
 pub(super) const C: Rank = Rank(2);
 
 /// Why a clause about what does not land can say little where memory is shared.
-pub(super) const SHARED_ROWS: &str = "the peers' rows are the memory itself, so nothing lands or fails to";
+pub(super) const SHARED_ROWS: &str =
+    "the peers' rows are the memory itself, so nothing lands or fails to";
 
 /// How often a condition that time brings about is looked for before it counts as never.
 const PATIENCE: u32 = 200_000;
@@ -96,7 +97,10 @@ pub(super) fn post(
 /// Asks that a post was refused for good.
 pub(super) fn ensure_refused(result: Result<(), ErrorKind>, what: &str) -> Result<(), Breach> {
     ensure!(result.is_err(), "{what} is accepted");
-    ensure!(result != Err(ErrorKind::QueueFull), "{what} is refused as if it were worth another try");
+    ensure!(
+        result != Err(ErrorKind::QueueFull),
+        "{what} is refused as if it were worth another try"
+    );
     Ok(())
 }
 
@@ -107,7 +111,11 @@ pub(super) fn ensure_out_of_range(result: Result<(), ErrorKind>, what: &str) -> 
 }
 
 /// Sends a cell and asks that it arrives: the way between two members works.
-pub(super) fn ensure_way(bench: &mut impl Bench, (from, to): (Rank, Rank), value: u8) -> Result<(), Breach> {
+pub(super) fn ensure_way(
+    bench: &mut impl Bench,
+    (from, to): (Rank, Rank),
+    value: u8,
+) -> Result<(), Breach> {
     fill(bench, from, 8, 8, value);
     post(bench, (from, to), &[guard(8, 8)], None)?;
     bench.settle();
@@ -154,7 +162,8 @@ pub(super) fn fill(bench: &impl Bench, member: Rank, offset: usize, length: usiz
 /// Fills a member's whole row with bytes that are never zero and differ from their neighbours; gives them.
 pub(super) fn fill_with_pattern(bench: &impl Bench, member: Rank) -> Vec<u8> {
     let salt = usize::from(member.0) * 83;
-    let byte = |at: usize| u8::try_from((at * 7 + at / 251 + salt) % 255).map_or(1, |byte| byte + 1);
+    let byte =
+        |at: usize| u8::try_from((at * 7 + at / 251 + salt) % 255).map_or(1, |byte| byte + 1);
     let bytes: Vec<u8> = (0..bench.row(member).bytes()).map(byte).collect();
     store(bench, member, 0, &bytes);
     bytes
@@ -179,6 +188,11 @@ pub(super) fn ensure_same(seen: &[u8], expected: &[u8], what: &str) -> Result<()
     if let Some(at) = differs {
         return Err(Breach(format!("{what}: byte {at} is {} and not {}", seen[at], expected[at])));
     }
-    ensure!(seen.len() == expected.len(), "{what}: {} bytes and not {}", seen.len(), expected.len());
+    ensure!(
+        seen.len() == expected.len(),
+        "{what}: {} bytes and not {}",
+        seen.len(),
+        expected.len()
+    );
     Ok(())
 }

@@ -110,7 +110,10 @@ fn sleep_until<T: Bench>(bench: &mut T, value: u64, when: &str) -> Result<(), Br
         if seen(bench) != value {
             let wake = bench.sleep(B);
             let there = seen(bench) == value;
-            ensure!(wake == Wake::Rung, "{B} armed {when}, and is never rung (the write landed: {there})");
+            ensure!(
+                wake == Wake::Rung,
+                "{B} armed {when}, and is never rung (the write landed: {there})"
+            );
         }
         bench.fabric(B).disarm();
         drain(bench, B)?;
@@ -195,7 +198,11 @@ impl Thrower {
     }
 
     fn throw<F: Fabric>(&mut self, seat: &mut Seat<'_, F>) -> Result<Next, Breach> {
-        match seat.fabric.post(VIEW, self.peer, &[guard(CELL, 8)], None).map_err(|error| error.kind()) {
+        match seat
+            .fabric
+            .post(VIEW, self.peer, &[guard(CELL, 8)], None)
+            .map_err(|error| error.kind())
+        {
             Ok(()) => self.unposted = false,
             Err(ErrorKind::QueueFull) => {}
             Err(kind) => return Err(Breach(format!("a post is refused: {kind}"))),
@@ -208,7 +215,11 @@ impl<F: Fabric> Actor<F> for Thrower {
     fn turn(&mut self, seat: &mut Seat<'_, F>, slept: Option<Wake>) -> Result<Next, Breach> {
         if let Some(wake) = slept {
             let there = self.theirs(seat) > self.own;
-            ensure!(wake == Wake::Rung, "who waits for {} is never rung (it landed: {there})", self.own + 1);
+            ensure!(
+                wake == Wake::Rung,
+                "who waits for {} is never rung (it landed: {there})",
+                self.own + 1
+            );
             seat.fabric.disarm();
         }
         while seat.fabric.poll().is_some() {}

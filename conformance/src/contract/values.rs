@@ -6,8 +6,8 @@ use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token, Write};
 
 use super::report::{Breach, Clause, Finding, Outcome, ensure};
 use super::scene::{
-    A, B, C, capabilities, content, drain, ensure_same, everyone, fill, guard, look, open_all, post,
-    promises, try_post, wait,
+    A, B, C, capabilities, content, drain, ensure_same, everyone, fill, guard, look, open_all,
+    post, promises, try_post, wait,
 };
 use super::testbed::Bench;
 
@@ -47,8 +47,9 @@ pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
     ]
 }
 
-const STORE_IS_WRITE: Finding =
-    Finding::NotApplicable("a store in the row is the write: nothing is carried at the call, or later");
+const STORE_IS_WRITE: Finding = Finding::NotApplicable(
+    "a store in the row is the write: nothing is carried at the call, or later",
+);
 
 const ROUNDS: u8 = 40;
 
@@ -71,7 +72,8 @@ fn guard_as_posted<T: Bench>(bench: &mut T) -> Outcome {
         bench.settle();
         for (offset, length) in guards {
             let seen = look(&bench.copy(B, A), offset, length);
-            let what = format!("a guard of {length} bytes that changed from {round} after the call");
+            let what =
+                format!("a guard of {length} bytes that changed from {round} after the call");
             ensure_same(&seen, &vec![round; length], &what)?;
         }
     }
@@ -99,8 +101,9 @@ fn content_until_completed<T: Bench>(bench: &mut T) -> Outcome {
     let list = [content(100, 1000), content(2048, 64)];
     for round in 1..=ROUNDS {
         let token = Token(u64::from(round));
-        let store =
-            |bench: &T, value| list.iter().for_each(|w| fill(bench, A, w.source.offset, w.length, value));
+        let store = |bench: &T, value| {
+            list.iter().for_each(|w| fill(bench, A, w.source.offset, w.length, value))
+        };
         store(bench, round);
         post(bench, (A, B), &list, Some(token))?;
         await_completion(bench, token)?;
@@ -116,7 +119,10 @@ fn content_until_completed<T: Bench>(bench: &mut T) -> Outcome {
 }
 
 /// Adds a member's completions to a count by token.
-fn count_completions<T: Bench>(bench: &mut T, counts: &mut BTreeMap<u64, u32>) -> Result<(), Breach> {
+fn count_completions<T: Bench>(
+    bench: &mut T,
+    counts: &mut BTreeMap<u64, u32>,
+) -> Result<(), Breach> {
     for event in drain(bench, A)? {
         if let Event::Completed(Token(token)) = event {
             *counts.entry(token).or_default() += 1;
@@ -183,7 +189,9 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
         match result {
             Ok(()) => accepted.push(token),
             Err(ErrorKind::QueueFull) => break,
-            Err(kind) => return Err(Breach(format!("a post is refused while nobody polls: {kind}"))),
+            Err(kind) => {
+                return Err(Breach(format!("a post is refused while nobody polls: {kind}")));
+            }
         }
     }
     bench.settle();
@@ -192,7 +200,11 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
     bench.settle();
     count_completions(bench, &mut counts)?;
     let lost = accepted.iter().filter(|token| counts.get(token) != Some(&1)).count();
-    ensure!(lost == 0, "of {} lists, {lost} are not reported once to who polls late", accepted.len());
+    ensure!(
+        lost == 0,
+        "of {} lists, {lost} are not reported once to who polls late",
+        accepted.len()
+    );
     // And polling makes room again.
     post(bench, (A, B), &[guard(64, 8)], Some(Token(LISTS)))?;
     Ok(Finding::Holds)
@@ -213,7 +225,8 @@ fn completion_visible<T: Bench>(bench: &mut T) -> Outcome {
         await_completion(bench, token)?;
         for write in &list {
             let seen = look(&bench.copy(B, A), write.target.offset, write.length);
-            let what = format!("list {round} is completed, and its write at {}", write.target.offset);
+            let what =
+                format!("list {round} is completed, and its write at {}", write.target.offset);
             ensure_same(&seen, &vec![round; write.length], &what)?;
         }
     }

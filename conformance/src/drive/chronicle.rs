@@ -46,7 +46,12 @@ impl Chronicle {
     }
 
     /// Writes the first line.
-    pub(super) fn run(&mut self, scenario: &str, seed: u64, adapter: Option<&str>) -> Result<(), DriveError> {
+    pub(super) fn run(
+        &mut self,
+        scenario: &str,
+        seed: u64,
+        adapter: Option<&str>,
+    ) -> Result<(), DriveError> {
         self.write(&Event::Run {
             version: 1,
             scenario: Some(scenario.into()),
@@ -57,7 +62,8 @@ impl Chronicle {
 
     /// Tells a group.
     pub(super) fn group(&mut self, group: &str, of: &Group) -> Result<(), DriveError> {
-        let names = |nodes: &[usize]| nodes.iter().map(|node| self.names[*node].clone().into()).collect();
+        let names =
+            |nodes: &[usize]| nodes.iter().map(|node| self.names[*node].clone().into()).collect();
         let (members, senders) = (names(&of.members), names(&of.senders));
         self.write(&Event::Group { group: group.into(), members, senders, order: of.order })
     }
@@ -92,7 +98,12 @@ impl Chronicle {
     }
 
     /// Something was done to nodes, at that time.
-    pub(super) fn fault(&mut self, kind: FaultKind, nodes: &[usize], at_ns: u64) -> Result<(), DriveError> {
+    pub(super) fn fault(
+        &mut self,
+        kind: FaultKind,
+        nodes: &[usize],
+        at_ns: u64,
+    ) -> Result<(), DriveError> {
         let t_ns = nodes.iter().map(|node| self.last_ns[*node]).fold(at_ns, u64::max);
         for &node in nodes {
             self.last_ns[node] = t_ns;
@@ -119,8 +130,10 @@ mod tests {
         chronicle.fault(FaultKind::Kill, &[0, 1], 47).expect("written");
         chronicle.of(1, 48, view).expect("written");
         let text = std::fs::read_to_string(&path).expect("readable, though nobody closed it");
-        let times: Vec<&str> =
-            text.lines().filter_map(|line| line.split("\"t_ns\":").nth(1)?.split(',').next()).collect();
+        let times: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split("\"t_ns\":").nth(1)?.split(',').next())
+            .collect();
         assert_eq!(times, ["50", "50", "45", "50", "50"]);
     }
 
@@ -130,7 +143,8 @@ mod tests {
         if !full.exists() {
             return;
         }
-        let mut chronicle = Chronicle::begin(full, Clock::start(), vec!["n0".to_owned()]).expect("it opens");
+        let mut chronicle =
+            Chronicle::begin(full, Clock::start(), vec!["n0".to_owned()]).expect("it opens");
         let error = chronicle.start(0, 1).expect_err("nothing fits");
         assert!(error.to_string().contains("/dev/full"), "{error}");
     }

@@ -15,7 +15,8 @@ use super::scenarios::SCENARIOS;
 const MARK: &str = ".tramontane-conformance";
 
 /// What stands in it.
-const MARK_TEXT: &str = "Made by tramontane-conformance, which removes what is in here at its next run.\n";
+const MARK_TEXT: &str =
+    "Made by tramontane-conformance, which removes what is in here at its next run.\n";
 
 /// A run's folder. No other run uses it while this lives.
 #[derive(Debug)]
@@ -54,7 +55,11 @@ impl Folder {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn scenario(&self, name: &str, nodes: &[String]) -> Result<ScenarioFolder, DriveError> {
+    pub(super) fn scenario(
+        &self,
+        name: &str,
+        nodes: &[String],
+    ) -> Result<ScenarioFolder, DriveError> {
         let folder = ScenarioFolder(self.path.join(name));
         remove(&folder.0).map_err(|error| DriveError::output(&folder.0, error))?;
         for path in nodes.iter().map(|node| folder.storage(node)).chain([folder.shared()]) {

@@ -96,9 +96,13 @@ impl Stage<'_> {
                 })?;
                 self.unless_unsupported(node, &code, why)
             }
-            Said::Error { code, message: None, text: why, .. } => self.take_error(origin, text, &code, why),
+            Said::Error { code, message: None, text: why, .. } => {
+                self.take_error(origin, text, &code, why)
+            }
             Said::Deliver(delivery) => self.take_delivery(origin, &delivery),
-            Said::View { group, view, members } => self.take_view(origin, text, &group, view, &members),
+            Said::View { group, view, members } => {
+                self.take_view(origin, text, &group, view, &members)
+            }
             Said::Durable { group, upto } => {
                 self.known_group(origin, text, &group)?;
                 self.chronicle.of(node, t_ns, |t_ns, node| Event::Durable {
@@ -114,7 +118,12 @@ impl Stage<'_> {
                 if !self.members[node].take_asked(Asked::Stats) {
                     return Err(self.broken(origin, "an answer to nothing that is open", text));
                 }
-                self.chronicle.of(node, t_ns, |t_ns, node| Event::Stats { t_ns, node, inc, posts })?;
+                self.chronicle.of(node, t_ns, |t_ns, node| Event::Stats {
+                    t_ns,
+                    node,
+                    inc,
+                    posts,
+                })?;
                 Ok(())
             }
             Said::Halt { reason, text: why } => self.take_halt(origin, reason, why),
@@ -168,7 +177,12 @@ impl Stage<'_> {
         Ok(())
     }
 
-    fn unless_unsupported(&self, node: usize, code: &str, why: Option<String>) -> Result<(), Ending> {
+    fn unless_unsupported(
+        &self,
+        node: usize,
+        code: &str,
+        why: Option<String>,
+    ) -> Result<(), Ending> {
         if code != UNSUPPORTED {
             return Ok(());
         }
@@ -249,7 +263,12 @@ impl Stage<'_> {
         self.group(name).ok_or_else(|| self.broken(origin, "there is no such group", text))
     }
 
-    fn take_halt(&mut self, origin: Origin, reason: HaltReason, why: Option<String>) -> Result<(), Ending> {
+    fn take_halt(
+        &mut self,
+        origin: Origin,
+        reason: HaltReason,
+        why: Option<String>,
+    ) -> Result<(), Ending> {
         let Origin { node, inc, t_ns, .. } = origin;
         let member = &mut self.members[node];
         if member.killed_ns.is_some() {
@@ -310,7 +329,10 @@ impl Stage<'_> {
         if !text.is_empty() {
             what += &format!(": {}", shown(text));
         }
-        Ending::Broken { what, log: self.log_end(origin.node).map(|end| format!("{name}'s log ends: {end}")) }
+        Ending::Broken {
+            what,
+            log: self.log_end(origin.node).map(|end| format!("{name}'s log ends: {end}")),
+        }
     }
 }
 
@@ -328,7 +350,8 @@ impl Asked {
 /// A line, cut to a length that can be shown, and without what a terminal would take for orders.
 fn shown(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
-    let mut shown: String = text.chars().take(SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
+    let mut shown: String =
+        text.chars().take(SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
     if text.chars().nth(SHOWN_CHARACTERS).is_some() {
         shown.push_str("...");
     }

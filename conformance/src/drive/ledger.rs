@@ -115,7 +115,12 @@ impl Ledger {
     }
 
     /// The oldest empty message of that sender to that group that this start of a node has not delivered.
-    pub(super) fn oldest_empty(&mut self, sender: usize, group: usize, start: Start) -> Option<usize> {
+    pub(super) fn oldest_empty(
+        &mut self,
+        sender: usize,
+        group: usize,
+        start: Start,
+    ) -> Option<usize> {
         let delivered = self.empties_delivered.get(&start);
         let old = |place: &usize| {
             let refused = self.messages[*place].fate == Fate::Refused;
@@ -135,8 +140,9 @@ impl Ledger {
         awaited: impl Fn(usize, &Message) -> NodeSet,
     ) -> Option<(usize, NodeSet)> {
         let messages = &self.messages;
-        let closed =
-            |message: &Message| message.fate == Fate::Refused || all(message) & !message.delivered == 0;
+        let closed = |message: &Message| {
+            message.fate == Fate::Refused || all(message) & !message.delivered == 0
+        };
         self.open.retain(|place| !closed(&messages[*place]));
         self.open.iter().find_map(|place| {
             let lacking = awaited(*place, &messages[*place]);

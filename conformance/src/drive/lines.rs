@@ -55,7 +55,13 @@ pub(super) enum What {
 }
 
 /// Reads a member's output to its end, or until nobody takes it any more.
-pub(super) fn read(output: impl Read, node: usize, inc: u32, clock: Clock, heard: &SyncSender<Heard>) {
+pub(super) fn read(
+    output: impl Read,
+    node: usize,
+    inc: u32,
+    clock: Clock,
+    heard: &SyncSender<Heard>,
+) {
     let mut output = BufReader::new(output);
     for line in 1.. {
         let what = next(&mut output);
@@ -123,7 +129,10 @@ mod tests {
 
     #[test]
     fn lines_are_numbered_and_the_end_is_told() {
-        assert_eq!(heard(b"a\n\nb\n"), expected(&[(1, "line a"), (2, "line "), (3, "line b"), (4, "end")]));
+        assert_eq!(
+            heard(b"a\n\nb\n"),
+            expected(&[(1, "line a"), (2, "line "), (3, "line b"), (4, "end")])
+        );
         assert_eq!(heard(b""), expected(&[(1, "end")]));
     }
 

@@ -172,8 +172,8 @@ pub fn drive(
     interrupts: &Interrupts,
     progress: &dyn Fn(Progress),
 ) -> Result<Driven, DriveError> {
-    let adapter =
-        shell_words::split(&options.adapter).map_err(|error| DriveError::Command(error.to_string()))?;
+    let adapter = shell_words::split(&options.adapter)
+        .map_err(|error| DriveError::Command(error.to_string()))?;
     if adapter.is_empty() {
         return Err(DriveError::Command("it is empty".to_owned()));
     }
@@ -229,7 +229,8 @@ fn choose(names: &[String]) -> Result<Vec<&'static Scenario>, DriveError> {
     }
     let mut chosen: Vec<&Scenario> = Vec::new();
     for name in names {
-        let scenario = scenarios::named(name).ok_or_else(|| DriveError::NoScenario(name.clone()))?;
+        let scenario =
+            scenarios::named(name).ok_or_else(|| DriveError::NoScenario(name.clone()))?;
         if !chosen.iter().any(|other| other.name == scenario.name) {
             chosen.push(scenario);
         }
@@ -255,7 +256,10 @@ impl Driver<'_> {
     fn run(&mut self, scenario: &'static Scenario) -> Result<Case, DriveError> {
         let seed = self.setting.seed;
         if self.setting.nodes < scenario.nodes_min {
-            let why = format!("{} nodes or more, and there are {}", scenario.nodes_min, self.setting.nodes);
+            let why = format!(
+                "{} nodes or more, and there are {}",
+                scenario.nodes_min, self.setting.nodes
+            );
             return Ok(outcome::unsupported(scenario, seed, why));
         }
         if !scenario.needs.is_empty()
@@ -301,7 +305,9 @@ impl Driver<'_> {
             return Ok(None);
         }
         let network = Network::build(self.setting.nodes);
-        network.map(Some).map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
+        network
+            .map(Some)
+            .map_err(|why| format!("network namespaces, and this system has none for us: {why}"))
     }
 
     fn play(
@@ -311,11 +317,13 @@ impl Driver<'_> {
         network: Option<Network>,
     ) -> Result<Case, DriveError> {
         let folder = self.scenario_folder(scenario.name)?;
-        let means = network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
+        let means =
+            network.as_ref().map(|network| format!("nodes were parted by {}", network.means()));
         let mut notes: Vec<String> = means.into_iter().collect();
         let began = Instant::now();
         let title = self.introduction.as_ref().map(Introduction::title);
-        let mut stage = Stage::set(self.setting, scenario.name, title.as_deref(), plan, &folder, network)?;
+        let mut stage =
+            Stage::set(self.setting, scenario.name, title.as_deref(), plan, &folder, network)?;
         let outcome = stage.play();
         let leaves = std::mem::take(&mut stage.leaves);
         let starved = stage.starved.take();
@@ -375,8 +383,12 @@ impl Driver<'_> {
             let claims = self.introduction.iter().flat_map(|introduction| &introduction.features);
             claims.into_iter().any(|claim| claim == feature.name())
         };
-        let lacking: Vec<&str> =
-            scenario.needs.iter().filter(|feature| !claimed(feature)).map(|feature| feature.name()).collect();
+        let lacking: Vec<&str> = scenario
+            .needs
+            .iter()
+            .filter(|feature| !claimed(feature))
+            .map(|feature| feature.name())
+            .collect();
         (!lacking.is_empty()).then(|| lacking.join(", "))
     }
 }

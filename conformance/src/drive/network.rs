@@ -79,7 +79,8 @@ impl Network {
         let mut hub = String::new();
         for bridge in ["here", "apart"] {
             // Without snooping, multicast goes everywhere, as on a plain switch.
-            hub += &format!("link add {bridge} type bridge mcast_snooping 0\nlink set {bridge} up\n");
+            hub +=
+                &format!("link add {bridge} type bridge mcast_snooping 0\nlink set {bridge} up\n");
         }
         for (node, holder) in self.nodes.iter().enumerate() {
             let pid = holder.0.id();
@@ -89,7 +90,8 @@ impl Network {
         self.ip(&self.hub, &hub)?;
         for (node, holder) in self.nodes.iter().enumerate() {
             let address = Self::address(node);
-            let setup = format!("link set lo up\naddress add {address}/24 dev eth0\nlink set eth0 up\n");
+            let setup =
+                format!("link set lo up\naddress add {address}/24 dev eth0\nlink set eth0 up\n");
             self.ip(holder, &setup)?;
         }
         Ok(())
@@ -102,7 +104,8 @@ impl Network {
 
     /// The command that runs another in a node's network.
     pub(super) fn within(&self, node: usize, command: &[String]) -> Vec<String> {
-        let mut whole = self.nodes.get(node).map(|holder| self.enter(holder, true)).unwrap_or_default();
+        let mut whole =
+            self.nodes.get(node).map(|holder| self.enter(holder, true)).unwrap_or_default();
         if self.means == Means::UserNamespace {
             // Whoever enters one is no longer bound to die with the parent.
             whole.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
@@ -194,7 +197,9 @@ impl Holder {
 }
 
 fn spawn(words: &[String]) -> Result<Child, String> {
-    let Some((program, arguments)) = words.split_first() else { return Err("no command".to_owned()) };
+    let Some((program, arguments)) = words.split_first() else {
+        return Err("no command".to_owned());
+    };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().map_err(|error| format!("{program}: {error}"))
@@ -228,7 +233,8 @@ mod tests {
 
     fn reaches(network: &Network, from: usize, to: usize) -> bool {
         let program = std::env::current_exe().expect("this test").to_string_lossy().into_owned();
-        let visitor = [program.as_str(), "drive::network::tests::visitor", "--exact"].map(str::to_owned);
+        let visitor =
+            [program.as_str(), "drive::network::tests::visitor", "--exact"].map(str::to_owned);
         let words = network.within(from, &visitor);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).env(VISIT, Network::address(to)).stdout(Stdio::null());
@@ -247,7 +253,10 @@ mod tests {
             assert!(reaches(&network, 0, 1) && reaches(&network, 2, 0), "{means:?}");
             network.part(&[2]).expect("it was allowed before");
             assert!(reaches(&network, 0, 1), "{means:?}: one side is not cut");
-            assert!(!reaches(&network, 0, 2) && !reaches(&network, 2, 1), "{means:?}: the sides are");
+            assert!(
+                !reaches(&network, 0, 2) && !reaches(&network, 2, 1),
+                "{means:?}: the sides are"
+            );
             network.heal(&[2]).expect("it was allowed before");
             assert!(reaches(&network, 0, 2), "{means:?}");
         }
@@ -256,7 +265,8 @@ mod tests {
     #[test]
     fn nothing_is_left_when_it_is_dropped() {
         let Some(network) = built(Means::Privileged, 2) else { return };
-        let pids: Vec<u32> = network.nodes.iter().chain([&network.hub]).map(|holder| holder.0.id()).collect();
+        let pids: Vec<u32> =
+            network.nodes.iter().chain([&network.hub]).map(|holder| holder.0.id()).collect();
         drop(network);
         assert!(pids.iter().all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists()));
     }

@@ -118,7 +118,8 @@ fn conclude_played(case: &mut Case, played: &Played<'_>, finished: bool) -> Resu
         CaseStatus::Failed => CaseStatus::Failed,
         open => {
             let missed = case.reached.iter().find(|(_, reached)| !reached);
-            let missed = missed.map(|(what, _)| format!("the scenario did not reach what it is for: {what}"));
+            let missed = missed
+                .map(|(what, _)| format!("the scenario did not reach what it is for: {what}"));
             played.starved.clone().or(missed).map_or(open, CaseStatus::Inconclusive)
         }
     };
@@ -162,12 +163,15 @@ fn judged(played: &Played<'_>) -> Result<Result<Verdict, HistoryError>, DriveErr
 }
 
 fn open(played: &Played<'_>) -> Result<BufReader<File>, DriveError> {
-    let file = File::open(&played.history).map_err(|error| DriveError::output(&played.history, error))?;
+    let file =
+        File::open(&played.history).map_err(|error| DriveError::output(&played.history, error))?;
     Ok(BufReader::new(file))
 }
 
 fn refused(error: &HistoryError) -> CaseStatus {
-    CaseStatus::Broken(format!("the driver made a history that is refused, please report this: {error}"))
+    CaseStatus::Broken(format!(
+        "the driver made a history that is refused, please report this: {error}"
+    ))
 }
 
 fn reached(played: &Played<'_>, finished: bool) -> Result<Vec<(String, bool)>, DriveError> {
@@ -175,7 +179,9 @@ fn reached(played: &Played<'_>, finished: bool) -> Result<Vec<(String, bool)>, D
     // The judge has just read it: it can be read.
     if let Ok(mut recorded) = Recorded::read(open(played)?) {
         recorded.leaves.clone_from(&played.leaves);
-        reached.extend(played.reach.iter().map(|reach| (reach.to_string(), reach.is_reached(&recorded))));
+        reached.extend(
+            played.reach.iter().map(|reach| (reach.to_string(), reach.is_reached(&recorded))),
+        );
     }
     Ok(reached)
 }

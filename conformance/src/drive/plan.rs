@@ -162,7 +162,12 @@ impl Draft {
         self.group_of_order(members, senders, GroupOrder::Group)
     }
 
-    fn group_of_order(&mut self, members: Vec<usize>, senders: Vec<usize>, order: GroupOrder) -> usize {
+    fn group_of_order(
+        &mut self,
+        members: Vec<usize>,
+        senders: Vec<usize>,
+        order: GroupOrder,
+    ) -> usize {
         self.plan.groups.push(Group { members, senders, order });
         self.plan.groups.len() - 1
     }
@@ -191,7 +196,13 @@ impl Draft {
     }
 
     /// The same, with sizes of that range.
-    pub(super) fn send_sized(&mut self, senders: &[usize], each: u64, bytes_min: u64, bytes_max: u64) {
+    pub(super) fn send_sized(
+        &mut self,
+        senders: &[usize],
+        each: u64,
+        bytes_min: u64,
+        bytes_max: u64,
+    ) {
         let mut list = Vec::new();
         for _ in 0..each {
             for &sender in senders {

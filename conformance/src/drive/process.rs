@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group, set_parent_process_death_signal,
-    waitid,
+    Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, kill_process_group,
+    set_parent_process_death_signal, waitid,
 };
 
 use super::lines::{self, Clock, Heard};
@@ -64,7 +64,8 @@ impl Process {
     /// # Errors
     /// What the system says, most often that there is no such program.
     pub(super) fn start(start: Start<'_>) -> io::Result<Self> {
-        let (program, arguments) = start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let (program, arguments) =
+            start.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let log = File::options().create(true).append(true).open(start.log)?;
         let mut command = Command::new(program);
         command.args(arguments).process_group(0);

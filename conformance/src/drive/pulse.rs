@@ -99,7 +99,8 @@ fn processor_ns() -> u64 {
 /// How many threads run or wait for a processor now, for each processor; 0 where the system does not say.
 fn waiting_per_processor() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let running = text.split(' ').nth(3).and_then(|field| field.split_once('/')?.0.parse::<f64>().ok());
+    let running =
+        text.split(' ').nth(3).and_then(|field| field.split_once('/')?.0.parse::<f64>().ok());
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     running.unwrap_or(0.0) / processors as f64
 }

@@ -69,10 +69,14 @@ impl Reach {
             Self::DeliveredByAll { count } => delivered(recorded, |_| true) >= *count,
             Self::SendersInterleave => senders_interleave(recorded),
             Self::UnderWay { count } => under_way_max(recorded) >= *count,
-            Self::Silent { nodes } => !recorded.messages.iter().any(|one| nodes.contains(&one.sender)),
+            Self::Silent { nodes } => {
+                !recorded.messages.iter().any(|one| nodes.contains(&one.sender))
+            }
             Self::Late { node, after } => begins_late(recorded, *node, *after),
             Self::Backlog { node, ms, count } => backlog(recorded, *node, *ms * NS_PER_MS, *count),
-            Self::Size { bytes } => delivered(recorded, |place| recorded.messages[place].bytes == *bytes) > 0,
+            Self::Size { bytes } => {
+                delivered(recorded, |place| recorded.messages[place].bytes == *bytes) > 0
+            }
             Self::Quiet => quiet(recorded),
             Self::GroupsInterleave => groups_interleave(recorded),
             Self::AcrossGroups { count } => {
@@ -83,7 +87,9 @@ impl Reach {
             }
             Self::LeftUnderLoad { node } => left_under_load(recorded, *node),
             Self::JoinedUnderLoad { node } => joined_under_load(recorded, *node),
-            Self::KilledSending { node } => killed_midway(recorded, *node, |sender| sender == *node),
+            Self::KilledSending { node } => {
+                killed_midway(recorded, *node, |sender| sender == *node)
+            }
             Self::KilledMidway { node } => killed_midway(recorded, *node, |_| true),
             Self::KilledBeforeViewWithout { node, gone } => {
                 killed_before_view(recorded, *node, *gone, |members| !members.contains(gone))
@@ -94,7 +100,9 @@ impl Reach {
             Self::Restarted { nodes } => nodes.iter().all(|node| restarted(recorded, *node, nodes)),
             Self::SentWhileStopped { node } => {
                 let time = |kind| recorded.fault_ns(kind, *node);
-                sent_between(recorded, time(FaultKind::Stop), time(FaultKind::Continue), |who| who != *node)
+                sent_between(recorded, time(FaultKind::Stop), time(FaultKind::Continue), |who| {
+                    who != *node
+                })
             }
             Self::SentWhileParted { side } => {
                 let time = |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node));
@@ -109,7 +117,8 @@ impl Reach {
 /// How many messages, of those that are meant, were delivered by all.
 fn delivered(recorded: &Recorded, meant: impl Fn(usize) -> bool) -> u64 {
     let messages = recorded.messages.iter().enumerate();
-    messages.filter(|(place, message)| meant(*place) && recorded.delivered_by_all(message)).count() as u64
+    messages.filter(|(place, message)| meant(*place) && recorded.delivered_by_all(message)).count()
+        as u64
 }
 
 /// Whether a list comes back to something that it had left.
@@ -234,7 +243,8 @@ fn killed_before_view(
         let views = recorded.views.iter().filter(|view| view.node == who && view.t_ns <= kill_ns);
         views.map(|view| view.members.as_slice()).any(&awaited)
     };
-    let goes_on = |who: &usize| *who != node && *who != other && recorded.runs_before(*who, kill_ns);
+    let goes_on =
+        |who: &usize| *who != node && *who != other && recorded.runs_before(*who, kill_ns);
     nodes(recorded).into_iter().filter(goes_on).any(|who| !has_view(who))
 }
 
@@ -244,7 +254,8 @@ fn restarted(recorded: &Recorded, node: usize, down: &[usize]) -> bool {
     let again = recorded.starts.iter().find(|(who, t_ns)| *who == node && *t_ns > kill_ns);
     let Some((_, again_ns)) = again else { return false };
     let others = recorded.deliveries.iter().filter(|delivery| !down.contains(&delivery.node));
-    let between = others.map(|delivery| delivery.t_ns).any(|t_ns| t_ns > kill_ns && t_ns < *again_ns);
+    let between =
+        others.map(|delivery| delivery.t_ns).any(|t_ns| t_ns > kill_ns && t_ns < *again_ns);
     of_node(recorded, node).any(|delivery| delivery.inc == 1)
         && of_node(recorded, node).any(|delivery| delivery.inc > 1 && !delivery.replayed)
         && (between || nodes(recorded).iter().all(|who| down.contains(who)))
@@ -271,32 +282,54 @@ impl fmt::Display for Reach {
             Self::DeliveredByAll { count } => {
                 write!(out, "{count} messages or more were delivered by all members")
             }
-            Self::SendersInterleave => out.write_str("messages of different senders were delivered in turns"),
-            Self::UnderWay { count } => write!(out, "{count} messages or more were under way at once"),
+            Self::SendersInterleave => {
+                out.write_str("messages of different senders were delivered in turns")
+            }
+            Self::UnderWay { count } => {
+                write!(out, "{count} messages or more were under way at once")
+            }
             Self::Silent { nodes } => write!(out, "{} sent nothing", names(nodes)),
             Self::Late { node, after } => {
                 write!(out, "n{node} first sent after it had delivered {after} messages or more")
             }
             Self::Backlog { node, ms, count } => {
-                write!(out, "n{node} delivered nothing for {ms} ms while {count} messages or more waited")
+                write!(
+                    out,
+                    "n{node} delivered nothing for {ms} ms while {count} messages or more waited"
+                )
             }
-            Self::Size { bytes } => write!(out, "a message of {bytes} bytes was delivered by all members"),
-            Self::Quiet => out.write_str("a member counted twice, and nothing happened before and between"),
+            Self::Size { bytes } => {
+                write!(out, "a message of {bytes} bytes was delivered by all members")
+            }
+            Self::Quiet => {
+                out.write_str("a member counted twice, and nothing happened before and between")
+            }
             Self::GroupsInterleave => {
                 out.write_str("two members delivered messages of several groups in turns")
             }
             Self::AcrossGroups { count } => {
-                write!(out, "{count} messages or more for several groups were delivered in all of them")
+                write!(
+                    out,
+                    "{count} messages or more for several groups were delivered in all of them"
+                )
             }
             Self::From { node, count } => {
-                write!(out, "{count} messages or more of n{node}, which is no member, were delivered by all")
+                write!(
+                    out,
+                    "{count} messages or more of n{node}, which is no member, were delivered by all"
+                )
             }
-            Self::LeftUnderLoad { node } => write!(out, "n{node} left, and messages were under way"),
+            Self::LeftUnderLoad { node } => {
+                write!(out, "n{node} left, and messages were under way")
+            }
             Self::JoinedUnderLoad { node } => {
                 write!(out, "others sent while n{node} joined, and it delivered messages")
             }
             Self::KilledSending { node } => {
-                write!(out, "messages of n{node} were not yet delivered everywhere when it was killed")
+                write!(
+                    out,
+                    "messages of n{node} were not yet delivered everywhere when it was killed"
+                )
             }
             Self::KilledMidway { node } => {
                 write!(out, "messages were not yet delivered everywhere when n{node} was killed")
@@ -310,7 +343,9 @@ impl fmt::Display for Reach {
             Self::Restarted { nodes } => {
                 write!(out, "{} delivered before the kill and after the restart", names(nodes))
             }
-            Self::SentWhileStopped { node } => write!(out, "others sent while n{node} was suspended"),
+            Self::SentWhileStopped { node } => {
+                write!(out, "others sent while n{node} was suspended")
+            }
             Self::SentWhileParted { side } => {
                 write!(out, "both sides were asked to send while {} was cut off", names(side))
             }

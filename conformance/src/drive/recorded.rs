@@ -104,7 +104,14 @@ impl Recorded {
                 let groups = groups.into_iter().map(|group| group.into_owned()).collect();
                 let (sender, bytes) = (number(&node), bytes.unwrap_or(0));
                 let delivered = HashMap::new();
-                self.messages.push(Message { t_ns, sender, groups, bytes, refused: false, delivered });
+                self.messages.push(Message {
+                    t_ns,
+                    sender,
+                    groups,
+                    bytes,
+                    refused: false,
+                    delivered,
+                });
             }
             Event::Refused { msg, definite: true, .. } => {
                 if let Some(&message) = names.get(msg.as_ref()) {
@@ -122,14 +129,19 @@ impl Recorded {
     }
 
     /// Who a message is for.
-    pub(super) fn addressees<'r>(&'r self, message: &'r Message) -> impl Iterator<Item = usize> + 'r {
+    pub(super) fn addressees<'r>(
+        &'r self,
+        message: &'r Message,
+    ) -> impl Iterator<Item = usize> + 'r {
         let groups = message.groups.iter().enumerate();
         groups.flat_map(move |(place, group)| {
             let members = self.members.get(group).into_iter().flatten().copied();
             // One that is a member of several of its groups is named once.
             members.filter(move |node| {
                 let earlier = &message.groups[..place];
-                !earlier.iter().any(|group| self.members.get(group).is_some_and(|all| all.contains(node)))
+                !earlier
+                    .iter()
+                    .any(|group| self.members.get(group).is_some_and(|all| all.contains(node)))
             })
         })
     }
@@ -146,18 +158,22 @@ impl Recorded {
 
     /// When something was first done to a node.
     pub(super) fn fault_ns(&self, kind: FaultKind, node: usize) -> Option<u64> {
-        let found = self.faults.iter().find(|fault| fault.kind == kind && fault.nodes.contains(&node));
+        let found =
+            self.faults.iter().find(|fault| fault.kind == kind && fault.nodes.contains(&node));
         found.map(|fault| fault.t_ns)
     }
 
     /// Whether a node's process ran just before that time.
     pub(super) fn runs_before(&self, node: usize, t_ns: u64) -> bool {
         let last = |times: &mut dyn Iterator<Item = u64>| times.filter(|time| *time < t_ns).max();
-        let started =
-            last(&mut self.starts.iter().filter(|(who, _)| *who == node).map(|(_, start_ns)| *start_ns));
-        let ended = last(&mut self.ends.iter().filter(|(who, _)| *who == node).map(|(_, end_ns)| *end_ns));
+        let started = last(
+            &mut self.starts.iter().filter(|(who, _)| *who == node).map(|(_, start_ns)| *start_ns),
+        );
+        let ended =
+            last(&mut self.ends.iter().filter(|(who, _)| *who == node).map(|(_, end_ns)| *end_ns));
         let kills = self.faults.iter().filter(|fault| fault.kind == FaultKind::Kill);
-        let killed = last(&mut kills.filter(|fault| fault.nodes.contains(&node)).map(|fault| fault.t_ns));
+        let killed =
+            last(&mut kills.filter(|fault| fault.nodes.contains(&node)).map(|fault| fault.t_ns));
         started.is_some_and(|start_ns| ended.max(killed).is_none_or(|end_ns| end_ns < start_ns))
     }
 

@@ -181,8 +181,9 @@ impl<'s> Stage<'s> {
             None => "127.0.0.1".to_owned(),
         };
         let members = names.into_iter().enumerate();
-        let members =
-            members.map(|(node, name)| Member::new(name, address(node), plan.groups.len())).collect();
+        let members = members
+            .map(|(node, name)| Member::new(name, address(node), plan.groups.len()))
+            .collect();
         let (to_heard, heard) = sync_channel(HEARD_MAX);
         Ok(Self {
             setting,
@@ -217,7 +218,11 @@ impl<'s> Stage<'s> {
 
     /// The same, for so long as would be so much on a machine at rest. If that does not come in [`WAIT_MAX`] times
     /// the time, nothing can be said of what is missing.
-    pub(super) fn wait_patiently(&mut self, goal: &Goal<'_>, time: Duration) -> Result<Outlook, Ending> {
+    pub(super) fn wait_patiently(
+        &mut self,
+        goal: &Goal<'_>,
+        time: Duration,
+    ) -> Result<Outlook, Ending> {
         let (began, granted) = (Instant::now(), self.setting.pulse.now());
         let until = began + time * WAIT_MAX;
         let outlook = self.wait_while(goal, |stage| {
@@ -272,7 +277,9 @@ impl<'s> Stage<'s> {
         self.last_heard = Instant::now();
         self.hear(first)?;
         for _ in 1..lines {
-            let Some(heard) = self.stash.pop_front().or_else(|| self.heard.try_recv().ok()) else { break };
+            let Some(heard) = self.stash.pop_front().or_else(|| self.heard.try_recv().ok()) else {
+                break;
+            };
             self.hear(heard)?;
         }
         Ok(())
@@ -361,7 +368,9 @@ impl<'s> Stage<'s> {
                 self.last_heard.elapsed() >= quiet && self.is_delivered()
             }
             Goal::Stopped => !self.members.iter().any(Member::runs),
-            Goal::Silent => self.members.iter().all(|member| member.process.is_none() || member.silent),
+            Goal::Silent => {
+                self.members.iter().all(|member| member.process.is_none() || member.silent)
+            }
             Goal::Later => false,
         };
         if reached { Outlook::Reached } else { Outlook::Open }
@@ -459,8 +468,11 @@ impl<'s> Stage<'s> {
         };
         // In a group with views a joiner, or one that came back, owes only what was sent after that.
         let late = |place: usize| {
-            let late = |member: &Member| (member.joined || member.inc > 1) && member.ready_at > place;
-            (0..members.len()).filter(|node| late(&members[*node])).fold(0, |set, node| set | only(node))
+            let late =
+                |member: &Member| (member.joined || member.inc > 1) && member.ready_at > place;
+            (0..members.len())
+                .filter(|node| late(&members[*node]))
+                .fold(0, |set, node| set | only(node))
         };
         let awaited = |place: usize, message: &Message| {
             let sender = &members[message.sender];
@@ -469,9 +481,9 @@ impl<'s> Stage<'s> {
             if message.delivered == 0 && (message.fate == Fate::Unsure || !stands) {
                 return 0;
             }
-            let due = groups
-                .iter()
-                .fold(0, |due, group| due | now[*group] & !if has_views[*group] { late(place) } else { 0 });
+            let due = groups.iter().fold(0, |due, group| {
+                due | now[*group] & !if has_views[*group] { late(place) } else { 0 }
+            });
             due & !message.delivered
         };
         self.ledger.first_open(all, awaited)
@@ -483,7 +495,11 @@ impl<'s> Stage<'s> {
         let (place, lacking) = self.first_lacking(live)?;
         let nodes = (0..self.members.len()).filter(|node| only(*node) & lacking != 0);
         let names: Vec<String> = nodes.map(node_name).collect();
-        Some(format!("{} was not delivered by {}", self.ledger.message(place).name, names.join(", ")))
+        Some(format!(
+            "{} was not delivered by {}",
+            self.ledger.message(place).name,
+            names.join(", ")
+        ))
     }
 
     /// The end of a member's log, for people.

@@ -10,7 +10,8 @@ use super::member::{Order, Phase};
 use super::plan::{Condition, Step};
 use super::process::{Process, Start};
 use super::protocol::{
-    Command, GroupMembers, HUGE_BYTES_MAX, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION, WINDOW,
+    Command, GroupMembers, HUGE_BYTES_MAX, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION,
+    WINDOW,
 };
 use super::stage::{Ending, Goal, Outlook, Stage, group_name};
 use crate::history::{EndReason, FaultKind};
@@ -138,13 +139,16 @@ impl Stage<'_> {
                 node: &member.name,
                 inc: member.inc,
                 join,
-                nodes: nodes.map(|one| NodeAddress { node: &one.name, address: &one.address }).collect(),
+                nodes: nodes
+                    .map(|one| NodeAddress { node: &one.name, address: &one.address })
+                    .collect(),
                 groups: groups.collect(),
                 limits: Limits {
                     message_bytes_max: MESSAGE_BYTES_MAX,
                     huge_bytes_max: HUGE_BYTES_MAX,
                     window: WINDOW,
-                    deadline_ms: u64::try_from(self.setting.deadline.as_millis()).unwrap_or(u64::MAX),
+                    deadline_ms: u64::try_from(self.setting.deadline.as_millis())
+                        .unwrap_or(u64::MAX),
                 },
                 seed: self.setting.seed,
                 shared: &self.folder.shared(),
@@ -169,7 +173,8 @@ impl Stage<'_> {
             return Err(self.no_answer(nodes));
         }
         let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
-        let why = if outlook == Outlook::Hopeless { "cannot come about" } else { "did not come in time" };
+        let why =
+            if outlook == Outlook::Hopeless { "cannot come about" } else { "did not come in time" };
         Ok(Some(format!("{condition} {why}{missing}")))
     }
 
@@ -177,15 +182,21 @@ impl Stage<'_> {
         let silent = |node: &&usize| self.members[**node].phase == Phase::Starting;
         let node = nodes.iter().find(silent).or(nodes.first()).copied().unwrap_or(0);
         let name = &self.members[node].name;
-        let what = format!("{name} did not answer init within {} s", self.setting.deadline.as_secs_f64());
-        Ending::Broken { what, log: self.log_end(node).map(|end| format!("{name}'s log ends: {end}")) }
+        let what =
+            format!("{name} did not answer init within {} s", self.setting.deadline.as_secs_f64());
+        Ending::Broken {
+            what,
+            log: self.log_end(node).map(|end| format!("{name}'s log ends: {end}")),
+        }
     }
 
     fn suspend(&mut self, node: usize) -> Result<(), Ending> {
         self.had_faults = true;
         let member = &mut self.members[node];
         if let Some(process) = member.process.as_ref().filter(|_| member.runs()) {
-            process.suspend().map_err(|source| DriveError::system("cannot suspend a process", source))?;
+            process
+                .suspend()
+                .map_err(|source| DriveError::system("cannot suspend a process", source))?;
             member.suspended = true;
             self.chronicle.fault(FaultKind::Stop, &[node], self.clock.now_ns())?;
         }
@@ -199,7 +210,9 @@ impl Stage<'_> {
         }
         self.chronicle.fault(FaultKind::Continue, &[node], self.clock.now_ns())?;
         if let Some(process) = &member.process {
-            process.resume().map_err(|source| DriveError::system("cannot resume a process", source))?;
+            process
+                .resume()
+                .map_err(|source| DriveError::system("cannot resume a process", source))?;
         }
         Ok(())
     }
@@ -256,7 +269,8 @@ impl Stage<'_> {
         for heard in theirs {
             self.hear(heard)?;
         }
-        while victims.iter().any(|node| !self.members[*node].silent) && self.stash.len() < STASH_MAX {
+        while victims.iter().any(|node| !self.members[*node].silent) && self.stash.len() < STASH_MAX
+        {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(heard) = self.heard.recv_timeout(left) else { break };
             if victims.contains(&heard.node) {
@@ -288,7 +302,8 @@ impl Stage<'_> {
         let side = std::mem::take(&mut self.parted);
         if let Some(network) = self.network.as_ref().filter(|_| !side.is_empty()) {
             self.chronicle.fault(FaultKind::Heal, &side, self.clock.now_ns())?;
-            let failed = |what| DriveError::system("cannot heal a partition", std::io::Error::other(what));
+            let failed =
+                |what| DriveError::system("cannot heal a partition", std::io::Error::other(what));
             network.heal(&side).map_err(failed)?;
         }
         Ok(())
@@ -359,12 +374,17 @@ impl Stage<'_> {
 impl std::fmt::Display for Condition {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use super::stage::node_name;
-        let names =
-            |nodes: &[usize]| nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ");
+        let names = |nodes: &[usize]| {
+            nodes.iter().map(|node| node_name(*node)).collect::<Vec<_>>().join(", ")
+        };
         match self {
             Self::Ready(nodes) => write!(out, "that {} can take messages", names(nodes)),
-            Self::Answered { node, count } => write!(out, "that n{node} answers {count} multicasts"),
-            Self::Delivered { node, count } => write!(out, "that n{node} delivers {count} messages"),
+            Self::Answered { node, count } => {
+                write!(out, "that n{node} answers {count} multicasts")
+            }
+            Self::Delivered { node, count } => {
+                write!(out, "that n{node} delivers {count} messages")
+            }
             Self::AllDelivered => out.write_str("that all is delivered"),
             Self::Ended(node) => write!(out, "that n{node} ends"),
             Self::ViewWithout(nodes) => write!(out, "a view without {}", names(nodes)),

@@ -58,7 +58,8 @@ struct Line<'a> {
 /// [`Trouble::NotJson`] for what is no JSON object with an `ev`, or has a field of the wrong type;
 /// [`Trouble::Lacks`] for a record without a field that it must have.
 pub fn parse(text: &str) -> Result<Event<'_>, Trouble> {
-    let line: Line<'_> = serde_json::from_str(text).map_err(|error| Trouble::NotJson(error.to_string()))?;
+    let line: Line<'_> =
+        serde_json::from_str(text).map_err(|error| Trouble::NotJson(error.to_string()))?;
     event(line)
 }
 
@@ -204,7 +205,8 @@ mod tests {
 
     #[test]
     fn a_name_with_escapes_is_read_too() {
-        let Ok(Event::Start { node, .. }) = parse(r#"{"ev":"start","t_ns":1,"node":"n\u0030","inc":1}"#)
+        let Ok(Event::Start { node, .. }) =
+            parse(r#"{"ev":"start","t_ns":1,"node":"n\u0030","inc":1}"#)
         else {
             panic!("it is a start");
         };

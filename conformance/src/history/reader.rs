@@ -85,9 +85,8 @@ impl<R: BufRead> Reader<R> {
             self.line += 1;
             // One byte more than allowed tells a line that is too long from one that just fits.
             let mut limited = std::io::Read::take(&mut self.stream, LINE_BYTES_MAX as u64 + 1);
-            let read = limited.read_until(b'\n', &mut self.buffer).map_err(|error| HistoryError {
-                line: self.line,
-                trouble: Trouble::Read(error.to_string()),
+            let read = limited.read_until(b'\n', &mut self.buffer).map_err(|error| {
+                HistoryError { line: self.line, trouble: Trouble::Read(error.to_string()) }
             })?;
             if read == 0 {
                 return Ok(false);

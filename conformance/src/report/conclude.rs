@@ -7,26 +7,36 @@ use super::words::counted;
 /// The sentence, the same in every report.
 pub(super) fn conclude(run: &Run) -> String {
     let cases = run.cases.len() as u64;
-    let count =
-        |wanted: fn(&CaseStatus) -> bool| run.cases.iter().filter(|case| wanted(&case.status)).count() as u64;
+    let count = |wanted: fn(&CaseStatus) -> bool| {
+        run.cases.iter().filter(|case| wanted(&case.status)).count() as u64
+    };
     let main = match run.status() {
         RunStatus::Failed => {
             let musts = run.cases.iter().map(|case| Tally::of(case).broken as u64).sum();
             let are = if musts == 1 { "is" } else { "are" };
             let place = match cases {
                 1 => String::new(),
-                _ => format!(", in {} of {cases} cases", count(|status| *status == CaseStatus::Failed)),
+                _ => format!(
+                    ", in {} of {cases} cases",
+                    count(|status| *status == CaseStatus::Failed)
+                ),
             };
             format!("{} {are} broken{place}", counted(musts, "must"))
         }
         RunStatus::Broken => {
             let broken = count(|status| matches!(status, CaseStatus::Broken(_)));
-            format!("{broken} of {} could not be judged for what is broken there", counted(cases, "case"))
+            format!(
+                "{broken} of {} could not be judged for what is broken there",
+                counted(cases, "case")
+            )
         }
         RunStatus::Inconclusive if cases == 0 => "there was nothing to judge".to_owned(),
         RunStatus::Inconclusive => {
             let passed = count(|status| *status == CaseStatus::Passed);
-            format!("no must is broken, but only {passed} of {} could show it", counted(cases, "case"))
+            format!(
+                "no must is broken, but only {passed} of {} could show it",
+                counted(cases, "case")
+            )
         }
         RunStatus::Passed => {
             let passed = count(|status| *status == CaseStatus::Passed);
@@ -40,13 +50,16 @@ pub(super) fn conclude(run: &Run) -> String {
 fn others(run: &Run) -> String {
     let mut text = String::new();
     let status = run.status();
-    for (word, spoken_of) in [("broken", RunStatus::Broken), ("inconclusive", RunStatus::Inconclusive)] {
+    for (word, spoken_of) in
+        [("broken", RunStatus::Broken), ("inconclusive", RunStatus::Inconclusive)]
+    {
         let number = run.cases.iter().filter(|case| case.status.word() == word).count();
         if number > 0 && status != spoken_of {
             text.push_str(&format!(", {number} {word}"));
         }
     }
-    match run.cases.iter().filter(|case| matches!(case.status, CaseStatus::Unsupported(_))).count() {
+    match run.cases.iter().filter(|case| matches!(case.status, CaseStatus::Unsupported(_))).count()
+    {
         0 => text,
         number => format!("{text}, {number} unsupported"),
     }

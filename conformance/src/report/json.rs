@@ -174,7 +174,11 @@ impl<'a> CaseResult<'a> {
             status: case.status.word(),
             reason: case.status.reason(),
             took_us: microseconds(case.took),
-            reached: case.reached.iter().map(|(goal, reached)| Goal { goal, reached: *reached }).collect(),
+            reached: case
+                .reached
+                .iter()
+                .map(|(goal, reached)| Goal { goal, reached: *reached })
+                .collect(),
             notes: &case.notes,
             counts: Counts::of(case),
             judging: case.verdict.as_ref().map(Judging::of),
@@ -202,7 +206,10 @@ impl<'a> Judging<'a> {
             took_us: microseconds(verdict.took),
             memory_bytes_max: verdict.memory_bytes_max,
             unknown: unknown.collect(),
-            cut: verdict.cut.as_ref().map(|cut| Cut { line: cut.line, what: cut.trouble.to_string() }),
+            cut: verdict
+                .cut
+                .as_ref()
+                .map(|cut| Cut { line: cut.line, what: cut.trouble.to_string() }),
         }
     }
 }
@@ -237,7 +244,8 @@ impl<'a> CheckResult<'a> {
 impl WitnessResult {
     fn of(witness: &Witness, quotes: &Quotes) -> Self {
         let Witness { line, role, culprit } = *witness;
-        let record = quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect());
+        let record =
+            quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect());
         Self { line, role, culprit, record }
     }
 }
@@ -285,7 +293,10 @@ mod tests {
         let mut found = Vec::new();
         names(&results(), &mut found);
         for name in found {
-            assert!(tables.iter().any(|text| text.contains(&format!("`{name}`"))), "{name} is not explained");
+            assert!(
+                tables.iter().any(|text| text.contains(&format!("`{name}`"))),
+                "{name} is not explained"
+            );
         }
     }
 
@@ -293,7 +304,8 @@ mod tests {
     fn the_example_of_the_definition_has_exactly_these_fields() {
         let definition = include_str!("../../docs/results.md");
         let example = definition.split("```json").nth(1).and_then(|rest| rest.split("```").next());
-        let example: Value = serde_json::from_str(example.expect("an example")).expect("it is JSON");
+        let example: Value =
+            serde_json::from_str(example.expect("an example")).expect("it is JSON");
         let sorted = |value: &Value| {
             let mut found = Vec::new();
             names(value, &mut found);
@@ -322,10 +334,14 @@ mod tests {
 
         let checks = cases[1]["checks"].as_array().expect("a list");
         assert_eq!(checks.len(), CheckId::ALL.len());
-        let broken = checks.iter().find(|check| check["name"] == "total-order").expect("it is judged");
+        let broken =
+            checks.iter().find(|check| check["name"] == "total-order").expect("it is judged");
         assert_eq!((&broken["outcome"], &broken["times"]), (&"broken".into(), &3.into()));
         let witness = &broken["witness"][3];
         assert_eq!((&witness["line"], &witness["culprit"]), (&9.into(), &true.into()));
-        assert!(witness["record"].as_str().is_some_and(|record| record.contains("\"t_ns\":80")), "{witness}");
+        assert!(
+            witness["record"].as_str().is_some_and(|record| record.contains("\"t_ns\":80")),
+            "{witness}"
+        );
     }
 }

@@ -7,7 +7,9 @@
 
 use std::time::Duration;
 
-use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+use quick_junit::{
+    NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite,
+};
 
 use super::case::{Case, CaseStatus, Run};
 use super::printable::printable;
@@ -40,11 +42,15 @@ fn suite(case: &Case) -> TestSuite {
     let mut suite = TestSuite::new(shown(&case.name));
     suite.set_time(whole_time(case));
     let seed = case.seed.map(|seed| Property::new("seed", seed.to_string()));
-    let history =
-        case.history.as_deref().map(|path| Property::new("history", shown(&path.to_string_lossy())));
+    let history = case
+        .history
+        .as_deref()
+        .map(|path| Property::new("history", shown(&path.to_string_lossy())));
     suite.add_properties(seed.into_iter().chain(history));
     if !case.notes.is_empty() {
-        suite.set_system_out(case.notes.iter().map(|note| shown(note)).collect::<Vec<_>>().join("\n"));
+        suite.set_system_out(
+            case.notes.iter().map(|note| shown(note)).collect::<Vec<_>>().join("\n"),
+        );
     }
     suite.add_test_case(test(case, WHOLE, whole(case)));
     let quotes = Quotes::of(case.history.as_deref(), case.verdict.as_ref());
@@ -76,7 +82,8 @@ fn whole(case: &Case) -> TestCaseStatus {
 fn error(kind: &str, why: &str, case: &Case) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
     let missed = case.reached.iter().filter(|(_, reached)| !reached);
-    let missed: Vec<String> = missed.map(|(goal, _)| format!("not reached: {}", shown(goal))).collect();
+    let missed: Vec<String> =
+        missed.map(|(goal, _)| format!("not reached: {}", shown(goal))).collect();
     status.set_type(kind).set_message(shown(why)).set_description(missed.join("\n"));
     status
 }
@@ -134,7 +141,8 @@ mod tests {
     use crate::check::CheckId;
 
     fn parsed(run: &Run) -> Report {
-        Report::deserialize_from_str(&render(run).expect("it can be written")).expect("it can be read")
+        Report::deserialize_from_str(&render(run).expect("it can be written"))
+            .expect("it can be read")
     }
 
     fn status<'a>(report: &'a Report, case: &str, test: &str) -> &'a TestCaseStatus {
@@ -155,15 +163,21 @@ mod tests {
         assert!(matches!(of("durable-kept"), TestCaseStatus::Skipped { .. }));
         assert!(matches!(of("view-majority"), TestCaseStatus::Skipped { .. }));
         assert!(is_kind(of("total-order"), NonSuccessKind::Failure));
-        let TestCaseStatus::NonSuccess { ty, description: Some(text), .. } = of("total-order") else {
+        let TestCaseStatus::NonSuccess { ty, description: Some(text), .. } = of("total-order")
+        else {
             panic!("it has a text");
         };
         assert_eq!(ty.as_ref().map(quick_junit::XmlString::as_str), Some("total-order"));
-        for part in ["promised: Two members", "line 9: what this line shows (culprit)", "\"t_ns\":80"] {
+        for part in
+            ["promised: Two members", "line 9: what this line shows (culprit)", "\"t_ns\":80"]
+        {
             assert!(text.as_str().contains(part), "{part}: {}", text.as_str());
         }
         assert!(is_kind(status(&report, "open-case", WHOLE), NonSuccessKind::Error));
-        assert!(matches!(status(&report, "unsupported-case", WHOLE), TestCaseStatus::Skipped { .. }));
+        assert!(matches!(
+            status(&report, "unsupported-case", WHOLE),
+            TestCaseStatus::Skipped { .. }
+        ));
         let classes = report.test_suites.iter().flat_map(|suite| {
             suite.test_cases.iter().map(|test| (test.classname.clone(), suite.name.clone()))
         });
@@ -173,7 +187,12 @@ mod tests {
     #[test]
     fn it_fails_if_the_run_does() {
         let report = parsed(&everything());
-        assert!(report.failures == 1 && report.errors == 2, "{} {}", report.failures, report.errors);
+        assert!(
+            report.failures == 1 && report.errors == 2,
+            "{} {}",
+            report.failures,
+            report.errors
+        );
         let report = parsed(&run(vec![case("fine", None, verdict(&[]))]));
         assert_eq!((report.failures, report.errors, report.tests), (0, 0, CheckId::ALL.len() + 1));
     }

@@ -19,7 +19,8 @@ pub(super) struct Quotes(BTreeMap<u64, String>);
 impl Quotes {
     /// Reads the lines that the findings of a verdict name.
     pub(super) fn of(history: Option<&Path>, verdict: Option<&Verdict>) -> Self {
-        let wanted: BTreeSet<u64> = verdict.into_iter().flat_map(findings).flat_map(lines_of).collect();
+        let wanted: BTreeSet<u64> =
+            verdict.into_iter().flat_map(findings).flat_map(lines_of).collect();
         let Some(last) = wanted.last().copied() else {
             return Self::default();
         };

@@ -22,7 +22,10 @@ pub(super) fn finding(what: &str, lines: &[u64]) -> Outcome {
         role: "what this line shows",
         culprit: Some(line) == lines.last(),
     });
-    Outcome::Broken { times: 3, finding: Finding { what: what.to_owned(), witness: witness.collect() } }
+    Outcome::Broken {
+        times: 3,
+        finding: Finding { what: what.to_owned(), witness: witness.collect() },
+    }
 }
 
 /// A verdict by which all hold, but for these.
@@ -32,7 +35,10 @@ pub(super) fn verdict(except: &[(CheckId, Outcome)]) -> Verdict {
         other.map_or(Outcome::Held { judged: 1600 }, |(_, outcome)| outcome.clone())
     };
     Verdict {
-        judgements: CheckId::ALL.iter().map(|id| Judgement { check: *id, outcome: outcome(*id) }).collect(),
+        judgements: CheckId::ALL
+            .iter()
+            .map(|id| Judgement { check: *id, outcome: outcome(*id) })
+            .collect(),
         events: 2014,
         unknown: Vec::new(),
         cut: None,

@@ -13,7 +13,8 @@ impl CaseStatus {
     /// How a history came out, by what the checks say of it alone.
     #[must_use]
     pub fn of(verdict: &Verdict) -> Self {
-        let musts = || verdict.judgements.iter().filter(|one| one.check.check().strength == Strength::Must);
+        let musts =
+            || verdict.judgements.iter().filter(|one| one.check.check().strength == Strength::Must);
         if musts().any(|one| matches!(one.outcome, Outcome::Broken { .. })) {
             return Self::Failed;
         }
@@ -28,7 +29,9 @@ impl CaseStatus {
             return Self::Inconclusive(format!("judged as far as it goes: {cut}"));
         }
         if !musts().any(|one| matches!(one.outcome, Outcome::Held { .. })) {
-            return Self::Inconclusive("the history gave no check of a must anything to judge".to_owned());
+            return Self::Inconclusive(
+                "the history gave no check of a must anything to judge".to_owned(),
+            );
         }
         Self::Passed
     }
@@ -169,7 +172,8 @@ mod tests {
                 Strength::Should => assert_eq!(status, CaseStatus::Passed, "{id}"),
             }
         }
-        let both = verdict(&[(CheckId::TotalOrder, broken()), (CheckId::Validity, open("unfinished"))]);
+        let both =
+            verdict(&[(CheckId::TotalOrder, broken()), (CheckId::Validity, open("unfinished"))]);
         assert_eq!(CaseStatus::of(&both), CaseStatus::Failed);
     }
 
@@ -192,7 +196,8 @@ mod tests {
     #[test]
     fn a_run_is_as_bad_as_its_worst_case() {
         let passed = || case("passed", None, verdict(&[]));
-        let failed = || case("failed", None, verdict(&[(CheckId::TotalOrder, finding("broken", &[1]))]));
+        let failed =
+            || case("failed", None, verdict(&[(CheckId::TotalOrder, finding("broken", &[1]))]));
         let with = |status| without_history("other", status);
         let inconclusive = || with(CaseStatus::Inconclusive(String::new()));
         let unsupported = || with(CaseStatus::Unsupported(String::new()));
@@ -224,7 +229,10 @@ mod tests {
             ]),
         );
         let tally = Tally::of(&case);
-        assert_eq!((tally.broken, tally.broken_shoulds, tally.inconclusive, tally.not_judged), (1, 1, 1, 0));
+        assert_eq!(
+            (tally.broken, tally.broken_shoulds, tally.inconclusive, tally.not_judged),
+            (1, 1, 1, 0)
+        );
         assert_eq!(tally.held, CheckId::ALL.len() - 3);
     }
 }

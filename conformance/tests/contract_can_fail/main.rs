@@ -52,8 +52,11 @@ fn every_fault_is_found_by_the_clause_that_is_meant_for_it() {
 
 #[test]
 fn every_clause_has_a_fault_that_it_finds() {
-    let ids = clauses::<<Simulated<Fault> as Testbed>::Bench<'static>>().into_iter().map(|clause| clause.id);
-    let untried: Vec<&str> = ids.filter(|id| TABLE.iter().all(|(_, clause)| clause != id)).collect();
+    let ids = clauses::<<Simulated<Fault> as Testbed>::Bench<'static>>()
+        .into_iter()
+        .map(|clause| clause.id);
+    let untried: Vec<&str> =
+        ids.filter(|id| TABLE.iter().all(|(_, clause)| clause != id)).collect();
     assert_eq!(untried, [""; 0], "clauses that were never seen to fail");
 }
 

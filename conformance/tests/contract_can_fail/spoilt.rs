@@ -5,7 +5,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, Kind, LossCause, Promises, Region, Token, ViewMemory, Write,
+    Capabilities, ErrorKind, Event, Fabric, Kind, LossCause, Promises, Region, Token, ViewMemory,
+    Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::layout::CACHE_LINE;
@@ -75,7 +76,8 @@ impl<F: Fabric<Error = ErrorKind>> Spoilt<F> {
             }
             Fault::ClampsRanges => {
                 let start = write.source.offset.max(write.target.offset).min(self.row_bytes);
-                spoilt = Write::of_row(start, write.length.min(self.row_bytes - start), Kind::Content);
+                spoilt =
+                    Write::of_row(start, write.length.min(self.row_bytes - start), Kind::Content);
             }
             Fault::CutsLargeGuards if write.kind == Kind::Guard => {
                 spoilt.length = write.length.min(self.inner.capabilities().guard_bytes_max);
@@ -120,10 +122,14 @@ impl<F: Fabric<Error = ErrorKind>> Spoilt<F> {
             Fault::RefusesFullLists if writes.len() == self.inner.capabilities().writes_max => {
                 Some(Err(ErrorKind::OutOfRange))
             }
-            Fault::TakesPostsToNobody if to == self.own || !self.inner.ready(view, to) => Some(Ok(())),
+            Fault::TakesPostsToNobody if to == self.own || !self.inner.ready(view, to) => {
+                Some(Ok(()))
+            }
             Fault::PostsTooEarly if !self.inner.ready(view, to) => Some(Ok(())),
             Fault::StaysFull if self.full.contains(&to) => Some(Err(ErrorKind::QueueFull)),
-            Fault::FullForAll if self.full.iter().any(|full| *full != to) => Some(Err(ErrorKind::QueueFull)),
+            Fault::FullForAll if self.full.iter().any(|full| *full != to) => {
+                Some(Err(ErrorKind::QueueFull))
+            }
             Fault::CutsInTurns | Fault::CutsOneWay if self.cut.contains(&to) => {
                 Some(Err(ErrorKind::PeerLost))
             }
@@ -178,7 +184,9 @@ impl<F: Fabric<Error = ErrorKind>> Spoilt<F> {
                 let other = self.others(peer).next()?;
                 return Some(Event::PeerLost { view, peer: other, cause });
             }
-            (Fault::LosesCompletions, Event::Completed(_)) if self.polls.is_multiple_of(3) => return None,
+            (Fault::LosesCompletions, Event::Completed(_)) if self.polls.is_multiple_of(3) => {
+                return None;
+            }
             (Fault::ForgetsCompletions, Event::Completed(_)) => {
                 self.unpolled = self.unpolled.saturating_sub(1);
                 return (self.unpolled < 100).then_some(event);
@@ -303,7 +311,11 @@ impl<F: Fabric<Error = ErrorKind>> Fabric for Spoilt<F> {
         }
         self.polls += 1;
         if self.fault == Fault::InventsLosses && self.polls.is_multiple_of(10) {
-            return Some(Event::PeerLost { view: ViewId(1), peer: Rank(2), cause: LossCause::Unreachable });
+            return Some(Event::PeerLost {
+                view: ViewId(1),
+                peer: Rank(2),
+                cause: LossCause::Unreachable,
+            });
         }
         event
     }

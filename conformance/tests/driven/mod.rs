@@ -39,7 +39,8 @@ impl Run<'_> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let told = format!("{command:?}\n{status}\n{}{}", text(&stdout), text(&stderr));
         let results = folder.join("results.json");
-        let results = std::fs::read_to_string(results).unwrap_or_else(|error| panic!("{error}\n{told}"));
+        let results =
+            std::fs::read_to_string(results).unwrap_or_else(|error| panic!("{error}\n{told}"));
         let json = serde_json::from_str(&results).expect("results are JSON");
         Results { told, json }
     }
@@ -53,12 +54,18 @@ const SEEDS: u64 = 6;
 pub const STARVED: &str = "starved";
 
 /// What becomes of each scenario, with nothing broken. One that did not reach what it is for gets more seeds.
-pub fn play_all(adapter: &str, nodes: u32, deadline_s: f64, folder: &Path) -> BTreeMap<String, String> {
+pub fn play_all(
+    adapter: &str,
+    nodes: u32,
+    deadline_s: f64,
+    folder: &Path,
+) -> BTreeMap<String, String> {
     let mut statuses = BTreeMap::new();
     let mut open: Vec<String> = Vec::new();
     for seed in 1..=SEEDS {
         let scenarios: Vec<&str> = open.iter().map(String::as_str).collect();
-        let run = Run { adapter: adapter.to_owned(), nodes, scenarios: &scenarios, seed, deadline_s };
+        let run =
+            Run { adapter: adapter.to_owned(), nodes, scenarios: &scenarios, seed, deadline_s };
         let results = run.run(&folder.join(seed.to_string()));
         assert_eq!(results.broken(), [""; 0], "{}", results.told);
         let starved = results.starved();
@@ -67,8 +74,9 @@ pub fn play_all(adapter: &str, nodes: u32, deadline_s: f64, folder: &Path) -> BT
             let status = if starved.contains(&scenario) { STARVED } else { status };
             statuses.insert(scenario.to_owned(), status.to_owned());
         }
-        let unreached =
-            statuses.iter().filter(|(_, status)| ["inconclusive", STARVED].contains(&status.as_str()));
+        let unreached = statuses
+            .iter()
+            .filter(|(_, status)| ["inconclusive", STARVED].contains(&status.as_str()));
         open = unreached.map(|(scenario, _)| scenario.clone()).collect();
         if open.is_empty() {
             break;
@@ -87,7 +95,8 @@ impl Results {
     /// Scenarios of which nothing can be said, because the machine had no time for a deadline.
     pub fn starved(&self) -> Vec<&str> {
         let cases = self.json["cases"].as_array().expect("there are cases").iter();
-        let is_starved = |case: &&Value| case.to_string().contains("passed on a machine that had time for");
+        let is_starved =
+            |case: &&Value| case.to_string().contains("passed on a machine that had time for");
         cases.filter(is_starved).map(|case| text(&case["name"])).collect()
     }
 
@@ -95,7 +104,10 @@ impl Results {
     pub fn broken(&self) -> Vec<&str> {
         let cases = self.json["cases"].as_array().expect("there are cases").iter();
         let checks = cases.flat_map(|case| case["checks"].as_array().into_iter().flatten());
-        checks.filter(|check| check["outcome"] == "broken").map(|check| text(&check["name"])).collect()
+        checks
+            .filter(|check| check["outcome"] == "broken")
+            .map(|check| text(&check["name"]))
+            .collect()
     }
 }
 

@@ -75,7 +75,8 @@ fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Op
     match (said, naively) {
         (Ok(said), Ok(naively)) => {
             let in_doubt = |kind: Kind| may_doubt && kind == Kind::Inconclusive;
-            let differing = said.iter().zip(naively).filter(|(one, other)| one != other && !in_doubt(one.1));
+            let differing =
+                said.iter().zip(naively).filter(|(one, other)| one != other && !in_doubt(one.1));
             let said: Vec<String> = differing
                 .map(|((id, kind), (_, naive))| format!("{id}: {name} {kind:?}, naive {naive:?}"))
                 .collect();
@@ -84,7 +85,8 @@ fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Op
         (Err(line), Err(other)) if line == other => None,
         (said, naively) => {
             let line = |said: &Said| {
-                said.as_ref().map_or_else(|line| format!("refused at line {line}"), |_| "taken".into())
+                said.as_ref()
+                    .map_or_else(|line| format!("refused at line {line}"), |_| "taken".into())
             };
             Some(format!("{name}: {}, naive: {}", line(said), line(naively)))
         }
@@ -101,7 +103,9 @@ fn is_refused_late(history: &[u8]) -> bool {
             Event::Deliver { msg: Some(msg), .. } => {
                 delivered.insert(msg.into_owned());
             }
-            Event::Refused { msg, definite: true, .. } if delivered.contains(msg.as_ref()) => return true,
+            Event::Refused { msg, definite: true, .. } if delivered.contains(msg.as_ref()) => {
+                return true;
+            }
             _ => {}
         }
     }

@@ -50,7 +50,8 @@ fn told(plan: &Plan, outcome: &Outcome, recorded: &Recorded) -> Vec<Event<'stati
         }
         Record::View { process, view, members } => {
             let (node, inc) = who(*process);
-            let members: Vec<Cow<'static, str>> = members.iter().map(|node| node_name(*node)).collect();
+            let members: Vec<Cow<'static, str>> =
+                members.iter().map(|node| node_name(*node)).collect();
             let in_group = |index| Event::View {
                 t_ns,
                 node: node.clone(),
@@ -117,12 +118,16 @@ pub fn complaints(plan: &Plan, outcome: &Outcome) -> Vec<String> {
             }
         }
         let verdict = judge.finish();
-        complaints.extend(verdict.judgements.iter().filter_map(|judgement| match &judgement.outcome {
-            CheckOutcome::Broken { finding, .. } if !is_excused(plan, outcome, judgement.check, finding) => {
-                Some(format!("{}: {}", judgement.check, finding.what))
-            }
-            _ => None,
-        }));
+        complaints.extend(verdict.judgements.iter().filter_map(
+            |judgement| match &judgement.outcome {
+                CheckOutcome::Broken { finding, .. }
+                    if !is_excused(plan, outcome, judgement.check, finding) =>
+                {
+                    Some(format!("{}: {}", judgement.check, finding.what))
+                }
+                _ => None,
+            },
+        ));
         complaints.extend(missed(outcome, records));
     }
     complaints.extend(lost(outcome));
@@ -138,8 +143,10 @@ pub fn complaints(plan: &Plan, outcome: &Outcome) -> Vec<String> {
 /// processes nor joiners that never come, nor a group that all leave at once.
 fn is_excused(plan: &Plan, outcome: &Outcome, check: CheckId, finding: &Finding) -> bool {
     let only = |role: &str| finding.witness.iter().all(|witness| witness.role == role);
-    let calm = plan.must_go_on() && plan.deeds.iter().all(|deed| matches!(deed, Deed::Leave { .. }));
-    check == CheckId::Liveness && (only("one of the majority gives up") || only("it gave up") && !calm)
+    let calm =
+        plan.must_go_on() && plan.deeds.iter().all(|deed| matches!(deed, Deed::Leave { .. }));
+    check == CheckId::Liveness
+        && (only("one of the majority gives up") || only("it gave up") && !calm)
         || check == CheckId::ViewMajority && keeps_majorities(outcome)
 }
 
@@ -155,7 +162,10 @@ fn keeps_majorities(outcome: &Outcome) -> bool {
         }
         Record::View { process, members, .. } => {
             let before = last.insert(*process, members).unwrap_or(members);
-            let kept = before.iter().filter(|node| members.contains(node) || leaving.contains(node)).count();
+            let kept = before
+                .iter()
+                .filter(|node| members.contains(node) || leaving.contains(node))
+                .count();
             kept * 2 > before.len()
         }
         _ => true,
@@ -165,10 +175,13 @@ fn keeps_majorities(outcome: &Outcome) -> bool {
 /// A process of an earlier group that still installs a view or delivers once another group was formed.
 fn two_groups(outcome: &Outcome) -> Option<String> {
     let records = &outcome.history.records;
-    let formed = records.iter().enumerate().filter(|(_, one)| matches!(one.record, Record::Formed { .. }));
+    let formed =
+        records.iter().enumerate().filter(|(_, one)| matches!(one.record, Record::Formed { .. }));
     formed.map(|(place, _)| records.split_at(place)).find_map(|(before, after)| {
         let started = |process: usize| {
-            before.iter().any(|one| matches!(one.record, Record::Start { process: one } if one == process))
+            before
+                .iter()
+                .any(|one| matches!(one.record, Record::Start { process: one } if one == process))
         };
         let goes_on = after.iter().find_map(|one| match one.record {
             Record::View { process, .. } | Record::Deliver { process, .. } if started(process) => {
@@ -188,7 +201,9 @@ fn missed(outcome: &Outcome, records: &[Recorded]) -> Option<String> {
     type Had<'r> = (usize, &'r [(usize, u64)]);
     let mut known: BTreeMap<(u64, usize), Had<'_>> = BTreeMap::new();
     records.iter().find_map(|recorded| {
-        let Record::State { process, view, subgroup, messages } = &recorded.record else { return None };
+        let Record::State { process, view, subgroup, messages } = &recorded.record else {
+            return None;
+        };
         let (other, had) = *known.entry((view.0, *subgroup)).or_insert((*process, messages));
         let name = |process: usize| node_name(outcome.history.processes[process].node);
         (had != messages).then(|| {

@@ -51,7 +51,8 @@ fn due<'w, 'h>(world: &'w World<'h>, unit: &Unit<'_>, view: Option<u64>) -> Vec<
         Unit::Viewed(group) => {
             let installed = world.installed(start, group);
             let stayed = start.is_correct() && !world.is_removed(start, group);
-            let is_last = |view: u64| installed.last().is_some_and(|last| last.id == view) && stayed;
+            let is_last =
+                |view: u64| installed.last().is_some_and(|last| last.id == view) && stayed;
             world.is_member(start.node, group)
                 && match view {
                     Some(view) => {
@@ -109,7 +110,10 @@ impl<'h> Duty<'_, 'h> {
     fn is_other_set(&self, world: &World<'_>, lacking: &Start<'_>) -> bool {
         let next = self.next(world, lacking);
         next.is_some()
-            && self.due.iter().any(|other| !self.lacks(world, other) && self.next(world, other) == next)
+            && self
+                .due
+                .iter()
+                .any(|other| !self.lacks(world, other) && self.next(world, other) == next)
     }
 
     fn is_no_longer_there(&self, world: &World<'h>, start: &Start<'h>) -> bool {
@@ -156,7 +160,9 @@ pub fn agreement(world: &World<'_>) -> Found {
         }
         found.case();
         found.broken_if(
-            duty.due.iter().any(|start| duty.lacks(world, start) && !duty.is_other_set(world, start)),
+            duty.due
+                .iter()
+                .any(|start| duty.lacks(world, start) && !duty.is_other_set(world, start)),
         );
     }
     found
@@ -166,11 +172,17 @@ pub fn agreement(world: &World<'_>) -> Found {
 pub fn same_set(world: &World<'_>) -> Found {
     let mut found = Found::default();
     for duty in duties(world) {
-        if duty.due.iter().any(|start| !duty.lacks(world, start) && duty.next(world, start).is_some()) {
+        if duty
+            .due
+            .iter()
+            .any(|start| !duty.lacks(world, start) && duty.next(world, start).is_some())
+        {
             found.case();
         }
         found.broken_if(
-            duty.due.iter().any(|start| duty.lacks(world, start) && duty.is_other_set(world, start)),
+            duty.due
+                .iter()
+                .any(|start| duty.lacks(world, start) && duty.is_other_set(world, start)),
         );
     }
     found

@@ -25,9 +25,15 @@ fn durables<'h>(world: &World<'h>) -> Vec<Durable<'h>> {
 }
 
 /// Everything that a start recorded as delivered in the group.
-fn places<'w, 'h>(world: &'w World<'h>, node: &str, inc: u32, group: &str) -> Vec<&'w Delivery<'h>> {
-    let here =
-        |delivery: &&Delivery<'_>| (delivery.node, delivery.inc) == (node, inc) && delivery.group == group;
+fn places<'w, 'h>(
+    world: &'w World<'h>,
+    node: &str,
+    inc: u32,
+    group: &str,
+) -> Vec<&'w Delivery<'h>> {
+    let here = |delivery: &&Delivery<'_>| {
+        (delivery.node, delivery.inc) == (node, inc) && delivery.group == group
+    };
     world.recorded.iter().filter(here).collect()
 }
 
@@ -44,7 +50,8 @@ pub fn prefix(world: &World<'_>) -> Found {
         found.case();
         let falls = records.iter().any(|earlier| {
             earlier.line < record.line
-                && (earlier.node, earlier.inc, earlier.group) == (record.node, record.inc, record.group)
+                && (earlier.node, earlier.inc, earlier.group)
+                    == (record.node, record.inc, record.group)
                 && earlier.upto > record.upto
         });
         let delivered = before(&places(world, record.node, record.inc, record.group), record.line);
@@ -59,8 +66,10 @@ pub fn kept(world: &World<'_>) -> Found {
     for start in &world.starts {
         for group in &world.groups {
             let durable = made_durable(world, start, group.name);
-            let later =
-                world.starts.iter().filter(|later| later.node == start.node && later.line > start.line);
+            let later = world
+                .starts
+                .iter()
+                .filter(|later| later.node == start.node && later.line > start.line);
             let replays = later.filter_map(|later| replays(world, later, group.name)).next();
             let (false, Some(replays)) = (durable.is_empty(), replays) else { continue };
             found.case();

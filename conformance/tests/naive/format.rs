@@ -15,10 +15,16 @@ pub fn contradiction(events: Records<'_, '_>) -> Option<(u64, String)> {
 fn contradicts(event: &Event<'_>, before: Records<'_, '_>) -> Option<&'static str> {
     let rules: [(bool, &'static str); 5] = [
         (breaks_run(event, before), "run comes first, once, with version 1"),
-        (breaks_groups(event, before), "groups are told once, before they are named, with each node once"),
+        (
+            breaks_groups(event, before),
+            "groups are told once, before they are named, with each node once",
+        ),
         (breaks_time(event, before), "time falls"),
         (breaks_starts(event, before), "a start is missing, or comes too early, or ended already"),
-        (breaks_messages(event, before), "a message is asked for and refused once, by the right node"),
+        (
+            breaks_messages(event, before),
+            "a message is asked for and refused once, by the right node",
+        ),
     ];
     rules.into_iter().find_map(|(broken, rule)| broken.then_some(rule))
 }
@@ -29,7 +35,9 @@ fn breaks_run(event: &Event<'_>, before: Records<'_, '_>) -> bool {
 
 fn breaks_groups(event: &Event<'_>, before: Records<'_, '_>) -> bool {
     let is_told = |name: &str| {
-        before.iter().any(|(_, earlier)| matches!(earlier, Event::Group { group, .. } if group == name))
+        before
+            .iter()
+            .any(|(_, earlier)| matches!(earlier, Event::Group { group, .. } if group == name))
     };
     match event {
         Event::Group { group, members, senders, .. } => {
@@ -60,9 +68,9 @@ fn breaks_time(event: &Event<'_>, before: Records<'_, '_>) -> bool {
 
 fn breaks_starts(event: &Event<'_>, before: Records<'_, '_>) -> bool {
     let Some((node, inc)) = start_of(event) else { return false };
-    let last = before
-        .iter()
-        .rposition(|(_, earlier)| matches!(earlier, Event::Start { node: earlier, .. } if earlier == node));
+    let last = before.iter().rposition(
+        |(_, earlier)| matches!(earlier, Event::Start { node: earlier, .. } if earlier == node),
+    );
     match (event, last) {
         (Event::Start { .. }, None) => false,
         (_, None) => true,
@@ -117,7 +125,9 @@ fn breaks_messages(event: &Event<'_>, before: Records<'_, '_>) -> bool {
 
 fn is_sender(node: &str, of: &str, before: Records<'_, '_>) -> bool {
     before.iter().any(|(_, event)| match event {
-        Event::Group { group, senders, .. } => group == of && senders.iter().any(|sender| sender == node),
+        Event::Group { group, senders, .. } => {
+            group == of && senders.iter().any(|sender| sender == node)
+        }
         _ => false,
     })
 }
@@ -140,7 +150,9 @@ fn start_of<'e>(event: &'e Event<'_>) -> Option<(&'e str, u32)> {
         | Event::Durable { node, inc, .. }
         | Event::Stats { node, inc, .. }
         | Event::End { node, inc, .. } => Some((node, *inc)),
-        Event::Run { .. } | Event::Group { .. } | Event::Fault { .. } | Event::Unknown { .. } => None,
+        Event::Run { .. } | Event::Group { .. } | Event::Fault { .. } | Event::Unknown { .. } => {
+            None
+        }
     }
 }
 

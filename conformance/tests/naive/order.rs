@@ -37,22 +37,30 @@ pub fn sender_order(world: &World<'_>) -> Found {
     found
 }
 
-fn judge_senders_pair(world: &World<'_>, found: &mut Found, [first, second]: [&Message<'_>; 2], group: &str) {
+fn judge_senders_pair(
+    world: &World<'_>,
+    found: &mut Found,
+    [first, second]: [&Message<'_>; 2],
+    group: &str,
+) {
     for start in world.starts.iter().filter(|start| world.is_member(start.node, group)) {
-        if let (Some(one), Some(other)) = (place(world, start, first), place(world, start, second)) {
+        if let (Some(one), Some(other)) = (place(world, start, first), place(world, start, second))
+        {
             found.case();
             found.broken_if(one > other);
         }
     }
     let left_out = first.refused.is_none() && world.deliverers(first).is_empty();
-    let later_came = world.deliverers(second).iter().any(|start| world.is_member(start.node, group));
+    let later_came =
+        world.deliverers(second).iter().any(|start| world.is_member(start.node, group));
     found.broken_if(left_out && later_came && !is_told_elsewhere(world, first));
 }
 
 /// Whether the message breaks `validity` or `liveness`.
 fn is_told_elsewhere(world: &World<'_>, message: &Message<'_>) -> bool {
     let lost = (message.name.to_owned(), true);
-    promised(world, false).contains(&lost) || (faults_ended(world) && promised(world, true).contains(&lost))
+    promised(world, false).contains(&lost)
+        || (faults_ended(world) && promised(world, true).contains(&lost))
 }
 
 /// `total-order`
@@ -78,7 +86,12 @@ pub fn total_order(world: &World<'_>) -> Found {
     found
 }
 
-fn orders_differ(world: &World<'_>, p: &Start<'_>, q: &Start<'_>, messages: &[&Message<'_>]) -> bool {
+fn orders_differ(
+    world: &World<'_>,
+    p: &Start<'_>,
+    q: &Start<'_>,
+    messages: &[&Message<'_>],
+) -> bool {
     let both: Vec<(usize, usize)> = messages
         .iter()
         .filter_map(|message| place(world, p, message).zip(place(world, q, message)))
@@ -123,9 +136,9 @@ pub fn prefix_order(world: &World<'_>) -> Found {
     let mut found = Found::default();
     for message in &world.messages {
         let nodes = nodes(world);
-        let delivered = nodes
-            .iter()
-            .filter(|node| world.node_delivered(node, message) && is_ordered_at(world, node, message));
+        let delivered = nodes.iter().filter(|node| {
+            world.node_delivered(node, message) && is_ordered_at(world, node, message)
+        });
         if delivered.count() >= 2 {
             found.case();
         }
@@ -165,10 +178,9 @@ fn has_gap(world: &World<'_>, [p, q]: [&str; 2], [m, other]: [&Message<'_>; 2]) 
 
 fn should_both_have(world: &World<'_>, nodes: [&str; 2], messages: [&Message<'_>; 2]) -> bool {
     let plainly_addressed = |node: &str, message: &Message<'_>| {
-        message
-            .groups
-            .iter()
-            .any(|group| world.is_ordered(group) && !world.has_views(group) && world.is_member(node, group))
+        message.groups.iter().any(|group| {
+            world.is_ordered(group) && !world.has_views(group) && world.is_member(node, group)
+        })
     };
     let in_one_view = |group: &str| {
         let view = world.view_of_message(messages[0], group);
@@ -177,7 +189,9 @@ fn should_both_have(world: &World<'_>, nodes: [&str; 2], messages: [&Message<'_>
             && nodes.iter().all(|node| {
                 world.is_member(node, group)
                     && world.views.iter().any(|installed| {
-                        installed.node == *node && installed.group == group && Some(installed.id) == view
+                        installed.node == *node
+                            && installed.group == group
+                            && Some(installed.id) == view
                     })
             })
     };

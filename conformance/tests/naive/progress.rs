@@ -18,7 +18,9 @@ pub fn quiescence(world: &World<'_>) -> Found {
             .events
             .iter()
             .filter_map(|(_, event)| match event {
-                Event::Stats { t_ns, node, inc, posts } if *node == start.node && *inc == start.inc => {
+                Event::Stats { t_ns, node, inc, posts }
+                    if *node == start.node && *inc == start.inc =>
+                {
                     Some((*t_ns, *posts))
                 }
                 _ => None,
@@ -53,7 +55,10 @@ fn is_silent(world: &World<'_>, from_ns: u64, until_ns: u64) -> bool {
 pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
     world.events.iter().any(|(line, event)| match event {
         Event::End { t_ns, node, inc, .. } => {
-            *node == delivery.node && *inc == delivery.inc && *line < delivery.line && *t_ns < delivery.t_ns
+            *node == delivery.node
+                && *inc == delivery.inc
+                && *line < delivery.line
+                && *t_ns < delivery.t_ns
         }
         _ => false,
     })
@@ -62,7 +67,9 @@ pub fn is_after_its_end(world: &World<'_>, delivery: &Delivery<'_>) -> bool {
 /// The faults, in order.
 fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
     let faults = world.events.iter().filter_map(|(_, event)| match event {
-        Event::Fault { t_ns, kind, nodes } => Some((*t_ns, *kind, nodes.iter().map(AsRef::as_ref).collect())),
+        Event::Fault { t_ns, kind, nodes } => {
+            Some((*t_ns, *kind, nodes.iter().map(AsRef::as_ref).collect()))
+        }
         _ => None,
     });
     faults.collect()
@@ -72,9 +79,9 @@ fn faults<'h>(world: &World<'h>) -> Vec<(u64, FaultKind, Vec<&'h str>)> {
 pub fn faults_ended(world: &World<'_>) -> bool {
     let faults = faults(world);
     let is_followed = |place: usize, node: &str, by: FaultKind| {
-        faults[place + 1..]
-            .iter()
-            .any(|(_, kind, nodes)| nodes.contains(&node) && (*kind == by || *kind == FaultKind::Kill))
+        faults[place + 1..].iter().any(|(_, kind, nodes)| {
+            nodes.contains(&node) && (*kind == by || *kind == FaultKind::Kill)
+        })
     };
     faults.iter().enumerate().all(|(place, (_, kind, nodes))| match kind {
         FaultKind::Stop => nodes.iter().all(|node| is_followed(place, node, FaultKind::Continue)),
@@ -114,7 +121,8 @@ pub fn liveness(world: &World<'_>) -> Found {
             .filter(|start| !matches!(start.fate, Fate::Killed | Fate::Left))
             .collect();
         found.broken_if(
-            2 * there.len() > group.members.len() && there.iter().all(|start| start.fate == Fate::Halted),
+            2 * there.len() > group.members.len()
+                && there.iter().all(|start| start.fate == Fate::Halted),
         );
     }
     found

@@ -110,8 +110,12 @@ impl<'h> World<'h> {
             deliveries: Vec::new(),
             views: views(events),
         };
-        world.deliveries =
-            world.recorded.iter().copied().filter(|delivery| !world.is_passed_over(delivery)).collect();
+        world.deliveries = world
+            .recorded
+            .iter()
+            .copied()
+            .filter(|delivery| !world.is_passed_over(delivery))
+            .collect();
         world
     }
 
@@ -165,7 +169,9 @@ impl<'h> World<'h> {
     }
 
     fn is_passed_over(&self, delivery: &Delivery<'_>) -> bool {
-        let Some(message) = delivery.message.and_then(|name| self.message(name)) else { return true };
+        let Some(message) = delivery.message.and_then(|name| self.message(name)) else {
+            return true;
+        };
         message.refused == Some(true)
             || !self.is_addressed(message, delivery.node)
             || self.is_repeat(delivery)
@@ -180,7 +186,9 @@ impl<'h> World<'h> {
 
     /// Whether any start of the node delivered the message.
     pub fn node_delivered(&self, node: &str, message: &Message<'_>) -> bool {
-        self.deliveries.iter().any(|delivery| delivery.node == node && delivery.message == Some(message.name))
+        self.deliveries
+            .iter()
+            .any(|delivery| delivery.node == node && delivery.message == Some(message.name))
     }
 
     /// The starts that delivered the message.
@@ -200,8 +208,9 @@ impl<'h> World<'h> {
 
     /// The group's views that the start installed, in its order.
     pub fn installed(&self, start: &Start<'_>, group: &str) -> Vec<&View<'h>> {
-        let by_start =
-            |view: &&View<'h>| (view.node, view.inc) == (start.node, start.inc) && view.group == group;
+        let by_start = |view: &&View<'h>| {
+            (view.node, view.inc) == (start.node, start.inc) && view.group == group
+        };
         self.views.iter().filter(by_start).collect()
     }
 
@@ -231,9 +240,12 @@ impl<'h> World<'h> {
                 && self.is_in_its_group(delivery)
                 && self.is_member(delivery.node, group)
         });
-        let (here, elsewhere): (Vec<_>, Vec<_>) = by_members.partition(|delivery| delivery.group == group);
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            by_members.partition(|delivery| delivery.group == group);
         let view_here = here.iter().filter_map(|delivery| self.view_of_delivery(delivery)).min();
-        view_here.or_else(|| elsewhere.iter().filter_map(|delivery| self.in_view_at(delivery, group)).min())
+        view_here.or_else(|| {
+            elsewhere.iter().filter_map(|delivery| self.in_view_at(delivery, group)).min()
+        })
     }
 
     /// The view that the start installed next after `view`, if it went on from it.
@@ -245,7 +257,9 @@ impl<'h> World<'h> {
 
     /// Whether the start was removed from the group, knowing it or not.
     pub fn is_removed(&self, start: &Start<'_>, group: &str) -> bool {
-        let Some(last) = self.installed(start, group).last().map(|view| view.id) else { return false };
+        let Some(last) = self.installed(start, group).last().map(|view| view.id) else {
+            return false;
+        };
         start.fate != Fate::Killed
             && self.views.iter().any(|view| {
                 view.group == group
@@ -262,9 +276,11 @@ impl<'h> World<'h> {
 
 fn groups<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Group<'h>> {
     let told = events.iter().filter_map(|(_, event)| match event {
-        Event::Group { group, members, order, .. } => {
-            Some(Group { name: group, members: members.iter().map(AsRef::as_ref).collect(), order: *order })
-        }
+        Event::Group { group, members, order, .. } => Some(Group {
+            name: group,
+            members: members.iter().map(AsRef::as_ref).collect(),
+            order: *order,
+        }),
         _ => None,
     });
     told.collect()
@@ -295,7 +311,9 @@ fn fate(events: &[(u64, Event<'_>)], of: &str, of_inc: u32, from: u64) -> Fate {
     });
     let is_killed = events.iter().any(|(line, event)| match event {
         Event::Fault { kind: FaultKind::Kill, nodes, .. } => {
-            nodes.iter().any(|node| node == of) && *line > from && next.is_none_or(|next| *line < next)
+            nodes.iter().any(|node| node == of)
+                && *line > from
+                && next.is_none_or(|next| *line < next)
         }
         _ => false,
     });

@@ -52,8 +52,9 @@ pub fn majority(world: &World<'_>) -> Found {
         let mut members = from.members.clone();
         members.sort_unstable();
         members.dedup();
-        let accounted =
-            members.iter().filter(|member| to.members.contains(member) || left(world, member, from));
+        let accounted = members
+            .iter()
+            .filter(|member| to.members.contains(member) || left(world, member, from));
         found.broken_if(2 * accounted.count() <= members.len());
     }
     found
@@ -81,7 +82,9 @@ pub fn delivery(world: &World<'_>) -> Found {
     for delivery in &judged {
         found.case();
         let installed = world.last_installed_before(delivery);
-        found.broken_if(installed.is_none() || delivery.view.is_some_and(|view| Some(view) != installed));
+        found.broken_if(
+            installed.is_none() || delivery.view.is_some_and(|view| Some(view) != installed),
+        );
         for other in &judged {
             let same = other.message == delivery.message && other.group == delivery.group;
             let views = world.view_of_delivery(delivery).zip(world.view_of_delivery(other));

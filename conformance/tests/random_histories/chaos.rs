@@ -23,7 +23,8 @@ pub fn records(chance: &mut impl Chance) -> Records {
     let nodes = 2 + chance.index(3);
     let groups = 1 + chance.index(3);
     let viewed = chance.percent(40);
-    let mut chaos = Chaos { chance, records: Vec::new(), nodes, groups, viewed, messages: 0, now_ns: 0 };
+    let mut chaos =
+        Chaos { chance, records: Vec::new(), nodes, groups, viewed, messages: 0, now_ns: 0 };
     chaos.tell_groups();
     for node in 0..nodes {
         chaos.start(node);

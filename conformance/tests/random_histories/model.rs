@@ -52,8 +52,9 @@ impl<C: Chance> Model<'_, C> {
             self.records.push(Event::Run { version: 1, scenario: None, seed: None, adapter: None });
         }
         for group in &self.groups {
-            let names =
-                |list: &[usize]| list.iter().map(|node| self.nodes[*node].name.clone().into()).collect();
+            let names = |list: &[usize]| {
+                list.iter().map(|node| self.nodes[*node].name.clone().into()).collect()
+            };
             self.records.push(Event::Group {
                 group: group.name.clone().into(),
                 members: names(&group.members),
@@ -72,7 +73,8 @@ impl<C: Chance> Model<'_, C> {
         }
         for group in 0..self.groups.len() {
             let up = |node: &usize| self.nodes[*node].up;
-            let members: Vec<usize> = self.groups[group].members.iter().copied().filter(up).collect();
+            let members: Vec<usize> =
+                self.groups[group].members.iter().copied().filter(up).collect();
             if self.groups[group].viewed && !members.is_empty() {
                 self.order_view(group, members);
             }
@@ -180,8 +182,10 @@ impl<C: Chance> Model<'_, C> {
     /// A node meets a message at its place: it delivers it, or holds it back where it may.
     fn meet(&mut self, node: usize, message: usize) {
         // What has an order of its own, or none, may come later than what is for other groups.
-        let free =
-            self.messages[message].groups.iter().all(|group| self.groups[*group].order != GroupOrder::Total);
+        let free = self.messages[message]
+            .groups
+            .iter()
+            .all(|group| self.groups[*group].order != GroupOrder::Total);
         self.release(node, Some(message));
         if free && self.chance.percent(40) {
             self.nodes[node].held.push(message);
@@ -205,17 +209,20 @@ impl<C: Chance> Model<'_, C> {
     /// Whether two messages are one sender's, or are for a group that orders them.
     fn must_precede(&self, one: usize, other: usize) -> bool {
         let [one, other] = [&self.messages[one], &self.messages[other]];
-        let orders =
-            |group: &usize| other.groups.contains(group) && self.groups[*group].order != GroupOrder::Sender;
+        let orders = |group: &usize| {
+            other.groups.contains(group) && self.groups[*group].order != GroupOrder::Sender
+        };
         one.sender == other.sender || one.groups.iter().any(orders)
     }
 
     fn deliver(&mut self, node: usize, message: usize) {
         let receives = |group: &usize| {
             let told = &self.groups[*group];
-            told.members.contains(&node) && (!told.viewed || self.nodes[node].view[*group].is_some())
+            told.members.contains(&node)
+                && (!told.viewed || self.nodes[node].view[*group].is_some())
         };
-        let groups: Vec<usize> = self.messages[message].groups.iter().copied().filter(receives).collect();
+        let groups: Vec<usize> =
+            self.messages[message].groups.iter().copied().filter(receives).collect();
         let Some(group) = self.chance.pick(&groups) else { return };
         let is_known = self.nodes[node].log.iter().any(|delivered| delivered.message == message);
         if !is_known {
@@ -249,7 +256,10 @@ impl<C: Chance> Model<'_, C> {
     /// Everything is given time to arrive, and everyone stops.
     fn finish(&mut self) {
         for node in 0..self.nodes.len() {
-            while self.nodes[node].up && !self.nodes[node].muted && !self.nodes[node].queue.is_empty() {
+            while self.nodes[node].up
+                && !self.nodes[node].muted
+                && !self.nodes[node].queue.is_empty()
+            {
                 self.order_message(node);
             }
         }

@@ -12,7 +12,9 @@ pub fn interleave(chance: &mut impl Chance, records: &mut Records) {
     for _ in 0..if by_node { records.len() } else { 3 } {
         for place in 1..records.len() {
             let (one, other) = (subjects(&records[place - 1]), subjects(&records[place]));
-            let apart = !one.is_empty() && !other.is_empty() && one.iter().all(|node| !other.contains(node));
+            let apart = !one.is_empty()
+                && !other.is_empty()
+                && one.iter().all(|node| !other.contains(node));
             if apart && if by_node { one > other } else { chance.percent(40) } {
                 records.swap(place - 1, place);
             }
@@ -71,7 +73,10 @@ fn damage(chance: &mut impl Chance, records: &mut Records) {
 /// One of the records; seldom one without which the rest is no history.
 fn victim(chance: &mut impl Chance, records: &Records) -> usize {
     let place = chance.index(records.len());
-    let bears = matches!(records[place], Event::Group { .. } | Event::Start { .. } | Event::Multicast { .. });
+    let bears = matches!(
+        records[place],
+        Event::Group { .. } | Event::Start { .. } | Event::Multicast { .. }
+    );
     if bears && chance.percent(85) { chance.index(records.len()) } else { place }
 }
 
@@ -107,7 +112,8 @@ fn swap_within_node(records: &mut Records, place: usize) {
 fn straighten(records: &mut Records) {
     for place in 0..records.len() {
         let nodes = subjects(&records[place]);
-        let shares = |earlier: &&Event<'static>| subjects(earlier).iter().any(|node| nodes.contains(node));
+        let shares =
+            |earlier: &&Event<'static>| subjects(earlier).iter().any(|node| nodes.contains(node));
         let least = records[..place].iter().filter(shares).filter_map(time).max();
         if let (Some(least), Some(t_ns)) = (least, time_mut(&mut records[place])) {
             *t_ns = (*t_ns).max(least);
@@ -158,7 +164,8 @@ fn alter(chance: &mut impl Chance, record: &mut Event<'static>, known: &Records)
 }
 
 fn alter_delivery(chance: &mut impl Chance, record: &mut Event<'static>, known: &Records) {
-    let Event::Deliver { node, group, view, msg, sender, bytes, digest, replayed, .. } = record else {
+    let Event::Deliver { node, group, view, msg, sender, bytes, digest, replayed, .. } = record
+    else {
         return;
     };
     match chance.below(9) {

@@ -47,7 +47,8 @@ impl<C: Chance> Model<'_, C> {
         for group in open {
             // Who is in a group that has views may not be in the others: what is for several is seldom right.
             let views = self.groups[group].viewed || self.groups[first].viewed;
-            let alone = [group, first].iter().any(|group| self.groups[*group].order == GroupOrder::Group);
+            let alone =
+                [group, first].iter().any(|group| self.groups[*group].order == GroupOrder::Group);
             let percent = match (alone, views) {
                 (true, _) => 0,
                 (false, true) => 2,
@@ -87,7 +88,11 @@ impl<C: Chance> Model<'_, C> {
             node: self.nodes[node].name.clone().into(),
             inc: self.nodes[node].inc,
             msg: message.name.clone().into(),
-            groups: message.groups.iter().map(|group| self.groups[*group].name.clone().into()).collect(),
+            groups: message
+                .groups
+                .iter()
+                .map(|group| self.groups[*group].name.clone().into())
+                .collect(),
             bytes: message.bytes,
             digest: message.digest.clone().map(Into::into),
         });
@@ -147,7 +152,10 @@ impl<C: Chance> Model<'_, C> {
 
     /// Some of the node's last messages are lost with it, and the groups go on without it where they can.
     fn part_with(&mut self, node: usize) {
-        while !self.nodes[node].muted && !self.nodes[node].queue.is_empty() && self.chance.percent(50) {
+        while !self.nodes[node].muted
+            && !self.nodes[node].queue.is_empty()
+            && self.chance.percent(50)
+        {
             self.order_message(node);
         }
         self.nodes[node].queue.clear();
@@ -158,7 +166,8 @@ impl<C: Chance> Model<'_, C> {
     fn remove(&mut self, node: usize, left: bool) {
         for group in 0..self.groups.len() {
             let Some((_, members)) = self.groups[group].view.clone() else { continue };
-            let rest: Vec<usize> = members.iter().copied().filter(|member| *member != node).collect();
+            let rest: Vec<usize> =
+                members.iter().copied().filter(|member| *member != node).collect();
             let left = left && self.nodes[node].view[group].is_some();
             let enough = left || 2 * rest.len() > members.len();
             if rest.len() < members.len() && !rest.is_empty() && enough {

@@ -78,7 +78,13 @@ fn multicast(subgroup: usize, member: usize, index: usize, t_ns: u64) -> Event<'
     }
 }
 
-fn deliver(subgroup: usize, member: usize, sender: usize, index: usize, t_ns: u64) -> Event<'static> {
+fn deliver(
+    subgroup: usize,
+    member: usize,
+    sender: usize,
+    index: usize,
+    t_ns: u64,
+) -> Event<'static> {
     Event::Deliver {
         t_ns,
         node: node(member),

@@ -105,7 +105,11 @@ struct Race {
 
 /// Gives an actor its turns until both are done, or the other found a breach. Who is done goes on with its steps: what it
 /// posted last may wait for room, and the other for it.
-fn act<M: Racer>(member: &mut M, actor: &mut dyn Actor<M::Fabric>, race: &Race) -> Result<(), Breach> {
+fn act<M: Racer>(
+    member: &mut M,
+    actor: &mut dyn Actor<M::Fabric>,
+    race: &Race,
+) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
     let (fabric, row, rows) = member.seat();
     let mut slept = None;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use tramontane_conformance::contract::{
-    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW,
-    Wake,
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed,
+    VIEW, Wake,
 };
 use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, Region, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank};
@@ -43,7 +43,8 @@ impl<W: Wrap> Testbed for Simulated<W> {
             network.lend_blocks(node, BlockMemory::Bytes(vec![0; BLOCK_BYTES_MIN]));
         }
         let network = network.shared();
-        let fabrics = (0..nodes).map(|node| self.wrap.wrap(SimFabric::new(network.clone(), node))).collect();
+        let fabrics =
+            (0..nodes).map(|node| self.wrap.wrap(SimFabric::new(network.clone(), node))).collect();
         let held = (0..nodes).map(|node| rows.held_by(node)).collect();
         let members = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
         scene(&mut SimBench {
@@ -89,7 +90,11 @@ impl<F: Fabric> SimBench<'_, F> {
     }
 
     fn seat(&mut self, member: usize) -> Seat<'_, F> {
-        Seat { fabric: &mut self.fabrics[member], row: self.rows.own(member), rows: &self.held[member] }
+        Seat {
+            fabric: &mut self.fabrics[member],
+            row: self.rows.own(member),
+            rows: &self.held[member],
+        }
     }
 
     fn now(&self) -> u64 {

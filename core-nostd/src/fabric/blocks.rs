@@ -85,8 +85,13 @@ pub trait Blocks: Fabric {
     /// # Errors
     /// `QueueFull` if as many as may be are posted already; `OutOfRange` if there is no such channel, or it was closed;
     /// else as [`Fabric::post`].
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token)
-    -> Result<(), Self::Error>;
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), Self::Error>;
 
     /// Sends a block from the own block memory, which must not change until
     /// [`BlockEvent::Sent`].

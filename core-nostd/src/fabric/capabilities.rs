@@ -46,8 +46,12 @@ mod tests {
 
     #[test]
     fn a_guard_needs_order_between_writes_or_completions() {
-        let with =
-            |promises| Capabilities { promises, writes_max: 4, write_bytes_max: 64, guard_bytes_max: 24 };
+        let with = |promises| Capabilities {
+            promises,
+            writes_max: 4,
+            write_bytes_max: 64,
+            guard_bytes_max: 24,
+        };
         assert!(with(Promises::WRITE_ORDER).can_guard());
         assert!(with(Promises::COMPLETION_VISIBLE).can_guard());
         assert!(!with(Promises::ADDRESS_ORDER).can_guard());

@@ -93,7 +93,9 @@ impl core::fmt::Display for LayoutError {
             Self::TooManySubgroups => "the group has more than 1024 subgroups",
             Self::EmptySubgroup => "a subgroup has no members",
             Self::BadSubgroupMember => "a subgroup names an unknown rank, or one twice",
-            Self::SenderOutsideSubgroup => "a sender is not a member of its subgroup, or stands twice",
+            Self::SenderOutsideSubgroup => {
+                "a sender is not a member of its subgroup, or stands twice"
+            }
             Self::ZeroWindow => "the window is 0: a sender needs at least one slot",
             Self::WindowTooLarge => "the window is above 1048576 slots",
             Self::MessageTooLarge => "the largest message is above 268435456 bytes",

@@ -6,7 +6,8 @@ use super::views::{ViewBlock, ViewColumn};
 use super::{BLOCK, CACHE_LINE, CHANNEL_BYTES, ROW_MAX, SLOT_ALIGN, SLOT_HEADER};
 use crate::fabric::Channel;
 use crate::ids::{
-    NodeId, Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index, u64_from_index,
+    NodeId, Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index,
+    u64_from_index,
 };
 
 /// The version of the row format. It is part of the digest: programs that differ in it do not meet.
@@ -278,7 +279,11 @@ impl<'c> Layout<'c> {
     /// The view protocol's share of each row, if the membership may change.
     #[must_use]
     pub const fn view_block(&self) -> Option<ViewBlock> {
-        if self.views { Some(ViewBlock::new(self.members(), self.group.subgroups.len())) } else { None }
+        if self.views {
+            Some(ViewBlock::new(self.members(), self.group.subgroups.len()))
+        } else {
+            None
+        }
     }
 
     /// Where a column of the view protocol lies in a member's row, if the group has it.
@@ -376,7 +381,8 @@ impl<'c> Layout<'c> {
     /// How much private state a member needs.
     #[must_use]
     pub const fn state_sizes(&self, owner: Rank) -> StateSizes {
-        let mut sizes = StateSizes { subgroups: 0, senders: 0, members: 0, links: 0, handoffs: 0, ready: 0 };
+        let mut sizes =
+            StateSizes { subgroups: 0, senders: 0, members: 0, links: 0, handoffs: 0, ready: 0 };
         each!(subgroup in self.group.subgroups, {
             if subgroup.has_member(owner) {
                 sizes.subgroups = sizes.subgroups.saturating_add(1);

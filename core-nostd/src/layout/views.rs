@@ -99,16 +99,21 @@ impl ViewBlock {
             ViewColumn::Stance => Some(32),
             ViewColumn::Committed => Some(40),
             ViewColumn::Installed => Some(48),
-            ViewColumn::Suspicions(word) => cell_of(Self::HEAD, index_from_u16(word), self.words(), 8),
+            ViewColumn::Suspicions(word) => {
+                cell_of(Self::HEAD, index_from_u16(word), self.words(), 8)
+            }
             ViewColumn::Entry(index) => {
                 cell_of(self.entry_offset(), index_from_u16(index), self.entries(), 8)
             }
             ViewColumn::Wedged(subgroup) => {
                 cell_of(self.subgroup_offset(0), subgroup.index(), self.subgroups, 16)
             }
-            ViewColumn::Trim(subgroup) => {
-                cell_of(self.subgroup_offset(0).saturating_add(8), subgroup.index(), self.subgroups, 16)
-            }
+            ViewColumn::Trim(subgroup) => cell_of(
+                self.subgroup_offset(0).saturating_add(8),
+                subgroup.index(),
+                self.subgroups,
+                16,
+            ),
         }
     }
 

@@ -2,7 +2,9 @@
 
 use super::order::Order;
 use super::state::SenderState;
-use crate::ids::{Frontier, Place, Rank, Round, SenderRank, SubgroupId, index_from_u32, u64_from_index};
+use crate::ids::{
+    Frontier, Place, Rank, Round, SenderRank, SubgroupId, index_from_u32, u64_from_index,
+};
 use crate::layout::Delivery;
 use crate::memory::{Ring, Row};
 use crate::smc::{SlotCounter, SlotLength};
@@ -166,7 +168,9 @@ impl<'a> Batch<'a> {
             SlotCounter::Message(round) if round == self.round => {
                 let (length, large) = match SlotLength::decode(ring.length(state.hand.slot)) {
                     SlotLength::Message(length) if length <= ring.capacity() => (length, None),
-                    SlotLength::Large(length) if state.has_large() => (length, Some(state.large_handed)),
+                    SlotLength::Large(length) if state.has_large() => {
+                        (length, Some(state.large_handed))
+                    }
                     SlotLength::Message(_) | SlotLength::Large(_) => {
                         self.misbehaved = Some(state.rank);
                         return Turn::End;

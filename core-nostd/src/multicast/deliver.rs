@@ -27,7 +27,10 @@ pub(crate) struct Freed {
 
 impl Work<'_, '_> {
     /// Hands over what is deliverable, and publishes that it was.
-    pub(crate) fn deliver<A: Application>(&mut self, application: &mut A) -> Result<Delivered, OutOfRow> {
+    pub(crate) fn deliver<A: Application>(
+        &mut self,
+        application: &mut A,
+    ) -> Result<Delivered, OutOfRow> {
         let (stable, shrunk) = match self.subgroup.delivery {
             Delivery::Ordered => self.stable_frontier()?,
             Delivery::Unordered => (Frontier(u64::MAX), None),
@@ -49,7 +52,8 @@ impl Work<'_, '_> {
             Delivery::Ordered => (subgroup.next_round, subgroup.next_sender),
             Delivery::Unordered => Default::default(),
         };
-        if subgroup.delivery == Delivery::Ordered && self.order.place(turn.0, turn.1).0 >= stable.0 {
+        if subgroup.delivery == Delivery::Ordered && self.order.place(turn.0, turn.1).0 >= stable.0
+        {
             return Ok(Delivered::default());
         }
         let mut batch = Batch::new(
@@ -67,8 +71,11 @@ impl Work<'_, '_> {
             application.deliver(&mut batch);
         }
         let ended = batch.finish();
-        let mut delivered =
-            Delivered { messages: ended.taken, changed: false, misbehaved: ended.misbehaved.map(Misbehaved) };
+        let mut delivered = Delivered {
+            messages: ended.taken,
+            changed: false,
+            misbehaved: ended.misbehaved.map(Misbehaved),
+        };
         match subgroup.delivery {
             Delivery::Ordered => {
                 if turn != (ended.round, ended.sender) {
@@ -110,7 +117,8 @@ impl Work<'_, '_> {
             {
                 member.received = Frontier(sent.0);
             } else if !member.lost {
-                let cell = peer_cell(self.rows, member.rank, member.control, ControlCell::Received)?;
+                let cell =
+                    peer_cell(self.rows, member.rank, member.control, ControlCell::Received)?;
                 let shown = Frontier(cell.load());
                 if shown < member.received {
                     shrunk = Some(Misbehaved(member.rank));

@@ -32,7 +32,10 @@ const STEPS_OF_GRACE: u32 = 3;
 /// `others` yields each other sender's rank and the count of its rounds that oblige. A message of round
 /// `k` from sender `j` obliges everyone whose turn in round `k` comes before `j`'s to use round `k`, and
 /// everyone else to use all rounds below.
-pub(crate) fn rounds_owed(own: SenderRank, others: impl Iterator<Item = (SenderRank, Round)>) -> Round {
+pub(crate) fn rounds_owed(
+    own: SenderRank,
+    others: impl Iterator<Item = (SenderRank, Round)>,
+) -> Round {
     let mut owed = Round::ZERO;
     for (sender, obliging) in others {
         let rounds = if own < sender { obliging } else { Round(obliging.0.saturating_sub(1)) };
@@ -47,7 +50,9 @@ impl Work<'_, '_> {
         if !self.switches.contains(Switches::NULLS) {
             return Ok(0);
         }
-        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else { return Ok(0) };
+        let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else {
+            return Ok(0);
+        };
         let mut next = SenderRank::ZERO;
         let others = self.senders.iter().filter_map(|sender| {
             let rank = next;

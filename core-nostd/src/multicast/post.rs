@@ -17,7 +17,9 @@
 
 use super::Switches;
 use super::state::{Link, Posted, SenderState, SubgroupState};
-use crate::fabric::{Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList};
+use crate::fabric::{
+    Capabilities, ErrorKind, Fabric, FabricError, Kind, Promises, Token, Write, WriteList,
+};
 use crate::ids::{Rank, ViewId, index_from_u32, u64_from_index};
 use crate::layout::{Delivery, SLOT_HEADER};
 use crate::smc::RingCursor;
@@ -275,7 +277,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
         let completed = posted.content;
         while posted.counters != completed {
             let at = posted.counters;
-            if !add(list, room, Write::of_row(self.counter_offset(shown, ring, at), 8, Kind::Guard)) {
+            if !add(list, room, Write::of_row(self.counter_offset(shown, ring, at), 8, Kind::Guard))
+            {
                 return false;
             }
             posted.counters = at.next(shown.window);
@@ -299,7 +302,13 @@ impl<'p, F: Fabric> Poster<'p, F> {
     }
 
     /// Posts the list for links `first..end`, which are one peer's. False if the fabric does not take it.
-    fn flush(&mut self, links: &mut [Link], list: &mut WriteList, first: usize, end: usize) -> bool {
+    fn flush(
+        &mut self,
+        links: &mut [Link],
+        list: &mut WriteList,
+        first: usize,
+        end: usize,
+    ) -> bool {
         let Some(part) = links.get_mut(first..end) else { return false };
         let Some(peer) = part.first().map(|link| link.peer) else { return false };
         let serial = self.serial();

@@ -19,7 +19,11 @@ pub(crate) struct Sent {
 
 impl Work<'_, '_> {
     /// Publishes what is ready: at most one window, or one slot without batching.
-    pub(crate) fn send(&mut self, now: Time, reservation_timeout_ns: u64) -> Result<Sent, OutOfRow> {
+    pub(crate) fn send(
+        &mut self,
+        now: Time,
+        reservation_timeout_ns: u64,
+    ) -> Result<Sent, OutOfRow> {
         let mut sent = Sent::default();
         let Some(outbox) = self.outbox else { return Ok(sent) };
         let Some(own) = self.subgroup.own.as_mut() else { return Ok(sent) };

@@ -27,8 +27,8 @@ use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
 use crate::ids::{Frontier, Rank, SenderRank, SubgroupId, Time, ViewId};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
-    Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError, SenderState,
-    Shown, SubgroupState, Work,
+    Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError,
+    SenderState, Shown, SubgroupState, Work,
 };
 use crate::smc::{HandOffCells, Outbox, ReadyFlag};
 
@@ -123,7 +123,8 @@ impl<'m> Node<'m> {
         let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
         let own = state.own.as_ref()?;
         let sender = state.senders.of(self.senders)?.get(own.rank.index())?;
-        Outbox::at(self.row, &sender.ring, self.cells.get(own.handoff)?, own.ready.of(self.ready)?).ok()
+        Outbox::at(self.row, &sender.ring, self.cells.get(own.handoff)?, own.ready.of(self.ready)?)
+            .ok()
     }
 
     /// Says how many large messages of a sender are here in this view, whole: the blocks of so many were completed, in
@@ -142,7 +143,9 @@ impl<'m> Node<'m> {
     pub fn large_delivered(&self, subgroup: SubgroupId, sender: SenderRank) -> u64 {
         let state = self.subgroups.iter().find(|state| state.id == subgroup);
         let senders = state.and_then(|state| state.senders.of(self.senders));
-        senders.and_then(|senders| senders.get(sender.index())).map_or(0, |sender| sender.large_handed)
+        senders
+            .and_then(|senders| senders.get(sender.index()))
+            .map_or(0, |sender| sender.large_handed)
     }
 
     /// The own frontiers in a subgroup, if this node belongs to it.
@@ -167,7 +170,8 @@ impl<'m> Node<'m> {
     /// Whether all that was reserved in a subgroup was sent, and delivered everywhere.
     fn is_sent(&self, subgroup: &SubgroupState) -> bool {
         let Some(own) = subgroup.own.as_ref() else { return true };
-        let state = subgroup.senders.of(self.senders).and_then(|senders| senders.get(own.rank.index()));
+        let state =
+            subgroup.senders.of(self.senders).and_then(|senders| senders.get(own.rank.index()));
         let (Some(state), Some(outbox)) = (state, self.outbox(subgroup.id)) else { return false };
         state.take == own.freed && outbox.handoff().reserved() == state.take.position
     }
@@ -196,7 +200,8 @@ impl<'m> Node<'m> {
             let Some(event) = fabric.poll() else { break };
             match event {
                 Event::Completed(token) => {
-                    let link = usize::try_from(token.0).ok().and_then(|index| self.links.get_mut(index));
+                    let link =
+                        usize::try_from(token.0).ok().and_then(|index| self.links.get_mut(index));
                     if let Some(link) = link {
                         link.in_flight = false;
                     }
@@ -318,9 +323,10 @@ impl<'m> Node<'m> {
         if let Some((peer, kind)) = report.refused {
             let cause = match kind {
                 ErrorKind::Revoked => LossCause::Denied,
-                ErrorKind::QueueFull | ErrorKind::PeerLost | ErrorKind::OutOfRange | ErrorKind::Other => {
-                    LossCause::Unreachable
-                }
+                ErrorKind::QueueFull
+                | ErrorKind::PeerLost
+                | ErrorKind::OutOfRange
+                | ErrorKind::Other => LossCause::Unreachable,
             };
             self.lose(peer, cause, progress);
         }

@@ -2,10 +2,14 @@
 
 use super::Node;
 use crate::fabric::Capabilities;
-use crate::ids::{Position, Rank, Round, SenderRank, SubgroupId, ViewId, index_from_u32, u16_from_index};
+use crate::ids::{
+    Position, Rank, Round, SenderRank, SubgroupId, ViewId, index_from_u32, u16_from_index,
+};
 use crate::layout::{Delivery, Layout, Subgroup};
 use crate::memory::{NodeMemory, OutOfRow, RingPlace, Row, RowWriter};
-use crate::multicast::{Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches};
+use crate::multicast::{
+    Link, MemberState, Order, OwnSender, SenderState, Span, SubgroupState, Switches,
+};
 use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
 /// A node's private state: slices as long as [`Layout::state_sizes`] says. What they hold does not matter.
@@ -71,7 +75,9 @@ impl core::fmt::Display for OpenError {
             Self::WrongRows => "the rows are not as the layout says",
             Self::WrongState => "the lent state is not as long as the layout says",
             Self::NoGuard => "the fabric promises no order that keeps a guard behind its content",
-            Self::FabricTooSmall => "the fabric takes too few writes a list, or too few bytes a write",
+            Self::FabricTooSmall => {
+                "the fabric takes too few writes a list, or too few bytes a write"
+            }
         })
     }
 }
@@ -157,8 +163,11 @@ impl<'m> Node<'m> {
         let senders = Span { start: used.senders, count: subgroup.senders.len() };
         let members = Span { start: used.members, count: subgroup.members.len() };
         let mut stride = 0;
-        for (state, rank) in
-            senders.of_mut(self.senders).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.senders)
+        for (state, rank) in senders
+            .of_mut(self.senders)
+            .ok_or(OpenError::WrongState)?
+            .iter_mut()
+            .zip(subgroup.senders)
         {
             let shape = layout.ring(*rank, id).ok_or(OpenError::WrongRows)?;
             let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
@@ -168,12 +177,21 @@ impl<'m> Node<'m> {
             let allows_large = layout.allows_large(id);
             // The own blocks are here from the first.
             let large_taken = if *rank == self.rank { u64::MAX } else { 0 };
-            *state =
-                SenderState { rank: *rank, ring, control, allows_large, large_taken, ..SenderState::VACANT };
+            *state = SenderState {
+                rank: *rank,
+                ring,
+                control,
+                allows_large,
+                large_taken,
+                ..SenderState::VACANT
+            };
             stride = shape.stride;
         }
-        for (state, rank) in
-            members.of_mut(self.members).ok_or(OpenError::WrongState)?.iter_mut().zip(subgroup.members)
+        for (state, rank) in members
+            .of_mut(self.members)
+            .ok_or(OpenError::WrongState)?
+            .iter_mut()
+            .zip(subgroup.members)
         {
             let control = layout.control_offset(*rank, id).ok_or(OpenError::WrongRows)?;
             *state = MemberState { rank: *rank, control, ..MemberState::VACANT };
@@ -228,7 +246,8 @@ impl<'m> Node<'m> {
         let mut peer = Rank::ZERO;
         while peer.index() < layout.members() {
             for (index, state) in self.subgroups.iter().enumerate() {
-                let together = layout.subgroup(state.id).is_some_and(|group| group.has_member(peer));
+                let together =
+                    layout.subgroup(state.id).is_some_and(|group| group.has_member(peer));
                 if peer == self.rank || !together {
                     continue;
                 }
@@ -257,7 +276,12 @@ impl OwnSender {
     }
 }
 
-fn check_rows(layout: &Layout<'_>, own: Rank, rows: &[Row<'_>], row: RowWriter<'_>) -> Result<(), OpenError> {
+fn check_rows(
+    layout: &Layout<'_>,
+    own: Rank,
+    rows: &[Row<'_>],
+    row: RowWriter<'_>,
+) -> Result<(), OpenError> {
     if own.index() >= layout.members() {
         return Err(OpenError::NotAMember);
     }

@@ -70,7 +70,9 @@ pub enum StepError {
 impl core::fmt::Display for StepError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::OutOfRow => out.write_str("the node's state and its memory do not belong together"),
+            Self::OutOfRow => {
+                out.write_str("the node's state and its memory do not belong together")
+            }
         }
     }
 }

@@ -23,10 +23,14 @@ impl<'m> Node<'m> {
             return;
         }
         let offset = |column| views.table.own_offset(column);
-        let places =
-            (offset(ViewColumn::Heartbeat), offset(ViewColumn::Stance), offset(ViewColumn::Suspicions(0)));
+        let places = (
+            offset(ViewColumn::Heartbeat),
+            offset(ViewColumn::Stance),
+            offset(ViewColumn::Suspicions(0)),
+        );
         let (Some(head), Some(guards), Some(rest)) = places else { return };
-        let end = views.layout.view_block().map_or(rest, |block| head.saturating_add(block.bytes()));
+        let end =
+            views.layout.view_block().map_or(rest, |block| head.saturating_add(block.bytes()));
         let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
         let is_final = views.status().is_final();
         let mut all = true;
@@ -44,7 +48,8 @@ impl<'m> Node<'m> {
             let mut list = WriteList::new();
             let mut fits = list.push(head_write(head)).is_ok();
             if link.version != version {
-                fits &= list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content)).is_ok();
+                fits &=
+                    list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content)).is_ok();
                 fits &= list.push(Write::of_row(guards, 24, Kind::Guard)).is_ok();
             }
             match fabric.post(self.view, rank, &list, None) {

@@ -69,7 +69,9 @@ impl core::fmt::Display for ViewError {
         out.write_str(match self {
             Self::WrongState => "the layout or the lent state is not made for views",
             Self::NoWriteOrder => "views need a fabric that keeps writes in order",
-            Self::FabricTooSmall => "the fabric takes too few bytes a write for the columns of a view",
+            Self::FabricTooSmall => {
+                "the fabric takes too few bytes a write for the columns of a view"
+            }
         })
     }
 }
@@ -79,7 +81,8 @@ impl core::error::Error for ViewError {}
 impl<'m> Views<'m> {
     /// Requests, and what is known of the view: see [`ViewChange`].
     pub fn change(&mut self) -> Option<(ViewChange<'_>, &mut RowTable<'m>)> {
-        let change = ViewChange::new(&self.layout, &mut self.state, self.loan.peers, self.loan.next)?;
+        let change =
+            ViewChange::new(&self.layout, &mut self.state, self.loan.peers, self.loan.next)?;
         Some((change, &mut self.table))
     }
 
@@ -215,7 +218,11 @@ impl<'m> Node<'m> {
         let mut checked = state;
         let fits = ViewChange::new(&layout, &mut checked, loan.peers, loan.next).is_some();
         let block = layout.view_block().ok_or(ViewError::WrongState)?;
-        if !fits || loan.links.len() != layout.members() || state.rank != self.rank || state.id != self.view {
+        if !fits
+            || loan.links.len() != layout.members()
+            || state.rank != self.rank
+            || state.id != self.view
+        {
             return Err(ViewError::WrongState);
         }
         let capabilities = &self.capabilities;
@@ -285,11 +292,14 @@ impl<'m> Node<'m> {
             }
         }
         let stages = match views.state.status() {
-            Status::Steady => {
-                self.step_stages(now, fabric, application, |node, fabric, application, progress| {
+            Status::Steady => self.step_stages(
+                now,
+                fabric,
+                application,
+                |node, fabric, application, progress| {
                     node.beat(application.now(now), fabric, views, progress);
-                })?
-            }
+                },
+            )?,
             Status::Halted(_) => Progress::default(),
             Status::Wedged | Status::Decided | Status::Installed | Status::Left => {
                 self.step_wedged(now, fabric, application, views)?
@@ -326,7 +336,8 @@ impl<'m> Node<'m> {
         self.take_events(fabric, &mut progress);
         let mut index = 0_usize;
         while index < self.subgroups.len() {
-            let delivered = self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
+            let delivered =
+                self.with_work(index, |work| work.deliver(application))?.unwrap_or_default();
             progress.delivered = progress.delivered.saturating_add(delivered.messages);
             if let Some(Misbehaved(peer)) = delivered.misbehaved {
                 fabric.cut(self.view, peer);
@@ -374,8 +385,9 @@ impl<'m> Node<'m> {
         if index >= self.subgroups.len() {
             return Ok(Ok(true));
         }
-        let delivered =
-            self.with_work(index, |work| work.deliver_until(application, trim))?.unwrap_or_default();
+        let delivered = self
+            .with_work(index, |work| work.deliver_until(application, trim))?
+            .unwrap_or_default();
         progress.delivered = progress.delivered.saturating_add(delivered.messages);
         self.lagging = true;
         if let Some(misbehaved) = delivered.misbehaved {
@@ -391,13 +403,24 @@ impl<'m> Node<'m> {
 
     /// Says to all peers that this member lives, if a heartbeat is due: between two long calls of the application that no
     /// step makes. At most one short write a peer.
-    pub fn show_life<F: Fabric>(&mut self, now: Time, fabric: &mut F, views: &mut Views<'m>) -> Progress {
+    pub fn show_life<F: Fabric>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        views: &mut Views<'m>,
+    ) -> Progress {
         let mut progress = Progress::default();
         self.beat(now, fabric, views, &mut progress);
         progress
     }
 
-    fn beat<F: Fabric>(&mut self, now: Time, fabric: &mut F, views: &mut Views<'m>, progress: &mut Progress) {
+    fn beat<F: Fabric>(
+        &mut self,
+        now: Time,
+        fabric: &mut F,
+        views: &mut Views<'m>,
+        progress: &mut Progress,
+    ) {
         if views.beat(now) {
             self.post_heartbeat(fabric, views, progress);
         }

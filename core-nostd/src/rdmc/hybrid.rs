@@ -53,14 +53,18 @@ impl Racks {
         } else {
             None
         };
-        let inside = self.lower_step(step).and_then(|step| self.lower(rack).sent(rack.inside(rank), step));
+        let inside =
+            self.lower_step(step).and_then(|step| self.lower(rack).sent(rack.inside(rank), step));
         [across, inside.and_then(|hop| self.in_rack(rack, hop))]
     }
 
     pub(super) fn received(self, rank: Rank, step: Step) -> Option<Hop> {
         let rack = self.rack_of(rank);
         if rank.0 == rack.first {
-            return self.upper.received(Rank(rack.number), step).map(|hop| self.between_leaders(hop));
+            return self
+                .upper
+                .received(Rank(rack.number), step)
+                .map(|hop| self.between_leaders(hop));
         }
         let hop = self.lower(rack).received(rack.inside(rank), self.lower_step(step)?)?;
         self.in_rack(rack, hop)

@@ -119,8 +119,9 @@ impl Pipeline {
     /// step, the one before that.
     fn stale(self, corner: Corner, step: Step) -> Option<Block> {
         let fresh = step.0.checked_sub(1)?;
-        let before =
-            (1..=u64::from(self.cube.dimensions())).filter_map(|back| fresh.checked_sub(back)).map(Step);
+        let before = (1..=u64::from(self.cube.dimensions()))
+            .filter_map(|back| fresh.checked_sub(back))
+            .map(Step);
         let change = before.into_iter().find(|before| self.cube.is_far(corner, *before))?;
         self.cube.received(corner, change)
     }

@@ -6,7 +6,8 @@ use crate::ids::{Block, Rank, Step};
 
 /// In each round as many as have the message double, and each round is a whole message long.
 pub(super) fn steps(shape: Shape) -> u64 {
-    let rounds = shape.members.get().checked_next_power_of_two().map_or(u16::BITS, u16::trailing_zeros);
+    let rounds =
+        shape.members.get().checked_next_power_of_two().map_or(u16::BITS, u16::trailing_zeros);
     u64::from(rounds).saturating_mul(u64::from(shape.blocks.get()))
 }
 

@@ -20,7 +20,10 @@ impl RingCursor {
     #[must_use]
     pub const fn next(self, window: u32) -> Self {
         let slot = self.slot.next();
-        Self { position: self.position.next(), slot: if slot.0 >= window { Slot::ZERO } else { slot } }
+        Self {
+            position: self.position.next(),
+            slot: if slot.0 >= window { Slot::ZERO } else { slot },
+        }
     }
 
     /// `count` slots on, at most one window.

@@ -204,7 +204,9 @@ mod tests {
             let accepted = Accepted { ballot: Ballot(ballot), count };
             Stance { promise: Rank(promise), accepted }.encode()
         };
-        assert!(of(0, 1, 5) < of(0, 1, 6) && of(0, 1, 6) < of(2, 1, 6) && of(2, 1, 6) < of(2, 3, 6));
+        assert!(
+            of(0, 1, 5) < of(0, 1, 6) && of(0, 1, 6) < of(2, 1, 6) && of(2, 1, 6) < of(2, 3, 6)
+        );
         assert!(Change::Seal.encode(Ballot(1)) < Change::Remove(Rank(0)).encode(Ballot(2)));
         let wish = |sequence, withdrawn| Wish { sequence, withdrawn, node: NodeId(5) }.encode();
         assert!(wish(1, false) < wish(1, true) && wish(1, true) < wish(2, false));

@@ -33,7 +33,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             return;
         }
         if committed != accepted {
-            self.table.publish(ViewColumn::Committed, Committed { decided: false, accepted }.encode());
+            self.table
+                .publish(ViewColumn::Committed, Committed { decided: false, accepted }.encode());
         }
         self.seal(count);
     }

@@ -84,8 +84,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         for index in 0..list.count {
             match self.entry(owner, index, list.ballot)? {
                 Change::Join(node) => {
-                    let known =
-                        members.contains(&node) || self.next.iter().take(count).any(|other| *other == node);
+                    let known = members.contains(&node)
+                        || self.next.iter().take(count).any(|other| *other == node);
                     if known {
                         return Err(Unusable::Wrong);
                     }
@@ -159,13 +159,19 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Copies a list that can be used, under a ballot, with the trims that are sealed into it, and reads the copy. Halts where
     /// that is not the list that was checked: the own row holds neither that one nor the former one then.
-    fn adopt(&mut self, owner: Rank, list: Accepted, ballot: Ballot, sealed: bool) -> Option<ListShape> {
+    fn adopt(
+        &mut self,
+        owner: Rank,
+        list: Accepted,
+        ballot: Ballot,
+        sealed: bool,
+    ) -> Option<ListShape> {
         let own = self.state.rank;
         // A sealed list is never exchanged for another: the own one says the same, and nobody else writes it.
         let (source, list) =
             if self.own_is_sealed() { (own, self.own_stance().accepted) } else { (owner, list) };
-        let copied =
-            self.copy_list(source, list, ballot).is_ok() && (!sealed || self.copy_trims(source).is_ok());
+        let copied = self.copy_list(source, list, ballot).is_ok()
+            && (!sealed || self.copy_trims(source).is_ok());
         if copied
             && let Ok(shape) = self.read_list(own, Accepted { ballot, count: list.count })
             && shape.sealed == sealed
@@ -179,7 +185,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     }
 
     /// Reads a list that is to be accepted. Where it is sealed, the next view's memory must be ready first.
-    pub(super) fn usable_list(&mut self, owner: Rank, list: Accepted) -> Result<ListShape, Unusable> {
+    pub(super) fn usable_list(
+        &mut self,
+        owner: Rank,
+        list: Accepted,
+    ) -> Result<ListShape, Unusable> {
         let own_seal = self.own_is_sealed();
         let shape = self.read_list(owner, list)?;
         if own_seal && !(shape.sealed && self.agrees_with(owner, list)) {
@@ -197,7 +207,9 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
     /// Whether the own list is sealed: then it is never exchanged for one that says something else.
     pub(super) fn own_is_sealed(&self) -> bool {
         let last = self.own_stance().accepted.count.checked_sub(1);
-        last.is_some_and(|last| Change::decode(self.own(ViewColumn::Entry(last))) == Some(Change::Seal))
+        last.is_some_and(|last| {
+            Change::decode(self.own(ViewColumn::Entry(last))) == Some(Change::Seal)
+        })
     }
 
     /// Whether a member's sealed list says what the own sealed list says.
@@ -234,8 +246,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         };
         let ballot = Ballot::of(self.state.rank);
         let Some(shape) = self.adopt(source, found, ballot, shape.sealed) else { return };
-        let count =
-            if shape.sealed { found.count } else { self.append_wanted(found.count, shape.joins, true) };
+        let count = if shape.sealed {
+            found.count
+        } else {
+            self.append_wanted(found.count, shape.joins, true)
+        };
         if count == 0 {
             return;
         }
@@ -319,13 +334,19 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// The last entry of the own list that names a joining node.
     fn mentioned(&self, node: NodeId, count: u16) -> Option<Change> {
-        let names = |change: &Change| matches!(change, Change::Join(n) | Change::Withdraw(n) if *n == node);
-        (0..count).rev().filter_map(|index| Change::decode(self.own(ViewColumn::Entry(index)))).find(names)
+        let names =
+            |change: &Change| matches!(change, Change::Join(n) | Change::Withdraw(n) if *n == node);
+        (0..count)
+            .rev()
+            .filter_map(|index| Change::decode(self.own(ViewColumn::Entry(index))))
+            .find(names)
     }
 
     /// Whether a node may join in this change. Who is in the view must be out of it first.
     fn has_room(&self, node: NodeId, joins: usize) -> bool {
         let most = self.state.options.members_max.min(self.next.len()).min(MEMBERS_MAX);
-        joins < JOINS_MAX && self.state.next_count < most && !self.layout.group().members.contains(&node)
+        joins < JOINS_MAX
+            && self.state.next_count < most
+            && !self.layout.group().members.contains(&node)
     }
 }

@@ -68,7 +68,9 @@ impl core::fmt::Display for Halt {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             Self::SuspectedBy(rank) => write!(out, "member {rank} suspects this one"),
-            Self::NoMajority => out.write_str("the members that are left are no majority of the view"),
+            Self::NoMajority => {
+                out.write_str("the members that are left are no majority of the view")
+            }
             Self::ChangedBy(rank) => {
                 write!(out, "member {rank} changed what it had published, so this one cannot go on")
             }

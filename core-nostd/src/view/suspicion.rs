@@ -27,7 +27,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         let options = self.state.options;
         let missed = self.now.since(self.state.last_step);
         let was_stopped = missed > options.failure_timeout_ns >> 1;
-        let forgiven = if was_stopped { missed.saturating_sub(options.failure_timeout_ns >> 2) } else { 0 };
+        let forgiven =
+            if was_stopped { missed.saturating_sub(options.failure_timeout_ns >> 2) } else { 0 };
         self.state.last_step = self.now;
         for rank in self.ranks() {
             if rank == self.state.rank || self.suspects(rank) {
@@ -36,9 +37,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             // In this order: who shows that it is here has shown its first heartbeat.
             let installed = self.guard(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
-            let timeout = if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
+            let timeout =
+                if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
             // Who has installed the next view is there, and its heart beats there; it said first that the view is decided.
-            let gone_on = installed > self.state.id.0.saturating_add(1) && self.committed(rank).decided;
+            let gone_on =
+                installed > self.state.id.0.saturating_add(1) && self.committed(rank).decided;
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
             if heartbeat != peer.heartbeat || gone_on {
                 peer.heartbeat = heartbeat;

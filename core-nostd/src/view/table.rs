@@ -65,7 +65,12 @@ impl<'m> RowTable<'m> {
     /// The table over all rows in rank order, the own one included; each as long as the layout says. No cell of a row of
     /// another length would be where its owner has it.
     #[must_use]
-    pub const fn new(layout: &Layout<'_>, own: Rank, rows: &'m [Row<'m>], row: RowWriter<'m>) -> Self {
+    pub const fn new(
+        layout: &Layout<'_>,
+        own: Rank,
+        rows: &'m [Row<'m>],
+        row: RowWriter<'m>,
+    ) -> Self {
         Self { block: layout.view_block(), own, rows, row, version: 0, heartbeats: 0 }
     }
 
@@ -96,8 +101,11 @@ impl<'m> RowTable<'m> {
 
 impl Table for RowTable<'_> {
     fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
-        let row =
-            if owner == self.own { Some(self.row.reader()) } else { self.rows.get(owner.index()).copied() };
+        let row = if owner == self.own {
+            Some(self.row.reader())
+        } else {
+            self.rows.get(owner.index()).copied()
+        };
         let cell = row.and_then(|row| row.cell(self.offset(row.bytes(), column)?).ok());
         cell.map_or(0, |cell| cell.load())
     }
@@ -106,8 +114,11 @@ impl Table for RowTable<'_> {
         let cell = self.own_offset(column).and_then(|at| self.row.cell(at).ok());
         if let Some(cell) = cell {
             cell.publish(value);
-            let count =
-                if column == ViewColumn::Heartbeat { &mut self.heartbeats } else { &mut self.version };
+            let count = if column == ViewColumn::Heartbeat {
+                &mut self.heartbeats
+            } else {
+                &mut self.version
+            };
             *count = count.saturating_add(1);
         }
     }

@@ -46,8 +46,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         if !is_trimmed(subgroup) {
             return Ok(1);
         }
-        let least =
-            if subgroup.has_member(self.state.rank) { self.host.delivered(id) } else { Frontier::ZERO };
+        let least = if subgroup.has_member(self.state.rank) {
+            self.host.delivered(id)
+        } else {
+            Frontier::ZERO
+        };
         let mut trim = None;
         for rank in subgroup.members.iter().copied().filter(|rank| !self.suspects(*rank)) {
             let count = match self.final_count(rank, id) {
@@ -70,7 +73,12 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         Ok(())
     }
 
-    fn check_trim(&self, id: SubgroupId, subgroup: &Subgroup<'_>, cell: u64) -> Result<(), Unusable> {
+    fn check_trim(
+        &self,
+        id: SubgroupId,
+        subgroup: &Subgroup<'_>,
+        cell: u64,
+    ) -> Result<(), Unusable> {
         let Some(trim) = cell.checked_sub(1) else { return Err(Unusable::Wrong) };
         if trim > FRONTIER_MAX && cell != NO_SURVIVOR {
             return Err(Unusable::Wrong);

@@ -9,8 +9,8 @@
 )]
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, Event, Fabric, Promises, Region,
-    Token, ViewMemory, Way, Write,
+    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, Event, Fabric,
+    Promises, Region, Token, ViewMemory, Way, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Line, Row, RowWriter};
@@ -80,13 +80,26 @@ impl Blocks for Willing {
         BlockLimits { channels: 8, receives_max: 16, sends_max: 12, bytes_max: 1 << 20 }
     }
 
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
         assert!(into.offset + length <= MEMORY_BYTES, "a receive outside the memory");
         self.receives.push((from.peer, token));
         Ok(())
     }
 
-    fn send(&mut self, _: Way, from: Area, length: usize, _: u32, _: Token) -> Result<(), ErrorKind> {
+    fn send(
+        &mut self,
+        _: Way,
+        from: Area,
+        length: usize,
+        _: u32,
+        _: Token,
+    ) -> Result<(), ErrorKind> {
         assert!(from.offset + length <= MEMORY_BYTES, "a send from outside the memory");
         self.sends += 1;
         self.refuses.map_or(Ok(()), Err)
@@ -160,9 +173,15 @@ pub fn with_peers(
     let row = RowWriter::from_lines(&lines[1]);
     let memory = ViewMemory { own: Rank(1), members: &members, row, rows: &seen };
     let mut words = vec![0; words_for(BLOCKS_MAX)];
-    let mut fabric =
-        Willing { promises: Promises::WRITE_ORDER, receives: Vec::new(), sends: 0, closes: 0, refuses: None };
-    let group = BlockGroup::open(setup(&ranks, algorithm), &memory, &fabric, &mut words).expect("a group");
+    let mut fabric = Willing {
+        promises: Promises::WRITE_ORDER,
+        receives: Vec::new(),
+        sends: 0,
+        closes: 0,
+        refuses: None,
+    };
+    let group =
+        BlockGroup::open(setup(&ranks, algorithm), &memory, &fabric, &mut words).expect("a group");
     test(group, &mut fabric, &mut Desk::default(), &say);
 }
 

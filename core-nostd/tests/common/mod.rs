@@ -9,7 +9,9 @@
     dead_code
 )]
 
-use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write};
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write,
+};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
@@ -91,7 +93,8 @@ impl Private {
         // SAFETY: one node a member; tests that write to rows beside it do so between its steps.
         let memory = unsafe { NodeMemory::new(rows, row, cells, ready) };
         let loan = Loan { memory, state };
-        Node::open(ViewId(1), layout, own, loan, Options::default(), capabilities).expect("it opens")
+        Node::open(ViewId(1), layout, own, loan, Options::default(), capabilities)
+            .expect("it opens")
     }
 }
 
@@ -106,7 +109,8 @@ pub fn with_group(
     let ids: Vec<NodeId> = (0..members).map(|id| NodeId(u32::from(id))).collect();
     let ranks: Vec<Rank> = (0..members).map(Rank).collect();
     let senders: Vec<Rank> = senders.iter().copied().map(Rank).collect();
-    let subgroups = [Subgroup { members: &ranks, senders: &senders, window, message_max, delivery }];
+    let subgroups =
+        [Subgroup { members: &ranks, senders: &senders, window, message_max, delivery }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
     with_layout(&layout, body);
 }
@@ -122,8 +126,10 @@ pub fn with_rows(
     body: impl FnOnce(&mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
 ) {
     let ranks: Vec<Rank> = (0..).map(Rank).take(layout.members()).collect();
-    let memory: Vec<Vec<Line>> =
-        ranks.iter().map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect()).collect();
+    let memory: Vec<Vec<Line>> = ranks
+        .iter()
+        .map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect())
+        .collect();
     let rows: Vec<Row<'_>> = memory.iter().map(|lines| Row::from_lines(lines)).collect();
     let mut private: Vec<Private> = ranks.iter().map(|rank| Private::new(layout, *rank)).collect();
     let mut nodes: Vec<Node<'_>> = Vec::new();
@@ -149,7 +155,9 @@ pub fn settle(nodes: &mut [Node<'_>], delivered: &mut [Vec<Vec<u8>>]) -> Vec<u32
     let mut writes = vec![0; nodes.len()];
     for _ in 0..10_000 {
         let mut idle = true;
-        for ((node, delivered), writes) in nodes.iter_mut().zip(delivered.iter_mut()).zip(&mut writes) {
+        for ((node, delivered), writes) in
+            nodes.iter_mut().zip(delivered.iter_mut()).zip(&mut writes)
+        {
             let progress = node
                 .step(Time(0), &mut OneMemory, &mut |batch: &mut Batch<'_>| {
                     delivered.extend(batch.map(|message| message.payload.to_vec()));

@@ -50,15 +50,27 @@ impl<T: Table> Table for Counted<'_, T> {
 
 /// Runs `body` with what takes one look, as the member of rank `own`, at a view of so many members and subgroups, all of
 /// which have all members, and says how many cells it looked at.
-pub fn with_view(own: Rank, (members, subgroups): (u16, usize), body: impl FnOnce(&mut dyn FnMut() -> u64)) {
+pub fn with_view(
+    own: Rank,
+    (members, subgroups): (u16, usize),
+    body: impl FnOnce(&mut dyn FnMut() -> u64),
+) {
     let ids: Vec<NodeId> = (0..members).map(|id| NodeId(u32::from(id))).collect();
     let ranks: Vec<Rank> = (0..members).map(Rank).collect();
-    let subgroup =
-        Subgroup { members: &ranks, senders: &ranks, window: 1, message_max: 4, delivery: Delivery::Ordered };
+    let subgroup = Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 1,
+        message_max: 4,
+        delivery: Delivery::Ordered,
+    };
     let subgroups = vec![subgroup; subgroups];
-    let layout = Layout::with_views(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
-    let memory: Vec<Vec<Line>> =
-        ranks.iter().map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect()).collect();
+    let layout =
+        Layout::with_views(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
+    let memory: Vec<Vec<Line>> = ranks
+        .iter()
+        .map(|rank| (0..layout.row_bytes(*rank) / 64).map(|_| Line::new()).collect())
+        .collect();
     let rows: Vec<Row<'_>> = memory.iter().map(|lines| Row::from_lines(lines)).collect();
     let options = ViewOptions { members_max: ids.len(), ..ViewOptions::default() };
     let mut state = ViewState::new(ViewId(1), own, options);

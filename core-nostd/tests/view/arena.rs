@@ -35,7 +35,12 @@ pub struct Setting {
 }
 
 /// A view of these nodes, whose subgroups have these members, all of which send. Lives for ever.
-pub fn setting(id: u64, nodes: &[NodeId], subgroups: &[Vec<Rank>], options: ViewOptions) -> Setting {
+pub fn setting(
+    id: u64,
+    nodes: &[NodeId],
+    subgroups: &[Vec<Rank>],
+    options: ViewOptions,
+) -> Setting {
     let members: &'static [NodeId] = Box::leak(nodes.into());
     let subgroups: Vec<Subgroup<'static>> = subgroups
         .iter()
@@ -228,7 +233,9 @@ impl Cells<'_> {
         let Arrivals { looks, waiting, arrived, schedule } = &mut *self.arrivals.borrow_mut();
         let Some(schedule) = schedule else { return };
         *looks += 1;
-        for (writer, waiting) in waiting.iter_mut().enumerate().filter(|(_, waiting)| !waiting.is_empty()) {
+        for (writer, waiting) in
+            waiting.iter_mut().enumerate().filter(|(_, waiting)| !waiting.is_empty())
+        {
             let writes = schedule(*looks, writer).min(waiting.len());
             for (cell, value) in waiting.drain(..writes) {
                 self.copies.borrow_mut()[writer][usize::from(cell)] = value;
@@ -273,7 +280,11 @@ impl Arena {
         let subgroups = setting.subgroups();
         let member = |rank: usize| {
             let state = ViewState::new(setting.id, Rank(rank as u16), setting.options);
-            let part = Part { sent_seen: vec![0; count], received_seen: vec![0; count], ..Part::default() };
+            let part = Part {
+                sent_seen: vec![0; count],
+                received_seen: vec![0; count],
+                ..Part::default()
+            };
             Member {
                 state,
                 peers: vec![PeerState::default(); count],
@@ -334,7 +345,8 @@ impl Arena {
         let Member { state, peers, next, row, log, copies, around, .. } = &mut self.members[rank];
         let (copies, arrivals) = (RefCell::new(copies), RefCell::default());
         let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
-        let mut change = ViewChange::new(&setting.layout, state, peers, next).expect("state that fits");
+        let mut change =
+            ViewChange::new(&setting.layout, state, peers, next).expect("state that fits");
         call(&mut change, &mut cells, around)
     }
 
@@ -363,13 +375,16 @@ impl Arena {
             self.members[writer].log[from..from + unseen].iter().copied().collect()
         };
         let waiting = (0..count).map(waiting).collect();
-        let arrivals = Arrivals { looks: 0, waiting, arrived: vec![0; count], schedule: Some(&mut schedule) };
+        let arrivals =
+            Arrivals { looks: 0, waiting, arrived: vec![0; count], schedule: Some(&mut schedule) };
         let (status, arrived) = {
             let setting = self.setting;
-            let Member { state, peers, next, row, log, copies, around, .. } = &mut self.members[rank];
+            let Member { state, peers, next, row, log, copies, around, .. } =
+                &mut self.members[rank];
             let (copies, arrivals) = (RefCell::new(copies), RefCell::new(arrivals));
             let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
-            let mut change = ViewChange::new(&setting.layout, state, peers, next).expect("state that fits");
+            let mut change =
+                ViewChange::new(&setting.layout, state, peers, next).expect("state that fits");
             let status = change.step(now, &mut cells, around);
             (status, cells.arrivals.into_inner().arrived)
         };
@@ -384,8 +399,10 @@ impl Arena {
         if !status.is_final() {
             self.multicast(rank, send);
         }
-        let accepted = Stance::decode(self.members[rank].row[self.setting.cell(ViewColumn::Stance).unwrap()]);
-        if crate::oracle::is_sealed(self.setting, &self.members[rank].row, accepted.accepted.count) {
+        let accepted =
+            Stance::decode(self.members[rank].row[self.setting.cell(ViewColumn::Stance).unwrap()]);
+        if crate::oracle::is_sealed(self.setting, &self.members[rank].row, accepted.accepted.count)
+        {
             self.members[rank].echoed = true;
         }
     }
@@ -398,7 +415,8 @@ impl Arena {
         let (copies, arrivals) = (RefCell::new(copies), RefCell::default());
         let mut cells = Cells { setting, own: rank, row, log, copies, arrivals };
         for (id, subgroup) in setting.subgroups().iter().enumerate() {
-            let Some(own) = subgroup.members.iter().position(|member| member.index() == rank) else {
+            let Some(own) = subgroup.members.iter().position(|member| member.index() == rank)
+            else {
                 continue;
             };
             let part = &mut around.parts[id];
@@ -406,13 +424,16 @@ impl Arena {
             if !around.wedged {
                 for (at, member) in subgroup.members.iter().enumerate() {
                     if at != own && !around.cut.contains(&member.0) {
-                        part.sent_seen[at] = cells.get(member.index(), setting.multicast_cell(id, SENT));
+                        part.sent_seen[at] =
+                            cells.get(member.index(), setting.multicast_cell(id, SENT));
                     }
                 }
                 if let Some(message) = send(id) {
                     part.rounds.push(Some(message));
                 }
-                let owed = |at: usize, rounds: u64| if own < at { rounds } else { rounds.saturating_sub(1) };
+                let owed = |at: usize, rounds: u64| {
+                    if own < at { rounds } else { rounds.saturating_sub(1) }
+                };
                 let others = (0..subgroup.members.len()).filter(|at| *at != own);
                 let owed = others.map(|at| owed(at, part.sent_seen[at])).max().unwrap_or(0);
                 while (part.rounds.len() as u64) < owed {
@@ -429,11 +450,13 @@ impl Arena {
             }
             for (at, member) in subgroup.members.iter().enumerate() {
                 if at != own && !around.cut.contains(&member.0) {
-                    part.received_seen[at] = cells.get(member.index(), setting.multicast_cell(id, RECEIVED));
+                    part.received_seen[at] =
+                        cells.get(member.index(), setting.multicast_cell(id, RECEIVED));
                 }
             }
             part.received_seen[own] = part.received;
-            let stable = part.received_seen[..subgroup.members.len()].iter().min().copied().unwrap_or(0);
+            let stable =
+                part.received_seen[..subgroup.members.len()].iter().min().copied().unwrap_or(0);
             part.delivered = part.delivered.max(stable);
         }
     }
@@ -511,8 +534,10 @@ impl Arena {
                 member.hash(&mut into);
             } else {
                 // Nothing comes of what it remembers, except what it delivered.
-                let delivered: Vec<u64> = member.around.parts.iter().map(|part| part.delivered).collect();
-                (member.alive, member.open, member.state.status(), delivered, member.echoed).hash(&mut into);
+                let delivered: Vec<u64> =
+                    member.around.parts.iter().map(|part| part.delivered).collect();
+                (member.alive, member.open, member.state.status(), delivered, member.echoed)
+                    .hash(&mut into);
             }
             for (reader, other) in self.members.iter().enumerate() {
                 if reader != rank && self.reads(reader, rank) {

@@ -8,8 +8,8 @@ use tramontane_core::layout::{Delivery, Group, Layout, Subgroup, ViewColumn};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::multicast::Misbehaved;
 use tramontane_core::view::{
-    Accepted, Ballot, Cause, Change, Halt, Host, NextView, PeerState, RowTable, Stance, Status, Table,
-    ViewChange, ViewOptions, ViewState,
+    Accepted, Ballot, Cause, Change, Halt, Host, NextView, PeerState, RowTable, Stance, Status,
+    Table, ViewChange, ViewOptions, ViewState,
 };
 
 use crate::arena::timeless;
@@ -17,8 +17,13 @@ use crate::chain::Random;
 
 const MEMBERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
-const SUBGROUPS: [Subgroup<'static>; 1] =
-    [Subgroup { members: &RANKS, senders: &RANKS, window: 2, message_max: 8, delivery: Delivery::Ordered }];
+const SUBGROUPS: [Subgroup<'static>; 1] = [Subgroup {
+    members: &RANKS,
+    senders: &RANKS,
+    window: 2,
+    message_max: 8,
+    delivery: Delivery::Ordered,
+}];
 const GROUP: Group<'static> = Group { members: &MEMBERS, subgroups: &SUBGROUPS };
 const LINES: usize = 32;
 
@@ -82,7 +87,9 @@ struct Changing<'a, 'm> {
 impl Table for Changing<'_, '_> {
     fn load(&self, owner: Rank, column: ViewColumn) -> u64 {
         self.looks.set(self.looks.get() + u64::from(owner != Rank(1)));
-        if let Some((_, owner, column, value)) = self.change.filter(|(look, ..)| self.looks.get() >= *look) {
+        if let Some((_, owner, column, value)) =
+            self.change.filter(|(look, ..)| self.looks.get() >= *look)
+        {
             self.victim.put(owner, column, value);
         }
         self.table.load(owner, column)
@@ -221,7 +228,8 @@ fn an_impossible_final_count_makes_its_owner_suspected() {
     victim.put(0, ViewColumn::Suspicions(0), 0);
     // 0 is lost, so 1 leads; 2 follows and shows a count that is none.
     let mut change =
-        ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next).unwrap();
+        ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next)
+            .unwrap();
     change.peer_lost(Rank(0));
     victim.put_stance(2, 1, 0, 0);
     victim.step();
@@ -240,7 +248,8 @@ fn an_impossible_final_count_makes_its_owner_suspected() {
 fn leading() -> Victim {
     let mut victim = Victim::new();
     let mut change =
-        ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next).unwrap();
+        ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next)
+            .unwrap();
     change.peer_lost(Rank(0));
     victim.put(2, ViewColumn::Suspicions(0), 0b001);
     victim.put_stance(2, 1, 0, 0);
@@ -286,7 +295,10 @@ fn a_follower_whose_final_count_is_below_what_was_delivered_is_suspected() {
     victim.put(2, ViewColumn::Wedged(SubgroupId(0)), 1 + 6);
     victim.put_stance(2, 1, 2, 1);
     victim.step();
-    assert!(victim.host.causes.contains(&(Rank(2), Cause::Misbehaved)), "and not the leader, by all others");
+    assert!(
+        victim.host.causes.contains(&(Rank(2), Cause::Misbehaved)),
+        "and not the leader, by all others"
+    );
 }
 
 #[test]
@@ -359,13 +371,19 @@ fn what_changes_while_it_is_accepted_is_never_accepted() {
                 let joins = entries[1] == Change::Join(NodeId(9)).encode(own);
                 let other_end = column == ViewColumn::Entry(1) && joins;
                 assert!(entries[1] == seal || other_end, "{column:?} {value:x} {look}");
-                assert_eq!(entries[0], Change::Remove(Rank(2)).encode(own), "{column:?} {value:x} {look}");
+                assert_eq!(
+                    entries[0],
+                    Change::Remove(Rank(2)).encode(own),
+                    "{column:?} {value:x} {look}"
+                );
                 assert!(
                     other_end || victim.own(ViewColumn::Trim(SubgroupId(0))) == 6,
                     "{column:?} {value:x} {look}"
                 );
             } else {
-                assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)) || status.is_final());
+                assert!(
+                    victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)) || status.is_final()
+                );
                 halted += u32::from(status == Status::Halted(Halt::ChangedBy(Rank(0))));
             }
         }
@@ -422,7 +440,8 @@ fn a_list_that_is_being_rewritten_for_a_later_leader_is_not_taken_over() {
     for look in 1..60 {
         let mut victim = Victim::new();
         let mut change =
-            ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next).unwrap();
+            ViewChange::new(&victim.layout, &mut victim.state, &mut victim.peers, &mut victim.next)
+                .unwrap();
         change.peer_lost(Rank(0));
         victim.put(2, ViewColumn::Suspicions(0), 0b001);
         victim.put_stance(2, 1, 1, 1);

@@ -246,7 +246,11 @@ impl Chain {
             .iter()
             .map(|rule| {
                 let mine = belongs(node, *rule) && !self.arenas[view].members[rank].around.wedged;
-                if mine && self.random.chance(60) { traveller.to_send[*rule].front().copied() } else { None }
+                if mine && self.random.chance(60) {
+                    traveller.to_send[*rule].front().copied()
+                } else {
+                    None
+                }
             })
             .collect();
         let rounds = |arena: &Arena| -> Vec<usize> {
@@ -257,7 +261,8 @@ impl Chain {
         let status = match &mut self.live {
             None => arena.step(rank, now, |id| sends[id]),
             Some(random) => {
-                let arrive = |_, writer: usize| if apart[writer] { 0 } else { writes_between_looks(random) };
+                let arrive =
+                    |_, writer: usize| if apart[writer] { 0 } else { writes_between_looks(random) };
                 arena.step_live(rank, now, |id| sends[id], arrive)
             }
         };
@@ -267,7 +272,8 @@ impl Chain {
                 traveller.to_send[*rule].pop_front();
             }
         }
-        check(&mut self.arenas[view], rank).map_err(|wrong| format!("view {}: {wrong}", view + 1))?;
+        check(&mut self.arenas[view], rank)
+            .map_err(|wrong| format!("view {}: {wrong}", view + 1))?;
         self.note_takeover(view, rank, before.ballot);
         if self.reaches_crash(view, rank) {
             self.crash(node);
@@ -301,7 +307,8 @@ impl Chain {
     fn note_takeover(&mut self, view: usize, rank: usize, before: Ballot) {
         let arena = &self.arenas[view];
         let accepted = arena.accepted(rank).accepted;
-        if rank > 0 && accepted.ballot == Ballot::of(Rank(rank as u16)) && before != accepted.ballot {
+        if rank > 0 && accepted.ballot == Ballot::of(Rank(rank as u16)) && before != accepted.ballot
+        {
             self.reached.takeovers += 1;
             if is_sealed(arena.setting, &arena.members[rank].row, accepted.count) {
                 self.reached.adopted_seals += 1;
@@ -322,8 +329,9 @@ impl Chain {
         }
         let row = &arena.members[rank].row;
         let sealed = is_sealed(arena.setting, row, own.count);
-        let committed =
-            row[arena.setting.cell(tramontane_core::layout::ViewColumn::Committed).expect("a column")] != 0;
+        let committed = row
+            [arena.setting.cell(tramontane_core::layout::ViewColumn::Committed).expect("a column")]
+            != 0;
         let there = match phase {
             Phase::Proposed => true,
             Phase::Committed => committed,
@@ -373,7 +381,13 @@ impl Chain {
             .collect()
     }
 
-    fn enter_next(&mut self, node: u32, view: usize, rank: usize, stays: bool) -> Result<(), String> {
+    fn enter_next(
+        &mut self,
+        node: u32,
+        view: usize,
+        rank: usize,
+        stays: bool,
+    ) -> Result<(), String> {
         let members: Vec<NodeId> =
             self.arenas[view].next_view(rank).ok_or("no next view").map_err(String::from)?;
         if members.is_empty() {
@@ -381,10 +395,13 @@ impl Chain {
         }
         if self.arenas.len() == view + 1 {
             let old = self.arenas[view].setting.layout.group().members;
-            self.reached.removed += old.iter().filter(|node| !members.contains(node)).count() as u64;
+            self.reached.removed +=
+                old.iter().filter(|node| !members.contains(node)).count() as u64;
             self.open_view(&members);
             // Those that join are told, and come when they are ready.
-            for (rank, joiner) in members.iter().enumerate().filter(|(_, member)| !old.contains(member)) {
+            for (rank, joiner) in
+                members.iter().enumerate().filter(|(_, member)| !old.contains(member))
+            {
                 self.reached.joined += 1;
                 self.waiting.remove(&joiner.0);
                 let delay = self.random.below(5 * MS);
@@ -402,7 +419,8 @@ impl Chain {
             return Err(format!("{node} goes on to {members:?}, others to {next:?}"));
         }
         if stays {
-            let rank = members.iter().position(|member| member.0 == node).ok_or("not in its own view")?;
+            let rank =
+                members.iter().position(|member| member.0 == node).ok_or("not in its own view")?;
             self.enter(node, view + 1, rank);
         }
         Ok(())

@@ -106,8 +106,9 @@ pub fn explore(scope: &Scope) -> Result<Found, String> {
             next_key != key
         };
         for rank in (0..scope.members).filter(|rank| node.arena.is_active(*rank)) {
-            let worth =
-                |writer: &usize| node.arena.reads(rank, *writer) && node.arena.unseen(rank, *writer) > 0;
+            let worth = |writer: &usize| {
+                node.arena.reads(rank, *writer) && node.arena.unseen(rank, *writer) > 0
+            };
             let sources: Vec<usize> = (0..scope.members).filter(worth).collect();
             for pulled in 0..1_u32 << sources.len() {
                 let mut next = node.clone();
@@ -158,7 +159,8 @@ pub fn explore(scope: &Scope) -> Result<Found, String> {
 }
 
 fn step(arena: &mut Arena, rank: usize, scope: &Scope) -> Result<(), String> {
-    let unsent = arena.members[rank].around.parts[0].rounds.is_empty() && scope.senders.contains(&rank);
+    let unsent =
+        arena.members[rank].around.parts[0].rounds.is_empty() && scope.senders.contains(&rank);
     let message = if unsent { Some(rank as u64) } else { None };
     arena.step(rank, Time(0), |_| message);
     check(arena, rank)
@@ -167,10 +169,12 @@ fn step(arena: &mut Arena, rank: usize, scope: &Scope) -> Result<(), String> {
 /// Every way in which a member can crash in the step that it has just taken.
 fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node> {
     let mut ways = Vec::new();
-    let readers: Vec<usize> = (0..node.arena.members.len()).filter(|reader| *reader != rank).collect();
+    let readers: Vec<usize> =
+        (0..node.arena.members.len()).filter(|reader| *reader != rank).collect();
     // What each reader will have seen, from what it has seen to all there is: every combination. A crash
     // before the step's first write is a crash after the last step.
-    let seen: Vec<usize> = readers.iter().map(|reader| node.arena.members[*reader].seen[rank]).collect();
+    let seen: Vec<usize> =
+        readers.iter().map(|reader| node.arena.members[*reader].seen[rank]).collect();
     let mut visible = seen.clone();
     loop {
         let furthest = visible.iter().max().copied().unwrap_or(0);
@@ -234,13 +238,18 @@ fn three_members_two_messages_every_pair_of_crash_points() {
 #[test]
 fn three_members_one_leaves_and_one_crashes() {
     must_hold("leave", &Scope { leavers: vec![1], senders: vec![0], ..Scope::of(3) });
-    must_hold("leave and crash", &Scope { leavers: vec![1], senders: vec![0], crashes: 1, ..Scope::of(3) });
+    must_hold(
+        "leave and crash",
+        &Scope { leavers: vec![1], senders: vec![0], crashes: 1, ..Scope::of(3) },
+    );
 }
 
 #[test]
 fn three_members_and_reports_of_losses_that_are_none() {
-    let mistaken = must_hold("a mistaken report", &Scope { mistakes: vec![(1, 0)], ..Scope::of(3) });
-    let link = must_hold("a link that fails", &Scope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3) });
+    let mistaken =
+        must_hold("a mistaken report", &Scope { mistakes: vec![(1, 0)], ..Scope::of(3) });
+    let link =
+        must_hold("a link that fails", &Scope { mistakes: vec![(0, 1), (1, 0)], ..Scope::of(3) });
     assert!(mistaken.decided > 0 && link.decided > 0);
     let scope = Scope { mistakes: vec![(2, 0)], crashes: 1, victims: vec![1], ..Scope::of(3) };
     must_hold("a mistaken report and a crash", &scope);

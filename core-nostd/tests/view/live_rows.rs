@@ -38,7 +38,8 @@ fn settle(arena: &mut Arena, ranks: &[usize], case: &str) {
 
 /// One step, just before whose `look`-th look everything arrives that there is.
 fn step_with_news_before(arena: &mut Arena, rank: usize, look: u64, case: &str) -> Status {
-    let status = arena.step_live(rank, Time(0), |_| None, |at, _| if at == look { usize::MAX } else { 0 });
+    let status =
+        arena.step_live(rank, Time(0), |_| None, |at, _| if at == look { usize::MAX } else { 0 });
     judged(arena, rank, case);
     status
 }
@@ -151,8 +152,11 @@ fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
                 judged(&mut arena, rank, &case);
             }
             assert_eq!(status, Status::Installed, "{case}");
-            let accused =
-                arena.members[rank].around.causes.iter().any(|(_, cause)| *cause == Cause::Misbehaved);
+            let accused = arena.members[rank]
+                .around
+                .causes
+                .iter()
+                .any(|(_, cause)| *cause == Cause::Misbehaved);
             assert!(!accused, "{case}");
         }
     }
@@ -189,7 +193,8 @@ fn a_list_that_is_taken_over_in_the_middle_of_a_step_waits_for_its_suspicions() 
         // Only 3 hears of the proposal before 0 is gone.
         arena.pull(3, 0, usize::MAX);
         arena.step(3, Time(0), |_| None);
-        let (length, seen) = (arena.members[0].log.len(), (0..5).map(|reader| arena.members[reader].seen[0]));
+        let (length, seen) =
+            (arena.members[0].log.len(), (0..5).map(|reader| arena.members[reader].seen[0]));
         let seen: Vec<usize> = seen.collect();
         arena.crash(0, length, &seen);
         for rank in [1, 2, 3, 4] {

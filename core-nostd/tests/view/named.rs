@@ -34,7 +34,8 @@ fn step(arena: &mut Arena, rank: usize, now: u64, message: Option<u64>) -> Statu
 fn settle(arena: &mut Arena, ranks: &[usize]) {
     for _ in 0..60 {
         let before = arena.fingerprint();
-        for rank in ranks.iter().copied().filter(|rank| arena.is_active(*rank)).collect::<Vec<_>>() {
+        for rank in ranks.iter().copied().filter(|rank| arena.is_active(*rank)).collect::<Vec<_>>()
+        {
             for writer in ranks.iter().filter(|writer| **writer != rank) {
                 arena.pull(rank, *writer, usize::MAX);
             }
@@ -81,7 +82,8 @@ fn a_takeover_adopts_what_its_predecessor_had_sealed() {
     step(&mut arena, 0, 0, None);
     let count = arena.accepted(0).accepted.count;
     assert!(is_sealed(arena.setting, &arena.members[0].row, count), "0 has sealed");
-    let trim = arena.members[0].row[arena.setting.cell(ViewColumn::Trim(Default::default())).unwrap()];
+    let trim =
+        arena.members[0].row[arena.setting.cell(ViewColumn::Trim(Default::default())).unwrap()];
     arena.pull(3, 0, usize::MAX);
     step(&mut arena, 3, 0, None);
     let length = arena.members[0].log.len();
@@ -288,7 +290,9 @@ fn upcalls_of_most_of_a_timeout_hide_nobody_who_is_gone_and_accuse_nobody_who_is
     // Everybody is in an upcall for nine tenths of the timeout, again and again, and so looks that seldom.
     let mut run = |ranks: &[usize], turns: std::ops::Range<u64>| {
         for turn in turns {
-            for rank in ranks.iter().copied().filter(|rank| arena.is_active(*rank)).collect::<Vec<_>>() {
+            for rank in
+                ranks.iter().copied().filter(|rank| arena.is_active(*rank)).collect::<Vec<_>>()
+            {
                 arena.pull_all(rank);
                 step(&mut arena, rank, 1 + turn * TIMEOUT * 9 / 10, None);
             }
@@ -566,15 +570,26 @@ fn a_stance_is_published_behind_the_list_and_the_counts_that_it_speaks_for() {
     step(&mut arena, 1, 0, None);
     let last = |column| {
         let cell = arena.setting.cell(column).expect("a column") as u16;
-        arena.members[1].log[before..].iter().rposition(|write| write.0 == cell).expect("it is written")
+        arena.members[1].log[before..]
+            .iter()
+            .rposition(|write| write.0 == cell)
+            .expect("it is written")
     };
     let stance = last(ViewColumn::Stance);
-    assert!(last(ViewColumn::Entry(0)) < stance && last(ViewColumn::Wedged(Default::default())) < stance);
+    assert!(
+        last(ViewColumn::Entry(0)) < stance
+            && last(ViewColumn::Wedged(Default::default())) < stance
+    );
 }
 
 #[test]
 fn a_subgroup_without_survivors_has_no_trim() {
-    let made = setting(1, &nodes(&[1, 2, 3]), &[vec![Rank(0), Rank(1), Rank(2)], vec![Rank(2)]], timeless());
+    let made = setting(
+        1,
+        &nodes(&[1, 2, 3]),
+        &[vec![Rank(0), Rank(1), Rank(2)], vec![Rank(2)]],
+        timeless(),
+    );
     let mut arena = Arena::new(Box::leak(made.into()));
     settle(&mut arena, &[0, 1, 2]);
     arena.crash_now(2);

@@ -44,8 +44,9 @@ fn decision(arena: &Arena, rank: usize) -> Decision {
     }
     let trims = (0..setting.subgroups().len())
         .map(|id| {
-            let cell =
-                row[setting.cell(ViewColumn::Trim(tramontane_core::ids::SubgroupId(id as u16))).unwrap()];
+            let cell = row[setting
+                .cell(ViewColumn::Trim(tramontane_core::ids::SubgroupId(id as u16)))
+                .unwrap()];
             if cell == u64::MAX { None } else { Some(cell - 1) }
         })
         .collect();
@@ -93,7 +94,9 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             let Some(trim) = decided.trims[id] else { continue };
             // Nothing that anyone delivered, crashed or halted members too, is lost to those who go on.
             if delivered > trim {
-                return Err(format!("{other} delivered {delivered} in subgroup {id}, whose trim is {trim}"));
+                return Err(format!(
+                    "{other} delivered {delivered} in subgroup {id}, whose trim is {trim}"
+                ));
             }
             // VIE-8: who goes on has delivered all up to the trim.
             let done = matches!(member.state.status(), Status::Installed | Status::Left);
@@ -142,7 +145,8 @@ pub fn check_end(arena: &Arena) -> Result<(), String> {
         if gone_on {
             continue;
         }
-        if alive * 2 > arena.members.len() || arena.decision.is_none() && !matches!(status, Status::Halted(_))
+        if alive * 2 > arena.members.len()
+            || arena.decision.is_none() && !matches!(status, Status::Halted(_))
         {
             return Err(format!("{rank} is {status:?} at the end, and {alive} are alive"));
         }

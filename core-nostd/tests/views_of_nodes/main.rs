@@ -111,7 +111,8 @@ impl Run {
                 return;
             }
         }
-        let statuses: Vec<Status> = self.members.iter().map(|member| member.views.status()).collect();
+        let statuses: Vec<Status> =
+            self.members.iter().map(|member| member.views.status()).collect();
         panic!("the view does not end: {statuses:?}");
     }
 
@@ -152,9 +153,16 @@ impl Run {
             let first = remains.position();
             if remains.get(&from).is_some() {
                 let other = remains.get(&into);
-                assert_eq!(other, Some(Remaining::Building), "of a view that goes on nothing is lent");
+                assert_eq!(
+                    other,
+                    Some(Remaining::Building),
+                    "of a view that goes on nothing is lent"
+                );
             }
-            assert!(remains.carry(&from, &into).expect("the ring is as large"), "nothing is being built");
+            assert!(
+                remains.carry(&from, &into).expect("the ring is as large"),
+                "nothing is being built"
+            );
             self.resent += u32::try_from(remains.position().0 - first.0).expect("a window");
         }
         self.members = members;
@@ -166,7 +174,8 @@ impl Run {
         let first = &self.delivered[&since_the_start[0]];
         for node in since_the_start {
             assert_eq!(&self.delivered[node], first, "one order at {node}");
-            let own: Vec<u8> = first.iter().filter(|m| u32::from(m[0]) == *node).map(|m| m[1]).collect();
+            let own: Vec<u8> =
+                first.iter().filter(|m| u32::from(m[0]) == *node).map(|m| m[1]).collect();
             let all: Vec<u8> = (0..self.sent[node]).collect();
             assert_eq!(own, all, "of {node}: each once, in order, none lost");
         }
@@ -224,8 +233,11 @@ fn a_member_that_is_told_by_several_that_it_is_cut_off_accuses_none_of_them() {
     let mut run = Run::new(4, false, 3);
     run.run(5, false);
     // The first that is told is not the first in rank order.
-    let told =
-        [2, 1].map(|peer| Event::PeerLost { view: ViewId(1), peer: Rank(peer), cause: LossCause::Denied });
+    let told = [2, 1].map(|peer| Event::PeerLost {
+        view: ViewId(1),
+        peer: Rank(peer),
+        cause: LossCause::Denied,
+    });
     run.members[0].fabric.events.extend(told);
     let status = (0..400).map(|_| run.step(0)).find(|status| status.is_final());
     assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
@@ -245,7 +257,11 @@ fn a_member_that_lost_most_of_the_others_takes_nobody_with_it() {
             let lost = (0..4).filter(|rank| *rank != seed as u16 % 4);
             run.members[4].fabric.cut.extend(lost);
             run.run_to_the_end_of_the_view(false);
-            assert_eq!(run.members[4].views.status(), Status::Halted(Halt::NoMajority), "seed {seed}");
+            assert_eq!(
+                run.members[4].views.status(),
+                Status::Halted(Halt::NoMajority),
+                "seed {seed}"
+            );
             run.go_on();
             let ids: Vec<u32> = run.ids.iter().map(|id| id.0).collect();
             assert_eq!(ids, [1, 2, 3, 4], "seed {seed}");
@@ -285,7 +301,10 @@ fn a_member_leaves_under_load_and_delivers_what_the_others_deliver() {
             assert_eq!(run.members[leaver].views.status(), Status::Left);
             let gone = run.ids[leaver].0;
             let in_the_view = run.delivered.clone();
-            assert!(in_the_view.values().all(|delivered| *delivered == in_the_view[&gone]), "VIE-8");
+            assert!(
+                in_the_view.values().all(|delivered| *delivered == in_the_view[&gone]),
+                "VIE-8"
+            );
             run.go_on();
             run.run(30, true);
             run.run(60, false);
@@ -303,7 +322,8 @@ fn two_nodes_join_under_load_while_a_member_dies() {
             let mut run = Run::new(3, shared, seed * 15_485_863 + 3);
             run.run(4 + seed as u32 % 9, true);
             for (rank, node) in [(0, 8), (1, 9)] {
-                let (mut change, table) = run.members[rank].views.change().expect("state that fits");
+                let (mut change, table) =
+                    run.members[rank].views.change().expect("state that fits");
                 change.wish(table, NodeId(node)).expect("a stranger");
             }
             // At times the group loses a member in the same change, or in the next one.

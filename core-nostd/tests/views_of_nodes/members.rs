@@ -35,8 +35,10 @@ pub struct Carrier {
 
 impl Carrier {
     pub fn chance(&mut self, percent: u64) -> bool {
-        self.random =
-            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         self.random >> 33 & 0xff < percent * 256 / 100
     }
 }
@@ -63,7 +65,13 @@ impl Fabric for Carrier {
     fn retire(&mut self, _: ViewId) -> bool {
         true
     }
-    fn post(&mut self, _: ViewId, to: Rank, writes: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
+    fn post(
+        &mut self,
+        _: ViewId,
+        to: Rank,
+        writes: &[Write],
+        _: Option<Token>,
+    ) -> Result<(), ErrorKind> {
         if self.cut.contains(&to.0) {
             return Err(ErrorKind::PeerLost);
         }
@@ -146,7 +154,9 @@ pub fn open_with(
         .iter()
         .map(|owner| {
             let one = lines(layout.row_bytes(*owner));
-            let copy = |_| RowWriter::from_lines(if shared { one } else { lines(layout.row_bytes(*owner)) });
+            let copy = |_| {
+                RowWriter::from_lines(if shared { one } else { lines(layout.row_bytes(*owner)) })
+            };
             ranks.iter().map(copy).collect()
         })
         .collect();
@@ -186,13 +196,15 @@ pub fn open_with(
         };
         let view = ViewId(id);
         let capabilities = fabric.capabilities();
-        let node = Node::open(view, &layout, *rank, loan, node_options, capabilities).expect("it opens");
+        let node =
+            Node::open(view, &layout, *rank, loan, node_options, capabilities).expect("it opens");
         let loan = ViewLoan {
             peers: leak(vec![PeerState::default(); count]),
             next: leak(vec![NodeId(0); count.max(8) + JOINS_MAX]),
             links: leak(vec![ViewLink::default(); count]),
         };
-        let views = node.views(layout, ViewState::new(view, *rank, options), loan).expect("it takes part");
+        let views =
+            node.views(layout, ViewState::new(view, *rank, options), loan).expect("it takes part");
         let row = copies[rank.index()][rank.index()];
         Member { node, views, fabric, layout, row, calls: 0 }
     };

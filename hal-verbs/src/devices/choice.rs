@@ -77,7 +77,9 @@ pub enum ChoiceError {
         ports: usize,
     },
     /// The port, or every port, is down.
-    #[error("{device}: no port is active; look at the cable, or at the network interface below (ip link)")]
+    #[error(
+        "{device}: no port is active; look at the cable, or at the network interface below (ip link)"
+    )]
     NoActivePort {
         /// The device.
         device: String,
@@ -93,7 +95,9 @@ pub enum ChoiceError {
         index: u8,
     },
     /// No entry has that address.
-    #[error("{device} port {port} has no GID for {address}; list them with: tramontane verbs devices")]
+    #[error(
+        "{device} port {port} has no GID for {address}; list them with: tramontane verbs devices"
+    )]
     NoGidFor {
         /// The device.
         device: String,
@@ -163,7 +167,11 @@ fn choose_on(index: usize, device: &Device, wanted: &Wanted) -> Result<Choice, C
     let gid = choose_gid(device, port, wanted.gid)?;
     let mtu_bytes = match wanted.mtu_bytes {
         None => port.mtu_bytes,
-        Some(bytes) if matches!(bytes, 256 | 512 | 1024 | 2048 | 4096) && bytes <= port.mtu_bytes => bytes,
+        Some(bytes)
+            if matches!(bytes, 256 | 512 | 1024 | 2048 | 4096) && bytes <= port.mtu_bytes =>
+        {
+            bytes
+        }
         Some(bytes) => return Err(ChoiceError::BadMtu { bytes }),
     };
     Ok(Choice {
@@ -183,11 +191,15 @@ fn choose_port<'d>(device: &'d Device, wanted: &Wanted) -> Result<&'d Port, Choi
     if let Some(number) = wanted.port {
         let port = device.ports.iter().find(|port| port.number == number);
         let ports = device.ports.len();
-        let port = port.ok_or_else(|| ChoiceError::NoSuchPort { device: name(), port: number, ports })?;
-        return Some(port).filter(is_active).ok_or_else(|| ChoiceError::NoActivePort { device: name() });
+        let port =
+            port.ok_or_else(|| ChoiceError::NoSuchPort { device: name(), port: number, ports })?;
+        return Some(port)
+            .filter(is_active)
+            .ok_or_else(|| ChoiceError::NoActivePort { device: name() });
     }
     let with_address = |port: &&Port| is_active(port) && !port.gids.is_empty();
-    let port = device.ports.iter().find(with_address).or_else(|| device.ports.iter().find(is_active));
+    let port =
+        device.ports.iter().find(with_address).or_else(|| device.ports.iter().find(is_active));
     port.ok_or_else(|| ChoiceError::NoActivePort { device: name() })
 }
 
@@ -256,7 +268,11 @@ mod tests {
         let choice = one(rxe()).choose(&wanted).expect("a choice");
         assert_eq!((choice.gid.index, choice.mtu_bytes), (1, 512));
         let wanted = Wanted { gid: GidChoice::Index(0), ..Wanted::default() };
-        assert_eq!(one(rxe()).choose(&wanted).expect("a choice").gid.index, 0, "who insists has it");
+        assert_eq!(
+            one(rxe()).choose(&wanted).expect("a choice").gid.index,
+            0,
+            "who insists has it"
+        );
     }
 
     #[test]
@@ -266,13 +282,22 @@ mod tests {
         assert_eq!(Devices::default().choose(&base()), Err(ChoiceError::NoDevice));
         let device = Some("mlx5_0".to_owned());
         assert!(matches!(ask(Wanted { device, ..base() }), ChoiceError::NoSuchDevice { .. }));
-        assert!(matches!(ask(Wanted { port: Some(2), ..base() }), ChoiceError::NoSuchPort { ports: 1, .. }));
+        assert!(matches!(
+            ask(Wanted { port: Some(2), ..base() }),
+            ChoiceError::NoSuchPort { ports: 1, .. }
+        ));
         let index = ask(Wanted { gid: GidChoice::Index(9), ..base() });
         assert_eq!(index, ChoiceError::NoSuchGid { device: "rxe0".into(), port: 1, index: 9 });
         let address = GidChoice::Address("10.9.0.2".parse().expect("an address"));
         assert!(matches!(ask(Wanted { gid: address, ..base() }), ChoiceError::NoGidFor { .. }));
-        assert_eq!(ask(Wanted { mtu_bytes: Some(4096), ..base() }), ChoiceError::BadMtu { bytes: 4096 });
-        assert_eq!(ask(Wanted { mtu_bytes: Some(1000), ..base() }), ChoiceError::BadMtu { bytes: 1000 });
+        assert_eq!(
+            ask(Wanted { mtu_bytes: Some(4096), ..base() }),
+            ChoiceError::BadMtu { bytes: 4096 }
+        );
+        assert_eq!(
+            ask(Wanted { mtu_bytes: Some(1000), ..base() }),
+            ChoiceError::BadMtu { bytes: 1000 }
+        );
     }
 
     #[test]

@@ -3,9 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Device, DeviceKind, DeviceLimits, Devices, Gid, GidKind, LinkLayer, Port, PortState, mtu_bytes};
+use super::{
+    Device, DeviceKind, DeviceLimits, Devices, Gid, GidKind, LinkLayer, Port, PortState, mtu_bytes,
+};
 use crate::ffi::QueuePairLimits;
-use crate::ffi::{CompletionQueue, Context, DeviceList, PortAttributes, ProtectionDomain, QueuePair};
+use crate::ffi::{
+    CompletionQueue, Context, DeviceList, PortAttributes, ProtectionDomain, QueuePair,
+};
 
 /// `IBV_LINK_LAYER_ETHERNET` in `<infiniband/verbs.h>`.
 const ETHERNET: u8 = 2;
@@ -67,7 +71,9 @@ fn judge(
     kernel_has: &[String],
 ) -> io::Result<Devices> {
     match (devices.is_empty(), silent) {
-        (true, Some((name, error))) => Err(io::Error::new(error.kind(), format!("{name}: {error}"))),
+        (true, Some((name, error))) => {
+            Err(io::Error::new(error.kind(), format!("{name}: {error}")))
+        }
         (true, None) if !kernel_has.is_empty() => Err(io::Error::new(
             io::ErrorKind::NotFound,
             format!("no driver for {}; install ibverbs-providers", kernel_has.join(", ")),

@@ -290,9 +290,9 @@ impl fmt::Display for Port {
             "LID {}, MTU {} of {} B, messages to {} B",
             self.lid, self.mtu_bytes, self.mtu_bytes_max, self.message_bytes_max
         )?;
-        self.gids
-            .iter()
-            .try_for_each(|gid| writeln!(out, "    GID {:>3}  {:<10}  {}", gid.index, gid.kind, gid.address))
+        self.gids.iter().try_for_each(|gid| {
+            writeln!(out, "    GID {:>3}  {:<10}  {}", gid.index, gid.kind, gid.address)
+        })
     }
 }
 
@@ -346,9 +346,15 @@ mod tests {
     #[test]
     fn the_table_names_what_people_look_for() {
         let table = Devices { devices: vec![samples::rxe()] }.to_string();
-        for wanted in
-            ["rxe0", "software", "active", "Ethernet", "GID   1  RoCE v2", "::ffff:10.9.0.1", "512 B"]
-        {
+        for wanted in [
+            "rxe0",
+            "software",
+            "active",
+            "Ethernet",
+            "GID   1  RoCE v2",
+            "::ffff:10.9.0.1",
+            "512 B",
+        ] {
             assert!(table.contains(wanted), "{wanted} is not in\n{table}");
         }
         assert_eq!(Devices::default().to_string(), "no RDMA device\n");

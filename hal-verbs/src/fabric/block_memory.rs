@@ -21,7 +21,9 @@ const REGIONS_MAX: u16 = 1024;
 #[non_exhaustive]
 pub enum NoBlockMemory {
     /// There are as many regions as there can be.
-    #[error("this fabric has {REGIONS_MAX} block memories already; drop one before another is made")]
+    #[error(
+        "this fabric has {REGIONS_MAX} block memories already; drop one before another is made"
+    )]
     TooMany,
     /// Memory may not be held in place.
     #[error(
@@ -156,7 +158,8 @@ impl BlockStore {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let free = regions.iter().position(|memory| memory.strong_count() == 0);
         let place = free.unwrap_or(regions.len());
-        let region = u16::try_from(place + 1).ok().filter(|region| *region <= REGIONS_MAX).map(Region);
+        let region =
+            u16::try_from(place + 1).ok().filter(|region| *region <= REGIONS_MAX).map(Region);
         let region = region.ok_or(NoBlockMemory::TooMany)?;
         if free.is_none() {
             regions.push(Weak::new());
@@ -190,7 +193,8 @@ impl LentMemory {
     /// False if the memory is another fabric's.
     pub(crate) fn lend(&mut self, memory: &BlockMemory) -> bool {
         let is_ours = memory.memory.is_in(&self.domain);
-        if let Some(place) = self.regions.get_mut(usize::from(memory.region.0)).filter(|_| is_ours) {
+        if let Some(place) = self.regions.get_mut(usize::from(memory.region.0)).filter(|_| is_ours)
+        {
             *place = Arc::downgrade(&memory.memory);
         }
         is_ours

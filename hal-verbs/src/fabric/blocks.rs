@@ -18,7 +18,9 @@ use super::block_memory::{BlockMemory, BlockRange, BlockStore, LentMemory};
 use super::link::Link;
 use super::{Life, Loss, Purpose, Stage, Verbs};
 use crate::ffi::{MemoryRegion, SendBuffers};
-use crate::protocol::blocks::{Block, CHANNELS, Envelope, Exchange, RECEIVES_MAX, Receive, SENDS_MAX, Told};
+use crate::protocol::blocks::{
+    Block, CHANNELS, Envelope, Exchange, RECEIVES_MAX, Receive, SENDS_MAX, Told,
+};
 use crate::protocol::{Counters, Name};
 
 /// The way to one peer.
@@ -181,7 +183,9 @@ impl Verbs {
         self.counters.block_messages_taken += 1;
         let link = &mut self.links[name.link()];
         let envelope = link.message(name, length).and_then(|bytes| Envelope::decode(&bytes));
-        let Some(envelope) = envelope else { return self.lose(rank, Loss::of(LossCause::Misbehaved)) };
+        let Some(envelope) = envelope else {
+            return self.lose(rank, Loss::of(LossCause::Misbehaved));
+        };
         if link.repost(name).is_err() {
             return self.lose(rank, Loss::of(LossCause::Unreachable));
         }
@@ -197,7 +201,11 @@ impl Verbs {
     pub(super) fn owes_blocks(&self) -> bool {
         let owes = |peer: &BlockPeer| !peer.exchange.is_idle();
         let live = self.peers.iter().map(|peer| peer.stage == Stage::Live);
-        self.blocks.peers.iter().zip(live).any(|(peer, is_live)| is_live && peer.as_ref().is_some_and(owes))
+        self.blocks
+            .peers
+            .iter()
+            .zip(live)
+            .any(|(peer, is_live)| is_live && peer.as_ref().is_some_and(owes))
     }
 }
 
@@ -216,12 +224,19 @@ impl Blocks for Verbs {
         block_limits(&self.capabilities)
     }
 
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
         let BlockRange { memory, offset, length } = self.block_range(from, into, length)?;
         if !memory.may_be_written() {
             return Err(ErrorKind::OutOfRange);
         }
-        let address = u64::try_from(offset).ok().and_then(|offset| memory.address().checked_add(offset));
+        let address =
+            u64::try_from(offset).ok().and_then(|offset| memory.address().checked_add(offset));
         let address = address.ok_or(ErrorKind::OutOfRange)?;
         let key = memory.remote_key();
         let (peer, told) = self.blocks.peer(from.peer).ok_or(ErrorKind::OutOfRange)?;

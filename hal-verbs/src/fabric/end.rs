@@ -61,7 +61,8 @@ impl Verbs {
     pub(super) fn fail_post(&mut self, index: usize) {
         let link = &self.links[index];
         let (rank, queue_pair) = (link.peer, Some(link.state_name()));
-        let loss = Loss { cause: LossCause::Unreachable, status: None, vendor_error: 0, queue_pair };
+        let loss =
+            Loss { cause: LossCause::Unreachable, status: None, vendor_error: 0, queue_pair };
         self.lose(rank, loss);
     }
 
@@ -106,7 +107,8 @@ impl Verbs {
     }
 
     pub(super) fn cut_peer(&mut self, view: ViewId, rank: Rank) {
-        if self.life != Life::Open(view) || !matches!(self.rows_to.get(rank.index()), Some(Some(_))) {
+        if self.life != Life::Open(view) || !matches!(self.rows_to.get(rank.index()), Some(Some(_)))
+        {
             return;
         }
         let peer = &mut self.peers[rank.index()];

@@ -92,8 +92,17 @@ pub(crate) struct LinkParts {
 
 impl Link {
     pub(crate) fn new(parts: LinkParts) -> Self {
-        let LinkParts { queue_pair, queue, index, peer, purpose, region, times, source, inline_bytes_max } =
-            parts;
+        let LinkParts {
+            queue_pair,
+            queue,
+            index,
+            peer,
+            purpose,
+            region,
+            times,
+            source,
+            inline_bytes_max,
+        } = parts;
         let granted = queue_pair.inline_bytes_max();
         let inline = inline_bytes_max.map_or(granted, |wanted| wanted.min(granted));
         let inline_bytes_max = usize::try_from(inline).unwrap_or(0);
@@ -113,7 +122,11 @@ impl Link {
     }
 
     /// Makes room for guards that do not go inline, and for messages. Without it they are refused.
-    pub(crate) fn stage_guards(&mut self, domain: &Arc<ProtectionDomain>, depth: u32) -> io::Result<()> {
+    pub(crate) fn stage_guards(
+        &mut self,
+        domain: &Arc<ProtectionDomain>,
+        depth: u32,
+    ) -> io::Result<()> {
         let bytes = usize::try_from(depth).unwrap_or(0) * GUARD_BYTES_MAX;
         let pages = Arc::new(Pages::new(bytes)?);
         self.staged = Some(MemoryRegion::new(domain, &pages, bytes, Access::empty())?);
@@ -152,8 +165,10 @@ impl Link {
         epoch: u32,
     ) -> io::Result<()> {
         let shift = epoch.wrapping_mul(EPOCH_STRIDE);
-        let route =
-            Route { remote_packet: far.route.remote_packet.wrapping_add(shift) & PACKET_MASK, ..far.route };
+        let route = Route {
+            remote_packet: far.route.remote_packet.wrapping_add(shift) & PACKET_MASK,
+            ..far.route
+        };
         let times = SendTimes {
             first_packet: self.times.first_packet.wrapping_add(shift) & PACKET_MASK,
             ..self.times
@@ -200,8 +215,9 @@ impl Link {
     /// Whether a write can be carried; `bytes_max` is the longest that the port takes.
     #[inline]
     pub(crate) fn fits(&self, write: &Write, bytes_max: usize) -> bool {
-        let inside =
-            |offset: usize, bytes: usize| offset.checked_add(write.length).is_some_and(|end| end <= bytes);
+        let inside = |offset: usize, bytes: usize| {
+            offset.checked_add(write.length).is_some_and(|end| end <= bytes)
+        };
         let far_bytes = self.far.map_or(0, |far| far.bytes);
         let is_short = match write.kind {
             Kind::Guard => write.length <= GUARD_BYTES_MAX,

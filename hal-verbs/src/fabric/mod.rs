@@ -54,7 +54,9 @@ use peer::{Life, Peer, Stage};
 pub(crate) use permissions::RegionLink;
 pub(crate) use rest::Descriptors;
 
-use crate::ffi::{Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier};
+use crate::ffi::{
+    Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier,
+};
 use crate::join::{Handshake, Rows};
 use crate::protocol::{Bell, Counters, Notice};
 
@@ -135,8 +137,13 @@ impl Verbs {
                 rows_to[link.peer.index()] = Some(index);
             }
         }
-        let blocks =
-            blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store, parts.lent);
+        let blocks = blocks::BlockTraffic::new(
+            parts.view,
+            &parts.links,
+            members,
+            parts.block_store,
+            parts.lent,
+        );
         let stage = if parts.is_connected { Stage::Live } else { Stage::Awaited };
         Self {
             permissions: permissions::Told::new(parts.links.len()),
@@ -397,6 +404,9 @@ impl Fabric for Verbs {
 
 impl std::fmt::Debug for Verbs {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Verbs").field("view", &self.view).field("life", &self.life).finish_non_exhaustive()
+        out.debug_struct("Verbs")
+            .field("view", &self.view)
+            .field("life", &self.life)
+            .finish_non_exhaustive()
     }
 }

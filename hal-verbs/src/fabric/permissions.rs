@@ -116,9 +116,9 @@ impl Verbs {
     #[inline]
     pub(super) fn link_for(&self, row: usize, to: Rank, writes: &[Write]) -> usize {
         match writes.first() {
-            Some(write) if write.target.region != Region::ROW => {
-                self.region_index(to, write.target.region).map_or(row, |index| self.regions[index].link)
-            }
+            Some(write) if write.target.region != Region::ROW => self
+                .region_index(to, write.target.region)
+                .map_or(row, |index| self.regions[index].link),
             _ => row,
         }
     }
@@ -149,13 +149,18 @@ impl Verbs {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
-        let index =
-            self.regions.iter().position(|region| region.link == link).ok_or(ErrorKind::OutOfRange)?;
+        let index = self
+            .regions
+            .iter()
+            .position(|region| region.link == link)
+            .ok_or(ErrorKind::OutOfRange)?;
         let way = self.passable(index);
         let Self { links, peers, buffers, counters, .. } = self;
         let (connection, peer) = (&mut links[link], &mut peers[to.index()]);
         let bytes_max = self.capabilities.write_bytes_max;
-        if writes.len() > WRITES_MAX || !writes.iter().all(|write| connection.fits(write, bytes_max)) {
+        if writes.len() > WRITES_MAX
+            || !writes.iter().all(|write| connection.fits(write, bytes_max))
+        {
             return Err(ErrorKind::OutOfRange);
         }
         way?;
@@ -190,7 +195,9 @@ impl Verbs {
 
     /// Something on a region's connection is done: its peer may have to be rung for it.
     pub(super) fn ring_for_done(&mut self, link: usize) {
-        let Some(region) = self.regions.iter_mut().find(|region| region.link == link) else { return };
+        let Some(region) = self.regions.iter_mut().find(|region| region.link == link) else {
+            return;
+        };
         let queue = &self.links[link].queue;
         let done = queue.posted() - queue.in_flight();
         if region.ring_at.is_some_and(|at| at <= done) {
@@ -210,7 +217,8 @@ impl Verbs {
                 region.ring_at = Some(self.links[region.link].queue.posted());
             }
         }
-        let is_due = self.regions.iter().any(|region| region.peer == peer && region.ring_at.is_some());
+        let is_due =
+            self.regions.iter().any(|region| region.peer == peer && region.ring_at.is_some());
         if is_due {
             self.flush();
         }
@@ -276,7 +284,8 @@ impl Permissions for Verbs {
         let index = self.region_of(view, from, source.region)?;
         let link = self.regions[index].link;
         let far = self.links[link].far_area(source.offset, length).ok_or(ErrorKind::OutOfRange)?;
-        let is_inside = into.region == source.region && self.links[link].has_own_area(into.offset, length);
+        let is_inside =
+            into.region == source.region && self.links[link].has_own_area(into.offset, length);
         if !is_inside || length == 0 || length > self.capabilities.write_bytes_max {
             return Err(ErrorKind::OutOfRange);
         }

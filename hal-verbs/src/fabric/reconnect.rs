@@ -23,7 +23,9 @@ impl Verbs {
     /// A request on a region's connection failed: it was denied, or the other end was reset. Whether the peer
     /// itself is gone shows on the connection of the rows.
     pub(super) fn fail_region(&mut self, link: usize, status: WorkStatus) {
-        let Some(index) = self.regions.iter().position(|region| region.link == link) else { return };
+        let Some(index) = self.regions.iter().position(|region| region.link == link) else {
+            return;
+        };
         let region = &mut self.regions[index];
         if region.way == Way::Broken || self.life == Life::Retired {
             return;

@@ -80,7 +80,8 @@ impl Descriptors {
 
     fn wait(&self, timeout: Duration) -> Found {
         const EVENTS_MAX: usize = 8;
-        let blank = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let blank =
+            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [blank; EVENTS_MAX];
         let timeout = timespec(timeout);
         let count = epoll::wait(&self.epoll, &mut events, Some(&timeout)).unwrap_or(0);

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use rdma_sys::{
     ibv_ack_cq_events, ibv_comp_channel, ibv_cq, ibv_create_comp_channel, ibv_create_cq,
-    ibv_destroy_comp_channel, ibv_destroy_cq, ibv_get_cq_event, ibv_poll_cq, ibv_req_notify_cq, ibv_wc,
+    ibv_destroy_comp_channel, ibv_destroy_cq, ibv_get_cq_event, ibv_poll_cq, ibv_req_notify_cq,
+    ibv_wc,
 };
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -56,7 +57,9 @@ impl CompletionQueue {
         let channel = unsafe { ibv_create_comp_channel(context.raw()) };
         let channel = NonNull::new(channel).ok_or_else(last_error)?;
         // SAFETY: context and channel live; no user data; vector 0 always exists.
-        let raw = unsafe { ibv_create_cq(context.raw(), entries, std::ptr::null_mut(), channel.as_ptr(), 0) };
+        let raw = unsafe {
+            ibv_create_cq(context.raw(), entries, std::ptr::null_mut(), channel.as_ptr(), 0)
+        };
         let Some(raw) = NonNull::new(raw) else {
             let error = last_error();
             // SAFETY: made above, and nothing stands on it.

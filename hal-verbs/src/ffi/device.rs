@@ -7,9 +7,9 @@ use std::net::Ipv6Addr;
 use std::ptr::NonNull;
 
 use rdma_sys::{
-    ___ibv_query_port, ibv_ack_async_event, ibv_async_event, ibv_close_device, ibv_context, ibv_device,
-    ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_device_list, ibv_get_device_name,
-    ibv_gid, ibv_open_device, ibv_port_attr, ibv_query_device, ibv_query_gid,
+    ___ibv_query_port, ibv_ack_async_event, ibv_async_event, ibv_close_device, ibv_context,
+    ibv_device, ibv_device_attr, ibv_free_device_list, ibv_get_async_event, ibv_get_device_list,
+    ibv_get_device_name, ibv_gid, ibv_open_device, ibv_port_attr, ibv_query_device, ibv_query_gid,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

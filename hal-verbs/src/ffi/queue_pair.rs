@@ -6,9 +6,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rdma_sys::{
-    ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_post_recv, ibv_post_send, ibv_qp, ibv_qp_attr,
-    ibv_qp_attr_mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type, ibv_query_qp, ibv_recv_wr,
-    ibv_sge,
+    ibv_create_qp, ibv_destroy_qp, ibv_gid, ibv_modify_qp, ibv_post_recv, ibv_post_send, ibv_qp,
+    ibv_qp_attr, ibv_qp_attr_mask, ibv_qp_cap, ibv_qp_init_attr, ibv_qp_state, ibv_qp_type,
+    ibv_query_qp, ibv_recv_wr, ibv_sge,
 };
 
 use super::send_list::{SendBuffers, SendList};
@@ -216,8 +216,9 @@ impl QueuePair {
         let mut made_with: ibv_qp_init_attr = unsafe { std::mem::zeroed() };
         let mask = i32::try_from(ibv_qp_attr_mask::IBV_QP_STATE.0).unwrap_or(0);
         // SAFETY: the queue pair lives; both structures are writable.
-        let result =
-            unsafe { ibv_query_qp(self.raw.as_ptr(), &raw mut attributes, mask, &raw mut made_with) };
+        let result = unsafe {
+            ibv_query_qp(self.raw.as_ptr(), &raw mut attributes, mask, &raw mut made_with)
+        };
         match (result, attributes.qp_state) {
             (0, ibv_qp_state::IBV_QPS_RESET) => State::Reset,
             (0, ibv_qp_state::IBV_QPS_INIT) => State::Initialised,
@@ -265,7 +266,8 @@ impl QueuePair {
             unsafe {
                 let request = requests.add(index);
                 (*request).sg_list = ranges.add(index);
-                (*request).next = if is_last { std::ptr::null_mut() } else { requests.add(index + 1) };
+                (*request).next =
+                    if is_last { std::ptr::null_mut() } else { requests.add(index + 1) };
             }
         }
         let mut bad = std::ptr::null_mut();

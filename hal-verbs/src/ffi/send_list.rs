@@ -43,7 +43,10 @@ impl SendBuffers {
     pub(crate) fn new() -> Self {
         // SAFETY: integers, pointers that may be null, and unions of those: all zero is a value.
         let requests = Box::new(unsafe { std::mem::zeroed() });
-        Self { requests, ranges: Box::new([const { ibv_sge { addr: 0, length: 0, lkey: 0 } }; REQUESTS_MAX]) }
+        Self {
+            requests,
+            ranges: Box::new([const { ibv_sge { addr: 0, length: 0, lkey: 0 } }; REQUESTS_MAX]),
+        }
     }
 }
 
@@ -75,7 +78,8 @@ impl<'l> SendList<'l> {
         };
         let ranges = i32::from(bytes.is_some());
         if let Some((region, offset, length)) = bytes {
-            let (Some(address), Ok(length)) = (region.range(offset, length), u32::try_from(length)) else {
+            let (Some(address), Ok(length)) = (region.range(offset, length), u32::try_from(length))
+            else {
                 return false;
             };
             *range = ibv_sge { addr: address, length, lkey: region.local_key() };
@@ -102,7 +106,9 @@ impl<'l> SendList<'l> {
 
     /// Asks for a completion of the last request.
     pub(crate) fn signal_last(&mut self) {
-        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.buffers.requests.get_mut(last)) {
+        if let Some(last) =
+            self.count.checked_sub(1).and_then(|last| self.buffers.requests.get_mut(last))
+        {
             last.send_flags |= SIGNALLED;
         }
     }

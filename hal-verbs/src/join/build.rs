@@ -10,9 +10,12 @@ use tramontane_mesh::Lifeline;
 use super::handshake::{Handshake, notices};
 use super::site::{Site, ViewOptions};
 use super::{JoinError, Rows};
-use crate::fabric::{Descriptors, Link, LinkParts, Parts, Purpose, RegionLink, Verbs, message_memory_bytes};
+use crate::fabric::{
+    Descriptors, Link, LinkParts, Parts, Purpose, RegionLink, Verbs, message_memory_bytes,
+};
 use crate::ffi::{
-    Access, CompletionQueue, MemoryRegion, Pages, ProtectionDomain, QueuePair, QueuePairLimits, SendTimes,
+    Access, CompletionQueue, MemoryRegion, Pages, ProtectionDomain, QueuePair, QueuePairLimits,
+    SendTimes,
 };
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
 use crate::protocol::{Bell, CardLink, Depths, SendQueue};
@@ -58,7 +61,12 @@ impl<'s> Builder<'s> {
             regions: Vec::new(),
             registered: Vec::new(),
             limits,
-            handshake: Handshake::new(site.choice().clone(), reads_max, options.regions.len(), own_bytes),
+            handshake: Handshake::new(
+                site.choice().clone(),
+                reads_max,
+                options.regions.len(),
+                own_bytes,
+            ),
         };
         let inline_bytes_max = site.device().limits.inline_bytes_max;
         builder.add_rows(own, inline_bytes_max)?;
@@ -81,7 +89,8 @@ impl<'s> Builder<'s> {
         for peer in self.peers(self.rows.own()) {
             let card = cards.get(peer.index()).map_or(&[][..], Vec::as_slice);
             let connected = self.handshake.connect(&mut self.links, peer, card);
-            connected.map_err(|failure| self.site.refused(self.rows.members()[peer.index()], failure))?;
+            connected
+                .map_err(|failure| self.site.refused(self.rows.members()[peer.index()], failure))?;
         }
         Ok(())
     }
@@ -92,7 +101,8 @@ impl<'s> Builder<'s> {
         lifelines: Vec<Option<Lifeline>>,
         is_connected: bool,
     ) -> Result<Verbs, JoinError> {
-        let Self { site, view, completions, rows, links, regions, registered, handshake, .. } = self;
+        let Self { site, view, completions, rows, links, regions, registered, handshake, .. } =
+            self;
         let failed = |source| site.failed("watch descriptors", source);
         let bell = Bell::new().map_err(|errno| failed(errno.into()))?;
         let descriptors = Descriptors::new(&completions, &bell, lifelines).map_err(failed)?;
@@ -124,8 +134,9 @@ impl<'s> Builder<'s> {
         pages: &Arc<crate::ffi::Pages>,
         access: Access,
     ) -> Result<MemoryRegion, JoinError> {
-        MemoryRegion::new(domain, pages, pages.bytes(), access)
-            .map_err(|source| JoinError::from_registration(&self.site.device().name, pages.bytes(), source))
+        MemoryRegion::new(domain, pages, pages.bytes(), access).map_err(|source| {
+            JoinError::from_registration(&self.site.device().name, pages.bytes(), source)
+        })
     }
 
     /// One connection for the own row to each peer, and each peer's copy registered for it alone.
@@ -162,8 +173,13 @@ impl<'s> Builder<'s> {
         let access = Access::LOCAL_WRITE | Access::REMOTE_WRITE | Access::REMOTE_READ;
         let memory = Arc::new(self.register(&domain, &pages, access)?);
         for peer in self.peers(own) {
-            let shape =
-                Shape { peer, purpose: Purpose::Region(number), region, receives: 1, inline_bytes_max };
+            let shape = Shape {
+                peer,
+                purpose: Purpose::Region(number),
+                region,
+                receives: 1,
+                inline_bytes_max,
+            };
             let index = self.add_link(&domain, &shape, &memory, lend(&memory))?;
             self.regions.push(RegionLink::new(index, peer, region, number, self.limits.revoke_by));
         }
@@ -201,7 +217,11 @@ impl<'s> Builder<'s> {
         let limits = QueuePairLimits {
             sends_max: self.limits.depth,
             receives_max: shape.receives,
-            inline_bytes_max: self.limits.inline_bytes_max.unwrap_or(u32::MAX).min(shape.inline_bytes_max),
+            inline_bytes_max: self
+                .limits
+                .inline_bytes_max
+                .unwrap_or(u32::MAX)
+                .min(shape.inline_bytes_max),
         };
         let queue_pair = QueuePair::new(domain, &self.completions, limits).map_err(failed)?;
         let first_packet = random().map_err(failed)? & 0x00ff_ffff;
@@ -215,7 +235,8 @@ impl<'s> Builder<'s> {
         let mut link = Link::new(LinkParts {
             queue_pair,
             queue,
-            index: u16::try_from(index).map_err(|_| self.too_many("connections", u32::from(u16::MAX)))?,
+            index: u16::try_from(index)
+                .map_err(|_| self.too_many("connections", u32::from(u16::MAX)))?,
             peer: shape.peer,
             purpose: shape.purpose,
             region: shape.region,
@@ -229,7 +250,8 @@ impl<'s> Builder<'s> {
             inline_bytes_max: self.limits.inline_bytes_max,
         });
         let staged = link.stage_guards(domain, self.limits.depth);
-        staged.map_err(|source| JoinError::from_registration(&self.site.device().name, 64, source))?;
+        staged
+            .map_err(|source| JoinError::from_registration(&self.site.device().name, 64, source))?;
         self.links.push(link);
         Ok(index)
     }
@@ -284,7 +306,8 @@ fn size(site: &Site, options: &ViewOptions<'_>) -> Result<(Limits, u32), JoinErr
         return Err(JoinError::TooMany { device, what, most, needed: entries });
     }
     if links > device.limits.queue_pairs_max {
-        let (device, what, most) = (device.name.clone(), "queue pairs", device.limits.queue_pairs_max);
+        let (device, what, most) =
+            (device.name.clone(), "queue pairs", device.limits.queue_pairs_max);
         return Err(JoinError::TooMany { device, what, most, needed: links });
     }
     Ok((limits, entries))

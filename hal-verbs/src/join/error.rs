@@ -41,7 +41,9 @@ pub enum JoinError {
         limit: Option<u64>,
     },
     /// More than the device holds.
-    #[error("{device} holds {most} {what}, and {needed} are needed; take a smaller group or fewer regions")]
+    #[error(
+        "{device} holds {most} {what}, and {needed} are needed; take a smaller group or fewer regions"
+    )]
     TooMany {
         /// The device.
         device: String,
@@ -53,7 +55,9 @@ pub enum JoinError {
         needed: u32,
     },
     /// A peer's memory is not what its layout says.
-    #[error("member {peer} lent other memory than its configuration says; run the same program everywhere")]
+    #[error(
+        "member {peer} lent other memory than its configuration says; run the same program everywhere"
+    )]
     WrongMemory {
         /// The peer.
         peer: NodeId,
@@ -166,7 +170,13 @@ mod tests {
         let denied = || io::Error::from_raw_os_error(13);
         let found = JoinError::from_registration("rxe0", 5, out_of_memory());
         assert!(matches!(found, JoinError::LockedMemory { needed: 5, .. }));
-        assert!(matches!(JoinError::from_device("rxe0", "x", denied()), JoinError::NotPermitted { .. }));
-        assert!(matches!(JoinError::from_device("rxe0", "x", out_of_memory()), JoinError::Device { .. }));
+        assert!(matches!(
+            JoinError::from_device("rxe0", "x", denied()),
+            JoinError::NotPermitted { .. }
+        ));
+        assert!(matches!(
+            JoinError::from_device("rxe0", "x", out_of_memory()),
+            JoinError::Device { .. }
+        ));
     }
 }

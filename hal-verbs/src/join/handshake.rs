@@ -32,7 +32,12 @@ pub(crate) enum Refused {
 }
 
 impl Handshake {
-    pub(super) const fn new(choice: Choice, reads_max: u8, regions: usize, own_bytes: usize) -> Self {
+    pub(super) const fn new(
+        choice: Choice,
+        reads_max: u8,
+        regions: usize,
+        own_bytes: usize,
+    ) -> Self {
         Self { choice, reads_max, regions, own_bytes, cards: Vec::new() }
     }
 
@@ -64,7 +69,12 @@ impl Handshake {
     }
 
     /// Connects to a peer, by what it told.
-    pub(crate) fn connect(&self, links: &mut [Link], peer: Rank, card: &[u8]) -> Result<(), Refused> {
+    pub(crate) fn connect(
+        &self,
+        links: &mut [Link],
+        peer: Rank,
+        card: &[u8],
+    ) -> Result<(), Refused> {
         let count = links.iter().filter(|link| link.peer == peer).count();
         let card = Card::decode(card, count).ok_or(Refused::WrongMemory)?;
         let of_peer = links.iter_mut().filter(|link| link.peer == peer);
@@ -77,7 +87,9 @@ impl Handshake {
     fn connect_link(&self, link: &mut Link, card: &Card, theirs: &CardLink) -> Result<(), Refused> {
         let bytes = usize::try_from(theirs.bytes).map_err(|_| Refused::WrongMemory)?;
         let (expected, access, receives) = match link.purpose {
-            Purpose::Row => (self.own_bytes, Access::REMOTE_WRITE, u64::from(notices(self.regions))),
+            Purpose::Row => {
+                (self.own_bytes, Access::REMOTE_WRITE, u64::from(notices(self.regions)))
+            }
             Purpose::Region(_) => (link.own_bytes(), Access::REMOTE_READ, 0),
             Purpose::Blocks => (0, Access::REMOTE_WRITE, u64::from(MESSAGES_MAX)),
         };

@@ -102,8 +102,14 @@ pub fn join(options: JoinOptions<'_>) -> Result<Joined, JoinError> {
         Some(Address::Tcp(address)) => Some(address.ip()),
         _ => None,
     };
-    let view =
-        ViewOptions { view: mesh.view, own: mesh.own, members: mesh.members, row_bytes, regions, blocks };
+    let view = ViewOptions {
+        view: mesh.view,
+        own: mesh.own,
+        members: mesh.members,
+        row_bytes,
+        regions,
+        blocks,
+    };
     // Before anything is opened: wrong options are wrong on every machine.
     view.check()?;
     let site = Site::open(&device, &limits, meeting)?;

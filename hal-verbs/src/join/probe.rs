@@ -53,7 +53,10 @@ pub(super) fn probe(
             return Err(no_answer(builder, None, WorkStatus::RetriesExceeded));
         }
         // Asked for first and then looked: what comes between the two is seen.
-        builder.completions.notify().map_err(|source| builder.site.failed("ask for completions", source))?;
+        builder
+            .completions
+            .notify()
+            .map_err(|source| builder.site.failed("ask for completions", source))?;
         let taken = builder.completions.take(&mut batch);
         let taken = taken.map_err(|source| builder.site.failed("take completions", source))?;
         for completion in &batch[..taken] {

@@ -29,7 +29,8 @@ impl Rows {
         regions: &[RegionMemory],
     ) -> io::Result<Self> {
         let rows = row_bytes.iter().map(|bytes| Pages::new(*bytes).map(Arc::new));
-        let regions = regions.iter().map(|memory| Ok((memory.region, Arc::new(Pages::new(memory.bytes)?))));
+        let regions =
+            regions.iter().map(|memory| Ok((memory.region, Arc::new(Pages::new(memory.bytes)?))));
         Ok(Self {
             own,
             members: members.to_vec(),

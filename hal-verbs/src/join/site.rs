@@ -57,7 +57,8 @@ impl ViewOptions<'_> {
             return Err(JoinError::BadOptions("give at most 32 regions"));
         }
         let is_twice = regions.iter().enumerate().any(|(index, one)| {
-            one.region == Region::ROW || regions.iter().take(index).any(|other| other.region == one.region)
+            one.region == Region::ROW
+                || regions.iter().take(index).any(|other| other.region == one.region)
         });
         if is_twice {
             return Err(JoinError::BadOptions(
@@ -74,7 +75,11 @@ impl Site {
     ///
     /// # Errors
     /// [`JoinError`].
-    pub fn open(wanted: &Wanted, limits: &Limits, meeting: Option<IpAddr>) -> Result<Self, JoinError> {
+    pub fn open(
+        wanted: &Wanted,
+        limits: &Limits,
+        meeting: Option<IpAddr>,
+    ) -> Result<Self, JoinError> {
         let devices = Devices::discover()
             .map_err(|source| JoinError::from_device("libibverbs", "list the devices", source))?;
         let choice = choose(&devices, wanted, meeting)?;
@@ -82,12 +87,13 @@ impl Site {
         let failed = |action| move |source| (action, source);
         let open = || {
             let context = discover::open(&device.name).map_err(failed("open it"))?;
-            let domain = ProtectionDomain::new(&context).map_err(failed("make a protection domain"))?;
+            let domain =
+                ProtectionDomain::new(&context).map_err(failed("make a protection domain"))?;
             Ok((context, BlockStore::new(Arc::new(domain))))
         };
         let opened: Result<_, (&'static str, std::io::Error)> = open();
-        let (context, block_store) =
-            opened.map_err(|(action, source)| JoinError::from_device(&device.name, action, source))?;
+        let (context, block_store) = opened
+            .map_err(|(action, source)| JoinError::from_device(&device.name, action, source))?;
         let order = Order {
             addresses: limits.address_order.unwrap_or(device.order.addresses),
             visible_upon_completion: limits
@@ -127,7 +133,8 @@ impl Site {
             loss_times: self.loss_times,
             depth: self.limits.depth,
             signal_every: self.limits.signal_every,
-            inline_bytes_max: usize::try_from(self.device.limits.inline_bytes_max).unwrap_or(usize::MAX),
+            inline_bytes_max: usize::try_from(self.device.limits.inline_bytes_max)
+                .unwrap_or(usize::MAX),
         }
     }
 
@@ -210,7 +217,11 @@ impl Site {
     }
 }
 
-fn choose(devices: &Devices, wanted: &Wanted, meeting: Option<IpAddr>) -> Result<Choice, JoinError> {
+fn choose(
+    devices: &Devices,
+    wanted: &Wanted,
+    meeting: Option<IpAddr>,
+) -> Result<Choice, JoinError> {
     if let (GidChoice::Auto, Some(address)) = (wanted.gid, meeting) {
         let there = Wanted { gid: GidChoice::Address(address), ..wanted.clone() };
         if let Ok(choice) = devices.choose(&there) {

@@ -54,7 +54,8 @@ impl Bell {
     /// For the member: it is about to sleep, and looks once more after this. False if somebody rang.
     pub(crate) fn arm(&self) -> bool {
         let word = &self.shared.word;
-        let armed = word.compare_exchange(AWAKE, ASLEEP, Ordering::SeqCst, Ordering::Relaxed).is_ok();
+        let armed =
+            word.compare_exchange(AWAKE, ASLEEP, Ordering::SeqCst, Ordering::Relaxed).is_ok();
         fence(Ordering::SeqCst);
         armed
     }

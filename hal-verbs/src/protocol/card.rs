@@ -101,7 +101,13 @@ mod tests {
     use super::*;
 
     fn card() -> Card {
-        let link = CardLink { number: 17, first_packet: 0x00ab_cdef, address: 1 << 46, key: 9, bytes: 8192 };
+        let link = CardLink {
+            number: 17,
+            first_packet: 0x00ab_cdef,
+            address: 1 << 46,
+            key: 9,
+            bytes: 8192,
+        };
         Card {
             gid: "::ffff:10.9.0.1".parse().expect("an address"),
             lid: 3,

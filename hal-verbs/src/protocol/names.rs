@@ -56,7 +56,9 @@ mod tests {
 
     #[test]
     fn names_give_back_what_was_put_in() {
-        for (link, number) in [(0, 0), (7, 99), (u16::MAX, (1 << 47) - 1), (3, (1 << 47) + 5), (3, 5 << 50)] {
+        for (link, number) in
+            [(0, 0), (7, 99), (u16::MAX, (1 << 47) - 1), (3, (1 << 47) + 5), (3, 5 << 50)]
+        {
             let name = Name::from_raw(Name::send(link, number).raw());
             assert_eq!(name.link(), usize::from(link));
             assert!(!name.is_receive());

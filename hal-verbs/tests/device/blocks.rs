@@ -172,11 +172,16 @@ fn many_channels_go_at_once_both_ways() {
             other.fabric.collect();
             while let Some(event) = one.fabric.poll_block() {
                 missing -= 1;
-                let BlockEvent::Received { way, token, immediate, length } = event else { continue };
+                let BlockEvent::Received { way, token, immediate, length } = event else {
+                    continue;
+                };
                 let channel = way.channel.0;
                 assert_eq!((token, immediate), (Token(u64::from(channel)), u32::from(channel)));
                 let byte = u8::try_from(channel % 251).expect("small");
-                assert_eq!(look(&memories[memory], received + place(channel), length), [byte; BYTES]);
+                assert_eq!(
+                    look(&memories[memory], received + place(channel), length),
+                    [byte; BYTES]
+                );
             }
             missing == 0
         });
@@ -225,9 +230,14 @@ fn what_is_lent_may_be_used_and_nothing_else() {
     assert_eq!(a.fabric.lend_blocks(&theirs), Err(ErrorKind::Other));
     let most = a.fabric.block_limits().receives_max;
     for index in 0..most {
-        a.fabric.post_receive(way(B), memory.area(index * 8), 8, Token(0)).expect("not too many yet");
+        a.fabric
+            .post_receive(way(B), memory.area(index * 8), 8, Token(0))
+            .expect("not too many yet");
     }
-    assert_eq!(a.fabric.post_receive(way(B), memory.area(0), 8, Token(0)), Err(ErrorKind::QueueFull));
+    assert_eq!(
+        a.fabric.post_receive(way(B), memory.area(0), 8, Token(0)),
+        Err(ErrorKind::QueueFull)
+    );
     let only_sent = a.fabric.block_store().memory_to_send(8).expect("memory");
     let outside = memory.area((1 << 20) - 4);
     let row = Area { region: Region::ROW, offset: 0 };
@@ -239,7 +249,10 @@ fn what_is_lent_may_be_used_and_nothing_else() {
         );
     }
     a.fabric.lend_blocks(&only_sent).expect("its own");
-    assert_eq!(a.fabric.post_receive(on(1, B), only_sent.area(0), 8, Token(0)), Err(ErrorKind::OutOfRange));
+    assert_eq!(
+        a.fabric.post_receive(on(1, B), only_sent.area(0), 8, Token(0)),
+        Err(ErrorKind::OutOfRange)
+    );
     assert_eq!(a.fabric.send(way(A), memory.area(0), 8, 0, Token(0)), Err(ErrorKind::OutOfRange));
     a.fabric.send(way(B), only_sent.area(0), 8, 0, Token(0)).expect("room");
 }

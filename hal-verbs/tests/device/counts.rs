@@ -37,7 +37,9 @@ fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> C
 fn short_guards_cost_what_the_design_says() {
     let counters = run(1000, &[guard(64, 8)], Limits::default());
     println!("1000 lists of one guard of 8 B: {counters:?}");
-    let Counters { lists, writes, bytes, inline, staged, doorbells, signalled, notices_sent, .. } = counters;
+    let Counters {
+        lists, writes, bytes, inline, staged, doorbells, signalled, notices_sent, ..
+    } = counters;
     assert_eq!((lists, writes, doorbells), (1000, 1000, 1000));
     assert_eq!((inline, staged), (1000, 0));
     assert_eq!(bytes, 8000);
@@ -51,7 +53,10 @@ fn a_list_costs_one_doorbell() {
     let counters = run(500, &list, Limits::default());
     println!("500 lists of four: {counters:?}");
     assert_eq!((counters.lists, counters.writes, counters.doorbells), (500, 2000, 500));
-    assert_eq!(counters.inline, 1000, "the guards, and nothing that is longer than the device takes");
+    assert_eq!(
+        counters.inline, 1000,
+        "the guards, and nothing that is longer than the device takes"
+    );
     assert_eq!(counters.bytes, 500 * (1024 + 8 + 4096 + 24));
     assert_eq!(counters.signalled, 2000 / 32);
 }
@@ -97,7 +102,8 @@ fn a_queue_that_stays_full_costs_no_processor() {
     let (mut naps, mut refused) = (0, 0);
     let lost = loop {
         // As a polling thread that has something to post and cannot: it tries at each step, and sleeps.
-        refused += u32::from(a.fabric.post(VIEW, B, &[guard(64, 8)], None) == Err(ErrorKind::QueueFull));
+        refused +=
+            u32::from(a.fabric.post(VIEW, B, &[guard(64, 8)], None) == Err(ErrorKind::QueueFull));
         if let Some(lost) = drain(&mut a.fabric).into_iter().find(|event| *event != Event::Woken) {
             break lost;
         }
@@ -131,7 +137,10 @@ fn a_sleeper_uses_no_processor_and_an_idle_group_posts_nothing() {
         }
     }
     let before = [*a.fabric.counters(), *b.fabric.counters()];
-    println!("both slept 20 times: {} and {} notices", before[0].notices_sent, before[1].notices_sent);
+    println!(
+        "both slept 20 times: {} and {} notices",
+        before[0].notices_sent, before[1].notices_sent
+    );
     assert!(before.iter().all(|counters| counters.notices_sent <= 3), "{before:?}");
     let used = processor_time();
     let started = Instant::now();
@@ -146,8 +155,11 @@ fn a_sleeper_uses_no_processor_and_an_idle_group_posts_nothing() {
 
 /// Of this thread, as the kernel counts it.
 fn processor_time() -> Duration {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel that counts");
-    Duration::from_nanos(text.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"))
+    let text =
+        std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel that counts");
+    Duration::from_nanos(
+        text.split(' ').next().and_then(|time| time.parse().ok()).expect("a number"),
+    )
 }
 
 #[test]
@@ -159,7 +171,9 @@ fn a_receiver_that_does_nothing_receives() {
         wait_for("room", Duration::from_secs(20), || {
             a.fabric.post(VIEW, B, &[guard(64, 64)], Some(token)).is_ok()
         });
-        wait_for("completion", Duration::from_secs(20), || a.fabric.poll() == Some(Event::Completed(token)));
+        wait_for("completion", Duration::from_secs(20), || {
+            a.fabric.poll() == Some(Event::Completed(token))
+        });
         assert_eq!(seen(&b, A, 64, 64), [round; 64], "a completed write is visible");
     }
 }

@@ -26,7 +26,8 @@ struct Tale {
 }
 
 /// Believable, but for the queue pair, which does not exist.
-const TALE: Tale = Tale { number: 0x00ff_fff0, address: 1 << 40, bytes: ROW_BYTES, mtu_bytes: 1024 };
+const TALE: Tale =
+    Tale { number: 0x00ff_fff0, address: 1 << 40, bytes: ROW_BYTES, mtu_bytes: 1024 };
 
 impl Tale {
     /// As it crosses: this device's address, and one connection.
@@ -49,8 +50,9 @@ impl Tale {
 /// What a member makes of an impostor with this card.
 fn judged(card: Vec<u8>) -> JoinError {
     let listeners = [A, B].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let addresses =
-        [0, 1].map(|index: usize| -> Address { listeners[index].local_addr().expect("an address").into() });
+    let addresses = [0, 1].map(|index: usize| -> Address {
+        listeners[index].local_addr().expect("an address").into()
+    });
     let [own, other] = listeners;
     let never = AtomicBool::new(false);
     let members = [NodeId(10), NodeId(11)];
@@ -108,5 +110,7 @@ fn a_queue_pair_that_does_not_exist_is_found_by_the_first_write() {
     let error = judged(TALE.card());
     assert!(matches!(error, JoinError::NoAnswer { peer: NodeId(11), .. }));
     // Devices may take up to four times as long as they were told to.
-    assert!(started.elapsed() < LossTimes::at_least(LOSS_TIME).total() * 5 + Duration::from_secs(5));
+    assert!(
+        started.elapsed() < LossTimes::at_least(LOSS_TIME).total() * 5 + Duration::from_secs(5)
+    );
 }

@@ -37,7 +37,10 @@ fn silence_is_noticed_within_the_time_that_was_given() {
         cause = lost(&drain(&mut b.fabric), A);
         cause.is_some()
     });
-    println!("asked for {loss_time:?}, rounded to {:?} ({times:?}), noticed after {took:?}", times.total());
+    println!(
+        "asked for {loss_time:?}, rounded to {:?} ({times:?}), noticed after {took:?}",
+        times.total()
+    );
     assert_eq!(cause, Some(LossCause::Unreachable));
     let loss = b.fabric.loss_of(A).expect("a loss");
     println!("{loss}");
@@ -142,7 +145,8 @@ fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpList
 #[ignore = "started by the tests that need a process"]
 fn child_process() {
     let Ok(text) = std::env::var(CHILD) else { return };
-    let addresses: Vec<SocketAddr> = text.split(' ').map(|one| one.parse().expect("an address")).collect();
+    let addresses: Vec<SocketAddr> =
+        text.split(' ').map(|one| one.parse().expect("an address")).collect();
     let mut member = join_process(B, &[addresses[0], addresses[1]], None);
     println!("joined");
     loop {
@@ -164,7 +168,8 @@ fn child_process() {
 fn start() -> (Member, Process) {
     let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
     let (own, other) = (free(), free());
-    let addresses = [own.local_addr().expect("an address"), other.local_addr().expect("an address")];
+    let addresses =
+        [own.local_addr().expect("an address"), other.local_addr().expect("an address")];
     drop(other);
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["losses::child_process", "--exact", "--ignored", "--nocapture"])
@@ -274,7 +279,8 @@ fn two_hosts() {
     let at = |address: &str, rank: u16| -> SocketAddr {
         format!("{address}:{}", 7000 + rank).parse().expect("an address")
     };
-    let addresses = if own == 0 { [at(&here, 0), at(&there, 1)] } else { [at(&there, 0), at(&here, 1)] };
+    let addresses =
+        if own == 0 { [at(&here, 0), at(&there, 1)] } else { [at(&there, 0), at(&here, 1)] };
     let (own, peer) = (Rank(own), Rank(1 - own));
     let mut member = join_process(own, &addresses, None);
     let mut value = 0_u64;
@@ -314,7 +320,8 @@ fn two_hosts() {
 fn a_network_that_vanishes_is_a_loss_of_everybody() {
     let limits = Limits { loss_time: Duration::from_millis(400), ..Limits::default() };
     let mut all = members(&Shape { limits, ..Shape::default() });
-    let status = Command::new("ip").args(["link", "set", "dummy0", "down"]).status().expect("the ip tool");
+    let status =
+        Command::new("ip").args(["link", "set", "dummy0", "down"]).status().expect("the ip tool");
     assert!(status.success());
     let a = &mut all[0];
     for to in [B, Rank(2)] {
@@ -347,8 +354,10 @@ fn resident_kb() -> u64 {
 
 #[test]
 fn nothing_is_left_after_many_rounds() {
-    let rounds: u32 =
-        std::env::var("TRAMONTANE_VERBS_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let rounds: u32 = std::env::var("TRAMONTANE_VERBS_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(100);
     let round = |index: u32| {
         let (mut a, b) = pair(&Shape::default());
         a.fabric.post(VIEW, B, &[guard(64, 8)], None).expect("room");
@@ -367,7 +376,10 @@ fn nothing_is_left_after_many_rounds() {
     let started = Instant::now();
     (0..rounds).for_each(round);
     let (after, kb_after) = (resources(), resident_kb());
-    println!("{rounds} rounds in {:?}: {before} -> {after}; {kb} kB -> {kb_after} kB", started.elapsed());
+    println!(
+        "{rounds} rounds in {:?}: {before} -> {after}; {kb} kB -> {kb_after} kB",
+        started.elapsed()
+    );
     assert_eq!(before, after);
     assert!(kb_after < kb + 2048, "{kb} kB -> {kb_after} kB");
 }

@@ -32,7 +32,9 @@ fn land(seats: &[Seat<'_>], owner: usize) {
         bytes
     };
     let own = bytes(&seats[owner]);
-    wait_for("what was posted", Duration::from_secs(20), || seats.iter().all(|seat| bytes(seat) == own));
+    wait_for("what was posted", Duration::from_secs(20), || {
+        seats.iter().all(|seat| bytes(seat) == own)
+    });
 }
 
 /// Steps all in turn, twice, and everything lands in between; gives how many lists and writes were posted.
@@ -71,7 +73,10 @@ fn assert_costs(members: u16) {
     with_nodes(members, Limits::default(), |seats| {
         let mut progress = vec![(0, 0); seats.len()];
         for number in 0..MESSAGES {
-            assert!(seats[0].send(number), "a slot is free: the last message was delivered everywhere");
+            assert!(
+                seats[0].send(number),
+                "a slot is free: the last message was delivered everywhere"
+            );
             for (sum, (lists, writes)) in progress.iter_mut().zip(turns(seats)) {
                 *sum = (sum.0 + u64::from(lists), sum.1 + u64::from(writes));
             }

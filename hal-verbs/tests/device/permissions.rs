@@ -34,7 +34,13 @@ fn fill(member: &Member, region: Region, offset: usize, bytes: &[u8]) {
 
 fn look(member: &Member, region: Region, offset: usize, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    member.rows.region(region).expect("a region").reader().read(offset, &mut bytes).expect("inside");
+    member
+        .rows
+        .region(region)
+        .expect("a region")
+        .reader()
+        .read(offset, &mut bytes)
+        .expect("inside");
     bytes
 }
 
@@ -202,7 +208,10 @@ fn stream(revoke_by: RevokeBy, rounds: u32) -> (u32, Vec<Duration>) {
 #[test]
 fn after_a_reset_nothing_lands() {
     let (late, times) = stream(RevokeBy::Reset, 20);
-    println!("by a reset: median {:?}, longest {:?}; {late} of 20 landed late", times[10], times[19]);
+    println!(
+        "by a reset: median {:?}, longest {:?}; {late} of 20 landed late",
+        times[10], times[19]
+    );
     assert_eq!(late, 0);
 }
 

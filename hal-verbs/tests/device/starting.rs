@@ -36,11 +36,15 @@ fn what_is_not_there_is_named() {
 fn a_way_that_leads_nowhere_is_told_before_the_first_message() {
     let at = |index| Wanted { gid: GidChoice::Index(index), ..Wanted::default() };
     let limits = Limits { loss_time: Duration::from_millis(300), ..Limits::default() };
-    let shape = Shape { members: 2, wanted: at(1), last_wanted: Some(at(0)), limits, ..Shape::default() };
-    let errors: Vec<JoinError> =
-        try_join_all(&shape).into_iter().map(|joined| joined.expect_err("no write arrives")).collect();
+    let shape =
+        Shape { members: 2, wanted: at(1), last_wanted: Some(at(0)), limits, ..Shape::default() };
+    let errors: Vec<JoinError> = try_join_all(&shape)
+        .into_iter()
+        .map(|joined| joined.expect_err("no write arrives"))
+        .collect();
     errors.iter().for_each(|error| println!("{error}"));
-    let is_told = |error: &JoinError| matches!(error, JoinError::NoAnswer { .. } | JoinError::NoWay { .. });
+    let is_told =
+        |error: &JoinError| matches!(error, JoinError::NoAnswer { .. } | JoinError::NoWay { .. });
     assert!(errors.iter().any(is_told));
     // Who found it ends, which may be what the other hears of first.
     let is_gone = |error: &JoinError| matches!(error, JoinError::Mesh(MeshError::PeerGone { .. }));

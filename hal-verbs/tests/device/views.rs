@@ -127,7 +127,11 @@ fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
 fn who_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
     let sites = [site(), site()];
     let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
-    assert_eq!(a.fabric.post(NEW, B, &[guard(0, 8)], None), Err(ErrorKind::QueueFull), "nobody is there");
+    assert_eq!(
+        a.fabric.post(NEW, B, &[guard(0, 8)], None),
+        Err(ErrorKind::QueueFull),
+        "nobody is there"
+    );
     let (of_a, of_b) = (a.fabric.card_for(B), b.fabric.card_for(A));
     assert!(b.fabric.connect(A, &of_a) && a.fabric.connect(B, &of_b));
     a.fabric.admit(B);

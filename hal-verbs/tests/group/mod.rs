@@ -57,8 +57,10 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let ranks: Vec<Rank> = (0..shape.members).map(Rank).collect();
     let listeners: Vec<TcpListener> =
         ranks.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    let addresses: Vec<Address> =
-        listeners.iter().map(|listener| listener.local_addr().expect("an address").into()).collect();
+    let addresses: Vec<Address> = listeners
+        .iter()
+        .map(|listener| listener.local_addr().expect("an address").into())
+        .collect();
     let members: Vec<NodeId> = ranks.iter().map(|rank| NodeId(u32::from(rank.0) + 10)).collect();
     let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
     let never = AtomicBool::new(false);
@@ -106,6 +108,7 @@ pub fn join_all(shape: &Shape) -> Vec<Joined> {
 pub fn open(fabric: &mut tramontane_verbs::Verbs) -> Result<(), ErrorKind> {
     let rows = std::sync::Arc::clone(fabric.rows());
     let all = rows.rows();
-    let memory = ViewMemory { own: rows.own(), members: rows.members(), row: rows.row(), rows: &all };
+    let memory =
+        ViewMemory { own: rows.own(), members: rows.members(), row: rows.row(), rows: &all };
     fabric.open(VIEW, &memory)
 }

@@ -76,10 +76,16 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
     }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
     let sizes = ranks.iter().map(|rank| layout.row_bytes(*rank)).collect();
-    let shape =
-        Shape { members, row_sizes: Some(sizes), digest: layout.digest(), limits, ..Shape::default() };
+    let shape = Shape {
+        members,
+        row_sizes: Some(sizes),
+        digest: layout.digest(),
+        limits,
+        ..Shape::default()
+    };
     let mut joined = join_all(&shape);
-    let memory: Vec<Arc<Rows>> = joined.iter().map(|joined| Arc::clone(joined.fabric.rows())).collect();
+    let memory: Vec<Arc<Rows>> =
+        joined.iter().map(|joined| Arc::clone(joined.fabric.rows())).collect();
     let tables: Vec<Vec<Row<'_>>> = memory.iter().map(|rows| rows.rows()).collect();
     let private = |rank: &Rank| {
         let sizes = layout.state_sizes(*rank);

@@ -35,7 +35,11 @@ impl Channel {
     }
 
     /// Sends a message of at most [`MESSAGE_MAX`]. If that fails, nothing that is sent later can be understood.
-    pub(super) fn send(&mut self, message: &[u8], patience: Patience<'_>) -> Result<(), ChannelError> {
+    pub(super) fn send(
+        &mut self,
+        message: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
         let frame = seal(self.cipher.as_mut(), message)?;
         self.stream.write_all(&frame, patience)
     }
@@ -82,7 +86,12 @@ impl Incoming {
     }
 
     /// Reads until so many bytes are there.
-    fn fill(&mut self, stream: &Stream, count: usize, patience: Patience<'_>) -> Result<(), ChannelError> {
+    fn fill(
+        &mut self,
+        stream: &Stream,
+        count: usize,
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
         if self.bytes.len() < count {
             self.bytes.resize(count, 0);
         }
@@ -102,7 +111,10 @@ pub(super) fn framed(bytes: &[u8]) -> Result<Vec<u8>, ChannelError> {
 }
 
 /// A message as a frame.
-pub(super) fn seal(cipher: Option<&mut TransportState>, message: &[u8]) -> Result<Vec<u8>, ChannelError> {
+pub(super) fn seal(
+    cipher: Option<&mut TransportState>,
+    message: &[u8],
+) -> Result<Vec<u8>, ChannelError> {
     let Some(cipher) = cipher else { return framed(message) };
     let mut sealed = vec![0; message.len() + SEAL];
     let length = cipher.write_message(message, &mut sealed).map_err(|_| ChannelError::Garbled)?;
@@ -110,7 +122,10 @@ pub(super) fn seal(cipher: Option<&mut TransportState>, message: &[u8]) -> Resul
 }
 
 /// A frame, without its length, as a message.
-pub(super) fn open(cipher: Option<&mut TransportState>, frame: &[u8]) -> Result<Vec<u8>, ChannelError> {
+pub(super) fn open(
+    cipher: Option<&mut TransportState>,
+    frame: &[u8],
+) -> Result<Vec<u8>, ChannelError> {
     let Some(cipher) = cipher else { return Ok(frame.to_vec()) };
     let mut message = vec![0; frame.len()];
     let length = cipher.read_message(frame, &mut message).map_err(|_| ChannelError::Garbled)?;

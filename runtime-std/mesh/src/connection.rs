@@ -59,7 +59,8 @@ impl Cipher {
     /// # Errors
     /// If `content` is longer than [`RECORD_CONTENT_MAX`], or `record` too short for it.
     pub fn seal(&mut self, content: &[u8], record: &mut [u8]) -> Result<usize, CipherError> {
-        let (header, sealed) = record.split_first_chunk_mut::<RECORD_HEADER>().ok_or(CipherError)?;
+        let (header, sealed) =
+            record.split_first_chunk_mut::<RECORD_HEADER>().ok_or(CipherError)?;
         let length = self.state.write_message(content, sealed).map_err(|_| CipherError)?;
         *header = u16::try_from(length).map_err(|_| CipherError)?.to_le_bytes();
         Ok(RECORD_HEADER + length)

@@ -72,8 +72,10 @@ impl Door {
         listener.set_nonblocking()?;
         let address = listener.address().clone();
         let gate = Arc::new(Gate::new(GREETINGS_MAX, VISITORS_MAX));
-        let (hall, own_gate) =
-            (Hall { identity, nodes: nodes.into_iter().collect(), key, visitor }, Arc::clone(&gate));
+        let (hall, own_gate) = (
+            Hall { identity, nodes: nodes.into_iter().collect(), key, visitor },
+            Arc::clone(&gate),
+        );
         let stand = move || {
             let greet = |stream, address, taken: &Taken<'_>| hall.greet(stream, &address, taken);
             std::thread::scope(|scope| welcome(scope, &listener, &own_gate, &greet));
@@ -112,14 +114,19 @@ impl<V: Fn(Visitor) + Sync> Hall<V> {
     fn greet(&self, stream: Stream, address: &Address, taken: &Taken<'_>) {
         let patience = Patience::new(GREETING_MAX, taken.stop());
         let visitors_digest = self.identity.digest;
-        let terms =
-            Terms { hello: self.identity.hello(Purpose::Ask), visitors_digest, key: self.key.as_ref() };
+        let terms = Terms {
+            hello: self.identity.hello(Purpose::Ask),
+            visitors_digest,
+            key: self.key.as_ref(),
+        };
         match hear(terms, stream, patience, |hello| self.judge(hello, taken)) {
             Ok(Ok((Hello { purpose, node, incarnation, .. }, channel))) => {
                 let talk = Talk::new(channel, Some(Arc::clone(taken.stop())));
                 (self.visitor)(Visitor { purpose, node, incarnation, talk });
             }
-            Ok(Err((refusal, _))) => tracing::info!(%address, %refusal, "somebody came and was sent away"),
+            Ok(Err((refusal, _))) => {
+                tracing::info!(%address, %refusal, "somebody came and was sent away")
+            }
             Err(error) => tracing::debug!(%address, %error, "somebody came and went"),
         }
     }

@@ -13,7 +13,9 @@ use super::refusal::Refusal;
 #[non_exhaustive]
 pub enum MeshError {
     /// The own rank or the list of addresses does not fit the members.
-    #[error("rank {own} of {members} members with {addresses} addresses; give one address a member")]
+    #[error(
+        "rank {own} of {members} members with {addresses} addresses; give one address a member"
+    )]
     Addresses {
         /// The own rank.
         own: Rank,
@@ -38,7 +40,9 @@ pub enum MeshError {
         address: Address,
     },
     /// The own address cannot be listened at.
-    #[error("cannot listen at {address}: {source}; is it an address, or a folder, of this machine?")]
+    #[error(
+        "cannot listen at {address}: {source}; is it an address, or a folder, of this machine?"
+    )]
     Listen {
         /// The own address.
         address: Address,
@@ -77,7 +81,9 @@ pub enum MeshError {
         address: Address,
     },
     /// A peer was started with another configuration.
-    #[error("member {peer} was started with another configuration; give all members the same options")]
+    #[error(
+        "member {peer} was started with another configuration; give all members the same options"
+    )]
     WrongDigest {
         /// The peer.
         peer: NodeId,
@@ -99,7 +105,9 @@ pub enum MeshError {
         address: Address,
     },
     /// Two processes have one id.
-    #[error("another process is member {id} already (told by {address}); stop it, or take another id")]
+    #[error(
+        "another process is member {id} already (told by {address}); stop it, or take another id"
+    )]
     DuplicateId {
         /// The id that is taken.
         id: NodeId,
@@ -123,7 +131,9 @@ pub enum MeshError {
         peer: NodeId,
     },
     /// A message that does not fit.
-    #[error("{bytes} bytes are to be exchanged with a peer, more than a message holds; use fewer regions")]
+    #[error(
+        "{bytes} bytes are to be exchanged with a peer, more than a message holds; use fewer regions"
+    )]
     TooLong {
         /// Its size.
         bytes: usize,
@@ -141,7 +151,9 @@ pub enum MeshError {
         peer: NodeId,
     },
     /// A peer sent what makes no sense.
-    #[error("member {peer} sent what this program does not understand; run the same one everywhere")]
+    #[error(
+        "member {peer} sent what this program does not understand; run the same one everywhere"
+    )]
     Garbled {
         /// The peer.
         peer: NodeId,

@@ -35,7 +35,8 @@ pub fn greeting(bytes: &[u8]) {
     let key = (mode & 1 == 1).then(|| SharedKey::from_bytes([7; 32]));
     let bytes = &bytes[..bytes.len().min(BYTES_MAX)];
     let identity = Identity { node: NodeId(1), incarnation: 1, digest: 7 };
-    let terms = Terms { hello: identity.hello(Purpose::Ask), visitors_digest: 7, key: key.as_ref() };
+    let terms =
+        Terms { hello: identity.hello(Purpose::Ask), visitors_digest: 7, key: key.as_ref() };
     let never = AtomicBool::new(false);
     let (ours, _end) = saying(bytes);
     let heard = hear(terms, ours, Patience::new(LONG, &never), |_| Ok(()));

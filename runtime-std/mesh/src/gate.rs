@@ -58,7 +58,9 @@ impl Inside {
         let strangers = self.places.iter().filter(|place| place.stranger.is_some());
         // The last of the largest: seen from the end that is who came first.
         let chosen = strangers.rev().max_by_key(|place| self.strangers_of(place.host));
-        if let Some((place, stream)) = chosen.and_then(|place| Some((place, place.stranger.as_ref()?))) {
+        if let Some((place, stream)) =
+            chosen.and_then(|place| Some((place, place.stranger.as_ref()?)))
+        {
             place.stop.store(true, Ordering::Relaxed);
             stream.shutdown(Shutdown::Both);
         }

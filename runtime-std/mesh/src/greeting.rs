@@ -55,7 +55,8 @@ pub(super) fn hear(
     let hello = Hello::decode(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
     let verdict = judge(&hello);
     // The answer is one to what the other end came for.
-    let digest = if hello.purpose == Purpose::Meet { terms.hello.digest } else { terms.visitors_digest };
+    let digest =
+        if hello.purpose == Purpose::Meet { terms.hello.digest } else { terms.visitors_digest };
     let answer = Hello { purpose: hello.purpose, digest, ..terms.hello };
     channel.send(&answer.encode(), patience)?;
     channel.send(&[encode_verdict(verdict)], patience)?;

@@ -161,7 +161,10 @@ mod tests {
         let own = Preamble::own(true);
         assert_eq!(own.check(Preamble::decode(&own.encode())), Ok(()));
         assert_eq!(own.check(Some(Preamble::own(false))), Err(Refusal::KeyMode));
-        assert_eq!(own.check(Some(Preamble { version: VERSION + 1, keyed: true })), Err(Refusal::Version));
+        assert_eq!(
+            own.check(Some(Preamble { version: VERSION + 1, keyed: true })),
+            Err(Refusal::Version)
+        );
         assert_eq!(own.check(Preamble::decode(b"GET / HTTP/1.1\r\n")), Err(Refusal::Version));
     }
 }

@@ -51,7 +51,8 @@ impl SharedKey {
             return None;
         }
         for (byte, pair) in key.iter_mut().zip(text.chunks_exact(2)) {
-            let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+            let digit =
+                |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
             *byte = digit(pair[0])? << 4 | digit(pair[1])?;
         }
         Some(Self(key))

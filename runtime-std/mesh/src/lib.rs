@@ -91,7 +91,9 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 pub use address::Address;
 pub use attendant::Attendant;
 pub use channel::MESSAGE_MAX;
-pub use connection::{Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
+pub use connection::{
+    Cipher, CipherError, Connection, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX,
+};
 pub use door::{Door, GREETINGS_MAX, PEER_PLACES, VISITORS_MAX, Visitor};
 pub use error::MeshError;
 pub use hello::Purpose;
@@ -167,7 +169,8 @@ impl<'m> Mesh<'m> {
         let (members, cancel) = (options.members.to_vec(), options.cancel);
         let until = Patience::new(options.time_limit, cancel).until;
         let (met, own) = meet::all(options, until, &attendant)?;
-        let incarnations = met.iter().map(|met| met.as_ref().map_or(own, |met| met.incarnation)).collect();
+        let incarnations =
+            met.iter().map(|met| met.as_ref().map_or(own, |met| met.incarnation)).collect();
         let channels = met.into_iter().map(|met| met.map(|met| met.channel)).collect();
         Ok(Self { channels, incarnations, members, until, cancel })
     }
@@ -182,7 +185,10 @@ impl<'m> Mesh<'m> {
     ///
     /// # Errors
     /// [`MeshError::TooLong`] for a message above [`MESSAGE_MAX`]; else what happened to a peer.
-    pub fn exchange(&mut self, mut message: impl FnMut(Rank) -> Vec<u8>) -> Result<Vec<Vec<u8>>, MeshError> {
+    pub fn exchange(
+        &mut self,
+        mut message: impl FnMut(Rank) -> Vec<u8>,
+    ) -> Result<Vec<Vec<u8>>, MeshError> {
         for (rank, channel) in (0..).map(Rank).zip(&mut self.channels) {
             let Some(channel) = channel else { continue };
             let bytes = message(rank);
@@ -230,7 +236,10 @@ impl<'m> Mesh<'m> {
     /// The connections, by rank, to talk on further, two by two; none for the own rank.
     #[must_use]
     pub fn into_talks(self) -> Vec<Option<Talk>> {
-        self.channels.into_iter().map(|channel| channel.map(|channel| Talk::new(channel, None))).collect()
+        self.channels
+            .into_iter()
+            .map(|channel| channel.map(|channel| Talk::new(channel, None)))
+            .collect()
     }
 
     /// What is left of the connections: signs of life, by rank. A host that is gone without a word is noticed

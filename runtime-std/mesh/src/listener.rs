@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, fchmod, flock};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with,
+};
 
 use super::address::Address;
 use super::patience::{ChannelError, NEVER, Patience};
@@ -196,7 +198,9 @@ fn lock_folder(path: &Path) -> Result<File> {
     loop {
         match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(folder),
-            Err(Errno::AGAIN | Errno::INTR) if Instant::now() < until => std::thread::sleep(LOCK_PAUSE),
+            Err(Errno::AGAIN | Errno::INTR) if Instant::now() < until => {
+                std::thread::sleep(LOCK_PAUSE)
+            }
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -22,7 +22,11 @@ impl Talk {
     /// # Errors
     /// [`TalkError`]. After [`TalkError::Local`], which the other end is told of, the talk may go on; after any other it
     /// is at its end.
-    pub fn send_stream(&mut self, from: &mut impl Read, step_limit: Duration) -> Result<u64, TalkError> {
+    pub fn send_stream(
+        &mut self,
+        from: &mut impl Read,
+        step_limit: Duration,
+    ) -> Result<u64, TalkError> {
         let mut message = vec![MORE; MESSAGE_MAX];
         let mut total = 0;
         loop {

@@ -97,14 +97,17 @@ pub(super) fn all<'m>(
         None => listen(&addresses[own.index()])?,
     };
     listener.set_nonblocking().map_err(io("watch a socket"))?;
-    let incarnation = options.incarnation.map_or_else(incarnation, Ok).map_err(io("get random numbers"))?;
-    let hello = Hello { purpose: Purpose::Meet, view, digest, node: members[own.index()], incarnation };
+    let incarnation =
+        options.incarnation.map_or_else(incarnation, Ok).map_err(io("get random numbers"))?;
+    let hello =
+        Hello { purpose: Purpose::Meet, view, digest, node: members[own.index()], incarnation };
     let places = 2 * members.len() + STRANGERS_MAX;
     let (stop, gate) = (AtomicBool::new(false), Gate::new(places, places));
     let common = Common { own, members, addresses, hello, key, until, stop, gate, attendant };
     let started = Instant::now();
     let (sender, receiver) = channel();
-    let greet = |stream, address, taken: &Taken<'_>| greet(&common, stream, address, taken, &sender);
+    let greet =
+        |stream, address, taken: &Taken<'_>| greet(&common, stream, address, taken, &sender);
     let met = std::thread::scope(|scope| {
         let met = start(scope, &common, &listener, &sender, &greet)
             .and_then(|()| collect(&common, &receiver, cancel, started));
@@ -175,10 +178,13 @@ fn collect(
             Ok(Found::Arrived { rank, hello, channel, end }) => {
                 match admit(common, &arrived, rank, &hello, channel, end) {
                     Ok(channel) => {
-                        arrived[rank.index()] = Some(Met { channel, incarnation: hello.incarnation });
+                        arrived[rank.index()] =
+                            Some(Met { channel, incarnation: hello.incarnation });
                         came[rank.index()] = true;
                     }
-                    Err(Some(refusal)) => refused = Some((common.addresses[rank.index()].clone(), refusal)),
+                    Err(Some(refusal)) => {
+                        refused = Some((common.addresses[rank.index()].clone(), refusal))
+                    }
                     // It went meanwhile, and may come again.
                     Err(None) => {}
                 }
@@ -189,7 +195,8 @@ fn collect(
             }
             Ok(Found::Stranger { rank, refusal }) => {
                 if !strangers.contains(&(rank, refusal)) {
-                    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+                    let (peer, address) =
+                        (common.members[rank.index()], &common.addresses[rank.index()]);
                     common.attendant.met_stranger(peer, address, refusal);
                     strangers.retain(|(known, _)| *known != rank);
                     strangers.push((rank, refusal));
@@ -201,7 +208,8 @@ fn collect(
                 if let Some((rank, refusal)) =
                     strangers.iter().find(|(rank, _)| arrived[rank.index()].is_none())
                 {
-                    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+                    let (peer, address) =
+                        (common.members[rank.index()], &common.addresses[rank.index()]);
                     return Err(refusal_error(common, (*refusal, None), peer, address));
                 }
                 let missing = missing(common, &arrived, &came);
@@ -243,8 +251,8 @@ fn admit(
         return Ok(channel);
     }
     let before = arrived[rank.index()].as_ref();
-    let is_taken =
-        before.is_some_and(|met| met.incarnation != hello.incarnation && met.channel.stream().is_open());
+    let is_taken = before
+        .is_some_and(|met| met.incarnation != hello.incarnation && met.channel.stream().is_open());
     let verdict = if is_taken { Err(Refusal::DuplicateId) } else { Ok(()) };
     let told = channel.send(&[encode_verdict(verdict)], common.patience().within(GREETING_MAX));
     match (verdict, told) {
@@ -264,7 +272,9 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
             Ok(Ok((hello, channel))) if hello.node == peer => {
                 Found::Arrived { rank, hello, channel, end: End::Connecting }
             }
-            Ok(Ok(_)) => Found::Failed(MeshError::WrongPeer { expected: peer, address: address.clone() }),
+            Ok(Ok(_)) => {
+                Found::Failed(MeshError::WrongPeer { expected: peer, address: address.clone() })
+            }
             Err(ChannelError::Stopped) => return,
             Ok(Err((Refusal::Busy, _))) => {
                 std::thread::sleep(RETRY_PAUSE.min(slice));
@@ -353,7 +363,13 @@ fn refusal_error(
 }
 
 /// The accepting end of the first words.
-fn greet(common: &Common<'_>, stream: Stream, address: Address, taken: &Taken<'_>, sender: &Sender<Found>) {
+fn greet(
+    common: &Common<'_>,
+    stream: Stream,
+    address: Address,
+    taken: &Taken<'_>,
+    sender: &Sender<Found>,
+) {
     let stop: &Arc<AtomicBool> = taken.stop();
     let patience = Patience { until: common.until, stop }.within(GREETING_MAX);
     let judge = |hello: &Hello| judge(common, hello, taken);
@@ -365,9 +381,9 @@ fn greet(common: &Common<'_>, stream: Stream, address: Address, taken: &Taken<'_
             Some(rank) => Found::Arrived { rank, hello, channel, end: End::Accepting },
             None => Found::Refused { address, refusal: Refusal::NotAMember },
         },
-        Ok(Err((refusal, Some(hello)))) if is_hopeless(common, refusal, &hello) => {
-            Found::Failed(refusal_error(common, (refusal, Some(hello.digest)), hello.node, &address))
-        }
+        Ok(Err((refusal, Some(hello)))) if is_hopeless(common, refusal, &hello) => Found::Failed(
+            refusal_error(common, (refusal, Some(hello.digest)), hello.node, &address),
+        ),
         Ok(Err((refusal, _))) => Found::Refused { address, refusal },
         Err(ChannelError::WrongKey) => Found::Refused { address, refusal: Refusal::Key },
         Err(error) => return tracing::debug!(%address, %error, "somebody came and went"),

@@ -12,8 +12,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
-    socket_with, sockopt,
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
+    send, socket_with, sockopt,
 };
 
 use super::address::Address;
@@ -87,7 +87,11 @@ impl Stream {
     }
 
     /// Reads at least a byte.
-    pub(super) fn read(&self, into: &mut [u8], patience: Patience<'_>) -> Result<usize, ChannelError> {
+    pub(super) fn read(
+        &self,
+        into: &mut [u8],
+        patience: Patience<'_>,
+    ) -> Result<usize, ChannelError> {
         loop {
             let slice = patience.slice()?;
             match self.read_now(into) {
@@ -100,7 +104,11 @@ impl Stream {
     }
 
     /// Reads all of a buffer.
-    pub(super) fn read_all(&self, into: &mut [u8], patience: Patience<'_>) -> Result<(), ChannelError> {
+    pub(super) fn read_all(
+        &self,
+        into: &mut [u8],
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
         let mut done = 0;
         while done < into.len() {
             done += self.read(&mut into[done..], patience)?;
@@ -109,7 +117,11 @@ impl Stream {
     }
 
     /// Writes all of a buffer.
-    pub(super) fn write_all(&self, from: &[u8], patience: Patience<'_>) -> Result<(), ChannelError> {
+    pub(super) fn write_all(
+        &self,
+        from: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
         let mut done = 0;
         while done < from.len() {
             let slice = patience.slice()?;
@@ -192,7 +204,9 @@ fn connect_unix(path: &Path, patience: Patience<'_>) -> Result<UnixStream, Chann
     loop {
         match connect(&socket, &address) {
             Ok(()) => return Ok(UnixStream::from(socket)),
-            Err(Errno::AGAIN | Errno::INTR) => std::thread::sleep(patience.slice()?.min(CROWDED_PAUSE)),
+            Err(Errno::AGAIN | Errno::INTR) => {
+                std::thread::sleep(patience.slice()?.min(CROWDED_PAUSE))
+            }
             Err(errno) => return Err(errno.into()),
         }
     }

@@ -22,7 +22,9 @@ pub enum TalkError {
     #[error("this process ends the talk; come again later")]
     Stopped,
     /// The other end sent what makes no sense.
-    #[error("the other end sent what this program does not understand; run the same one everywhere")]
+    #[error(
+        "the other end sent what this program does not understand; run the same one everywhere"
+    )]
     Garbled,
     /// More than may be sent or received; if received, the connection is closed.
     #[error("more than {limit} bytes are to be sent or received; send less, or allow more")]
@@ -79,7 +81,9 @@ impl Talk {
     /// [`TalkError`]. After any but [`TalkError::TooLong`] the talk is at its end.
     pub fn send(&mut self, message: &[u8], time_limit: Duration) -> Result<(), TalkError> {
         if message.len() > MESSAGE_MAX {
-            return Err(TalkError::TooLong { limit: u64::try_from(MESSAGE_MAX).unwrap_or(u64::MAX) });
+            return Err(TalkError::TooLong {
+                limit: u64::try_from(MESSAGE_MAX).unwrap_or(u64::MAX),
+            });
         }
         let sent = self.attempt(time_limit, |channel, patience| channel.send(message, patience));
         if sent.is_err() {

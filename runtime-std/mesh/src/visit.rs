@@ -30,7 +30,9 @@ pub enum VisitError {
     #[error("interrupted while visiting")]
     Cancelled,
     /// The door is not for us, or not now.
-    #[error("sent away: we came {0}; give all the same options, and come again when the group runs")]
+    #[error(
+        "sent away: we came {0}; give all the same options, and come again when the group runs"
+    )]
     Refused(Refusal),
     /// The other end goes by another digest.
     #[error("the other end has another configuration; give all the same one")]
@@ -42,7 +44,9 @@ pub enum VisitError {
     #[error("the other end has another key; give all the same key file")]
     WrongKey,
     /// The other end sent what makes no sense.
-    #[error("the other end sent what this program does not understand; run the same one everywhere")]
+    #[error(
+        "the other end sent what this program does not understand; run the same one everywhere"
+    )]
     Garbled,
     /// The system refused something else.
     #[error("cannot connect: {0}; look at the address")]
@@ -100,9 +104,10 @@ pub fn visit(
     let patience = Patience::new(time_limit, cancel);
     let stream = Stream::connect(address, patience)?;
     let terms = Terms { hello: identity.hello(purpose), visitors_digest: identity.digest, key };
-    let (hello, channel) = introduce(terms, stream, patience)?.map_err(|sent_away| match sent_away {
-        (Refusal::Digest, Some(digest)) => VisitError::OtherConfiguration { digest },
-        (refusal, _) => VisitError::Refused(refusal),
-    })?;
+    let (hello, channel) =
+        introduce(terms, stream, patience)?.map_err(|sent_away| match sent_away {
+            (Refusal::Digest, Some(digest)) => VisitError::OtherConfiguration { digest },
+            (refusal, _) => VisitError::Refused(refusal),
+        })?;
     Ok(Visited { node: hello.node, incarnation: hello.incarnation, talk: Talk::new(channel, None) })
 }

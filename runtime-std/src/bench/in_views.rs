@@ -58,8 +58,8 @@ pub(super) fn run(task: &Task, heartbeat_ms: u64) -> Result<Outcome, BenchError>
         settings: Settings::default(),
         forming: Forming { new_group: true, ..Forming::default() },
     };
-    let running =
-        start(description, options, application).map_err(|error| BenchError::Setup(error.to_string()))?;
+    let running = start(description, options, application)
+        .map_err(|error| BenchError::Setup(error.to_string()))?;
     match running.sender(SubgroupId(0)) {
         Some(sender) if task.bytes > sender.message_max() => send_large(sender, task)?,
         Some(sender) => send_all(sender, task)?,
@@ -140,12 +140,18 @@ fn describe(task: &Task, heartbeat_ms: u64) -> Result<Described, BenchError> {
         LocalPlace::Network { addresses, device: wanted, .. } => {
             description.fabric = if wanted.is_some() { Carrier::Verbs } else { Carrier::Tcp };
             device = wanted.clone().unwrap_or_default();
-            let node = |(id, address): (u32, _)| NodeDescription { id, address: Some(address), state: None };
+            let node = |(id, address): (u32, _)| NodeDescription {
+                id,
+                address: Some(address),
+                state: None,
+            };
             description.nodes = (0..).zip(addresses.iter().copied()).map(node).collect();
         }
     }
-    let listener = task.place.listener().map(TryInto::try_into).transpose().map_err(|error| setup(&error))?;
-    description.subgroups[0].senders = Some(subgroup.senders.iter().copied().map(u32::from).collect());
+    let listener =
+        task.place.listener().map(TryInto::try_into).transpose().map_err(|error| setup(&error))?;
+    description.subgroups[0].senders =
+        Some(subgroup.senders.iter().copied().map(u32::from).collect());
     if task.bytes > subgroup.message_max as usize {
         description.subgroups[0].large_max = task.bytes as u64;
     }
@@ -173,7 +179,8 @@ pub(super) fn task(group: GroupConfiguration, bytes: usize, messages: u64) -> Ta
 /// Messages a second at the median member.
 pub(super) fn rate(carrier: Carrier, task: &Task) -> Result<f64, BenchError> {
     let device = DeviceOptions::default();
-    let outcomes = processes::run(task, &Start { carrier, device: &device, placement: Placement::Spread })?;
+    let outcomes =
+        processes::run(task, &Start { carrier, device: &device, placement: Placement::Spread })?;
     Ok(processes::median(&outcomes.iter().map(|outcome| outcome.rate).collect::<Vec<_>>()))
 }
 

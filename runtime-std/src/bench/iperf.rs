@@ -43,7 +43,8 @@ pub fn run() -> Iperf {
     match measure() {
         Ok(rate) => Iperf::ReceivedBytesPerS(rate),
         Err(error) if error.kind() == ErrorKind::NotFound => Iperf::None(
-            "iperf3 is not installed; 'apt-get install iperf3' gives its figure beside the probe's".into(),
+            "iperf3 is not installed; 'apt-get install iperf3' gives its figure beside the probe's"
+                .into(),
         ),
         Err(error) => Iperf::None(format!("iperf3 gave no figure: {error}")),
     }
@@ -74,8 +75,9 @@ fn measure() -> io::Result<f64> {
 }
 
 fn rate_of(json: &[u8]) -> io::Result<f64> {
-    let report: Report = serde_json::from_slice(json)
-        .map_err(|_| io::Error::other("its report is not what version 3 prints; see 'iperf3 --version'"))?;
+    let report: Report = serde_json::from_slice(json).map_err(|_| {
+        io::Error::other("its report is not what version 3 prints; see 'iperf3 --version'")
+    })?;
     Ok(report.end.sum_received.bits_per_second / 8.0)
 }
 

@@ -80,8 +80,9 @@ impl LargeReport {
             self.machine, self.nodes, self.fabric, self.bytes,
         );
         for Row { senders, large, small, ratio } in &self.rows {
-            let of =
-                |spread: &Spread| format!("{:6.2} ({:.2}..{:.2})", spread.median, spread.min, spread.max);
+            let of = |spread: &Spread| {
+                format!("{:6.2} ({:.2}..{:.2})", spread.median, spread.min, spread.max)
+            };
             text += &format!(
                 "{senders:3} send  large {}  small {}  large by small {}\n",
                 of(large),

@@ -69,7 +69,11 @@ pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
         kind: Kind::HandOff,
         ..task.clone()
     };
-    let start = Start { carrier: arguments.fabric, device: &arguments.device, placement: Placement::Spread };
+    let start = Start {
+        carrier: arguments.fabric,
+        device: &arguments.device,
+        placement: Placement::Spread,
+    };
     let (mut hand_off, mut own, mut peer) = (vec![], vec![], vec![]);
     let (mut last, mut last_p99) = (vec![], vec![]);
     let mut counts = Vec::new();
@@ -82,7 +86,8 @@ pub fn latency(arguments: &Latency) -> Result<LatencyReport, BenchError> {
         }
         let outcomes = processes::run(&task, &start)?;
         counts = processes::counts_of(&outcomes);
-        let lists: Vec<&[u32]> = outcomes.iter().map(|outcome| outcome.latency_ns.as_slice()).collect();
+        let lists: Vec<&[u32]> =
+            outcomes.iter().map(|outcome| outcome.latency_ns.as_slice()).collect();
         let at_last = last_of(&lists);
         peer.push(percentile(last_of(&lists[1..]), 50));
         own.push(percentile(lists[0].iter().map(|ns| f64::from(*ns)).collect(), 50));
@@ -126,9 +131,15 @@ impl LatencyReport {
     pub fn text(&self) -> String {
         let line = |name: &str, spread: &Spread, ratio: Option<&Spread>| {
             let ratio = ratio.map_or_else(String::new, |ratio| {
-                format!("   {:.1} times the hand-off ({:.1}..{:.1})", ratio.median, ratio.min, ratio.max)
+                format!(
+                    "   {:.1} times the hand-off ({:.1}..{:.1})",
+                    ratio.median, ratio.min, ratio.max
+                )
             });
-            format!("{name:<28} {:>7.0} ns ({:.0}..{:.0}){ratio}\n", spread.median, spread.min, spread.max)
+            format!(
+                "{name:<28} {:>7.0} ns ({:.0}..{:.0}){ratio}\n",
+                spread.median, spread.min, spread.max
+            )
         };
         let hand_off = self.hand_off_ns.as_ref();
         [
@@ -177,9 +188,11 @@ pub fn idle(arguments: &Idle) -> Result<IdleReport, BenchError> {
         kind: Kind::Idle,
     };
     let device = DeviceOptions::default();
-    let start = Start { carrier: Carrier::SharedMemory, device: &device, placement: Placement::Free };
+    let start =
+        Start { carrier: Carrier::SharedMemory, device: &device, placement: Placement::Free };
     let outcomes = processes::run(&task, &start)?;
-    let processor_percent: Vec<f64> = outcomes.iter().map(|outcome| outcome.processor_percent).collect();
+    let processor_percent: Vec<f64> =
+        outcomes.iter().map(|outcome| outcome.processor_percent).collect();
     Ok(IdleReport {
         machine: super::report::machine(),
         total_percent: processor_percent.iter().sum(),

@@ -68,7 +68,11 @@ fn meet(task: &Task) -> Result<Vec<TcpStream>, BenchError> {
     Ok(connect(own, &members, &meeting).map_err(JoinError::from)?)
 }
 
-fn connect(own: Rank, members: &[NodeId], meeting: &NetworkMeeting) -> Result<Vec<TcpStream>, TcpError> {
+fn connect(
+    own: Rank,
+    members: &[NodeId],
+    meeting: &NetworkMeeting,
+) -> Result<Vec<TcpStream>, TcpError> {
     let addresses: Vec<Address> = meeting.addresses.iter().copied().map(Address::from).collect();
     let cancel = AtomicBool::new(false);
     let mut mesh = Mesh::join(MeshOptions {

@@ -149,8 +149,10 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
         (true, command::FabricKind::Sim) => vec![10_240],
         (true, _) => vec![1, 1_024, 10_240],
     };
-    let runs: Vec<(u32, u16)> =
-        sizes.iter().flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes))).collect();
+    let runs: Vec<(u32, u16)> = sizes
+        .iter()
+        .flat_map(|bytes| arguments.nodes.iter().map(|nodes| (*bytes, *nodes)))
+        .collect();
     let progress = Progress::new(runs.len() as u64);
     let mut rows = Vec::new();
     for (bytes, nodes) in runs {
@@ -166,7 +168,10 @@ fn multicast(arguments: &command::Multicast, out: &mut impl Write) -> Result<(),
         plot::draw(&rows, path)?;
     }
     let is_beside = arguments.probe && arguments.fabric == command::FabricKind::Tcp;
-    let report =
-        report::Report { machine: report::machine(), rows: &rows, iperf3: is_beside.then(iperf::run) };
+    let report = report::Report {
+        machine: report::machine(),
+        rows: &rows,
+        iperf3: is_beside.then(iperf::run),
+    };
     print(out, arguments.json, &report, || report.text())
 }

@@ -17,11 +17,17 @@ pub struct Reported {
 /// What Spindle reports of one subgroup sending 10 KB messages continuously with a window of 100, if it
 /// does.
 #[must_use]
-pub fn reported(nodes: u16, senders: Senders, switches: Switches, delay_us: u64) -> Option<Reported> {
+pub fn reported(
+    nodes: u16,
+    senders: Senders,
+    switches: Switches,
+    delay_us: u64,
+) -> Option<Reported> {
     if senders != Senders::All {
         return None;
     }
-    let batching = Switches::SEND_BATCHING | Switches::RECEIVE_BATCHING | Switches::DELIVERY_BATCHING;
+    let batching =
+        Switches::SEND_BATCHING | Switches::RECEIVE_BATCHING | Switches::DELIVERY_BATCHING;
     let say = |gigabytes_per_s, source| Some(Reported { gigabytes_per_s, source });
     if delay_us > 0 {
         return match (switches == Switches::all(), delay_us) {

@@ -35,7 +35,8 @@ fn draw_rows(rows: &[Row], path: &Path) -> Result<(), Box<dyn std::error::Error>
         area.fill(&WHITE)?;
         let nodes_max = rows.iter().map(|row| row.nodes).max().unwrap_or(2);
         let paper_max = rows.iter().filter_map(|row| row.paper).map(|paper| paper.gigabytes_per_s);
-        let top = rows.iter().map(|row| row.bytes_per_s / 1e9).chain(paper_max).fold(0.1, f64::max) * 1.15;
+        let top = rows.iter().map(|row| row.bytes_per_s / 1e9).chain(paper_max).fold(0.1, f64::max)
+            * 1.15;
         let first = rows.first();
         let title = first.map_or_else(String::new, |row| {
             format!("Delivered at each member, {} fabric, window {}", row.fabric, row.window)
@@ -70,14 +71,21 @@ fn draw_rows(rows: &[Row], path: &Path) -> Result<(), Box<dyn std::error::Error>
             chart
                 .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))?
                 .label(format!("{bytes} B, techniques: {techniques}"))
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2)));
-            chart.draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?;
+                .legend(move |(x, y)| {
+                    PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
+                });
+            chart
+                .draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?;
         }
-        let reported: Vec<(f64, f64)> =
-            rows.iter().filter_map(|row| Some((f64::from(row.nodes), row.paper?.gigabytes_per_s))).collect();
+        let reported: Vec<(f64, f64)> = rows
+            .iter()
+            .filter_map(|row| Some((f64::from(row.nodes), row.paper?.gigabytes_per_s)))
+            .collect();
         if !reported.is_empty() {
             chart
-                .draw_series(reported.iter().map(|point| Cross::new(*point, 5, BLACK.stroke_width(2))))?
+                .draw_series(
+                    reported.iter().map(|point| Cross::new(*point, 5, BLACK.stroke_width(2))),
+                )?
                 .label("the paper's number")
                 .legend(|(x, y)| Cross::new((x + 9, y), 5, BLACK.stroke_width(2)));
         }

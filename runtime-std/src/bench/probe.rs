@@ -27,7 +27,8 @@ fn spin_until(mut done: impl FnMut() -> bool) -> Result<(), OutOfRow> {
     while !done() {
         spin_loop();
         spins += 1;
-        if spins.is_multiple_of(1 << 20) && since.get_or_insert_with(Instant::now).elapsed() > LIMIT {
+        if spins.is_multiple_of(1 << 20) && since.get_or_insert_with(Instant::now).elapsed() > LIMIT
+        {
             return Err(OutOfRow);
         }
     }
@@ -137,7 +138,9 @@ pub fn bare_ring(
             read_own += 1;
         }
         let before = read_peer;
-        while read_peer < messages && theirs.counter(peer_slot).load(Ordering::Acquire) == read_peer + 1 {
+        while read_peer < messages
+            && theirs.counter(peer_slot).load(Ordering::Acquire) == read_peer + 1
+        {
             sum = sum.wrapping_add(touch::read(theirs.payload(peer_slot, bytes)));
             peer_slot = next(peer_slot);
             read_peer += 1;

@@ -48,7 +48,8 @@ pub fn run(task: &Task, start: &Start<'_>) -> Result<Vec<Outcome>, BenchError> {
             processor: (start.placement == Placement::Spread).then_some(rank % processors),
             ..task.clone()
         };
-        let json = serde_json::to_string(&task).map_err(|error| BenchError::Setup(error.to_string()))?;
+        let json =
+            serde_json::to_string(&task).map_err(|error| BenchError::Setup(error.to_string()))?;
         let inherited: Vec<_> = group.inherited(rank).into_iter().collect();
         let (worker, output) = Worker::start(&["bench", "worker", &json], &inherited)
             .map_err(|error| BenchError::Setup(format!("cannot start a process: {error}")))?;
@@ -67,8 +68,9 @@ pub fn run(task: &Task, start: &Start<'_>) -> Result<Vec<Outcome>, BenchError> {
 fn outcome_of(mut output: ChildStdout) -> Result<Outcome, BenchError> {
     let mut text = String::new();
     output.read_to_string(&mut text).map_err(|error| BenchError::Setup(error.to_string()))?;
-    serde_json::from_str(&text)
-        .map_err(|_| BenchError::Setup("a process of the experiment failed; it says why above".into()))
+    serde_json::from_str(&text).map_err(|_| {
+        BenchError::Setup("a process of the experiment failed; it says why above".into())
+    })
 }
 
 /// What the fabric counted at each member; empty if it does not count.

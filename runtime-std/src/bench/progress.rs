@@ -22,7 +22,8 @@ pub(super) struct Progress(ProgressBar);
 impl Progress {
     /// Drawn on standard error, and only if that is a terminal.
     pub(super) fn new(steps: u64) -> Self {
-        let style = ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}");
+        let style =
+            ProgressStyle::with_template("{spinner} {msg} [{bar:30}] {pos}/{len} {elapsed}");
         let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
         let bar = ProgressBar::new(steps).with_style(style).with_finish(ProgressFinish::AndClear);
         if !bar.is_hidden() {

@@ -27,7 +27,12 @@ const MESH_COUNT_MS: u64 = 1_000;
 ///
 /// # Errors
 /// [`BenchError`].
-pub fn run(arguments: &Multicast, carrier: Carrier, nodes: u16, bytes: u32) -> Result<Row, BenchError> {
+pub fn run(
+    arguments: &Multicast,
+    carrier: Carrier,
+    nodes: u16,
+    bytes: u32,
+) -> Result<Row, BenchError> {
     if arguments.probe {
         check_probe(carrier, nodes)?;
     }

@@ -162,14 +162,20 @@ fn beside(row: &Row) -> String {
     match &row.probe {
         None => {}
         Some(Probe::Ring { messages_per_s, ratio }) => {
-            words.push(format!("{} of a bare ring's {}", percent(ratio), scaled(messages_per_s.median)));
+            words.push(format!(
+                "{} of a bare ring's {}",
+                percent(ratio),
+                scaled(messages_per_s.median)
+            ));
         }
-        Some(Probe::Mesh { received_bytes_per_s, delivered_bytes_per_s, ratio }) => words.push(format!(
-            "{}B/s from others, {} of a bare mesh's {}B/s",
-            scaled(delivered_bytes_per_s.median),
-            percent(ratio),
-            scaled(received_bytes_per_s.median)
-        )),
+        Some(Probe::Mesh { received_bytes_per_s, delivered_bytes_per_s, ratio }) => {
+            words.push(format!(
+                "{}B/s from others, {} of a bare mesh's {}B/s",
+                scaled(delivered_bytes_per_s.median),
+                percent(ratio),
+                scaled(received_bytes_per_s.median)
+            ))
+        }
     }
     if let Some(ratio) = row.others_alone {
         words.push(format!("{:.1} % of what the others reach alone", 100.0 * ratio));

@@ -89,7 +89,8 @@ impl Run {
         delayed: u16,
         delay_ns: u64,
     ) -> Result<Report, BenchError> {
-        let mut group = OwnedGroup::single(self.nodes.into(), senders.into(), self.window, self.bytes);
+        let mut group =
+            OwnedGroup::single(self.nodes.into(), senders.into(), self.window, self.bytes);
         for subgroup in &mut group.subgroups {
             subgroup.senders.retain(|rank| messages(rank.0) > 0);
         }

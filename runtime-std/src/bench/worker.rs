@@ -129,7 +129,8 @@ pub fn run(task: &Task) -> Result<Outcome, BenchError> {
         }
         Kind::BareRing => {
             let mappings = meet(task)?;
-            let shape = |rank| task.group.with_layout(|layout| layout.ring(Rank(rank), SubgroupId(0)));
+            let shape =
+                |rank| task.group.with_layout(|layout| layout.ring(Rank(rank), SubgroupId(0)));
             let shapes = match (shape(0)?, shape(1)?) {
                 (Some(first), Some(second)) => [first, second],
                 _ => return Err(BenchError::Setup("a bare ring needs two senders".into())),
@@ -155,15 +156,17 @@ pub fn run(task: &Task) -> Result<Outcome, BenchError> {
 fn stay_on(processor: usize) -> Result<(), BenchError> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(processor);
-    rustix::thread::sched_setaffinity(None, &set)
-        .map_err(|error| BenchError::Setup(format!("cannot stay on processor {processor}: {error}")))
+    rustix::thread::sched_setaffinity(None, &set).map_err(|error| {
+        BenchError::Setup(format!("cannot stay on processor {processor}: {error}"))
+    })
 }
 
 pub(super) fn meet(task: &Task) -> Result<Mappings, BenchError> {
     let root = Root::from_env();
     let name = task.place.name()?;
     let name = name.ok_or_else(|| BenchError::Setup("a probe runs over shared memory".into()))?;
-    let rank = task.group.rank_of(task.node).ok_or_else(|| BenchError::Setup("unknown node".into()))?;
+    let rank =
+        task.group.rank_of(task.node).ok_or_else(|| BenchError::Setup("unknown node".into()))?;
     let mappings = task.group.with_layout(|layout| {
         Rendezvous::new(&root, &name, layout, rank)?.join(JOIN_LIMIT, &AtomicBool::new(false))
     })??;
@@ -174,7 +177,8 @@ pub(super) const JOIN_LIMIT: Duration = Duration::from_secs(20);
 
 fn member(task: &Task) -> Result<Member<JoinedFabric>, BenchError> {
     let cancel = AtomicBool::new(false);
-    let options = Options { switches: Switches::from_bits_truncate(task.switches), ..Options::default() };
+    let options =
+        Options { switches: Switches::from_bits_truncate(task.switches), ..Options::default() };
     let join_options = JoinOptions {
         meeting: task.place.meeting()?,
         time_limit: JOIN_LIMIT,
@@ -312,7 +316,12 @@ fn polled(task: &Task) -> Result<Outcome, BenchError> {
     std::thread::sleep(Duration::from_millis(300));
     // The others may be through, and gone, before us: that is no failure of this run.
     let _ = polled.close();
-    Ok(Outcome { rate: total as f64 / elapsed.as_secs_f64(), delivered: total, sum, ..Outcome::default() })
+    Ok(Outcome {
+        rate: total as f64 / elapsed.as_secs_f64(),
+        delivered: total,
+        sum,
+        ..Outcome::default()
+    })
 }
 
 /// One sender at a low rate; all members note when each message comes.
@@ -341,7 +350,8 @@ fn latency(task: &Task) -> Result<Outcome, BenchError> {
         let mut note = |batch: &mut Batch<'_>| {
             for message in batch {
                 let now = clock.raw();
-                let committed = message.payload.first_chunk().map_or(now, |raw| u64::from_ne_bytes(*raw));
+                let committed =
+                    message.payload.first_chunk().map_or(now, |raw| u64::from_ne_bytes(*raw));
                 latencies.push(clock.delta_as_nanos(committed, now).try_into().unwrap_or(u32::MAX));
             }
         };

@@ -47,7 +47,13 @@ impl Buffer {
 }
 
 /// Copies `length` bytes of a block that came into `staging` to their place in the message, as far as both have them.
-pub(crate) fn place_block(staging: &Buffer, from: usize, message: &mut Buffer, to: usize, length: usize) {
+pub(crate) fn place_block(
+    staging: &Buffer,
+    from: usize,
+    message: &mut Buffer,
+    to: usize,
+    length: usize,
+) {
     let source = staging.get(from..).and_then(|rest| rest.get(..length));
     let target = message.get_mut(to..).and_then(|rest| rest.get_mut(..length));
     if let (Some(source), Some(target)) = (source, target) {

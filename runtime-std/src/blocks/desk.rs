@@ -62,7 +62,8 @@ impl Desk {
 
 impl MessageMemory for Desk {
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area> {
-        let buffer = self.recipient.incoming(number, bytes).filter(|buffer| buffer.len() >= bytes)?;
+        let buffer =
+            self.recipient.incoming(number, bytes).filter(|buffer| buffer.len() >= bytes)?;
         let area = buffer.area();
         self.under_way = Some(buffer);
         Some(area)

@@ -102,8 +102,8 @@ impl<F: HostFabric + BlockHost<Error = ErrorKind>> Engine<F> {
             }
             Ok(is_busy)
         }));
-        let stepped =
-            stepped.unwrap_or_else(|payload| Err(self.ending.stop(Stopped::panicked(payload.as_ref()))));
+        let stepped = stepped
+            .unwrap_or_else(|payload| Err(self.ending.stop(Stopped::panicked(payload.as_ref()))));
         if let Err(stopped) = &stepped {
             // Whoever waits for a group is told; an application that panicked is not called again.
             let ended = Ended::Stopped(stopped.clone());

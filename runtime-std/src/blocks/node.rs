@@ -94,7 +94,11 @@ impl GroupOptions {
         match carrier {
             Carrier::SharedMemory => Self {
                 algorithm: Algorithm::Interleaved,
-                block_bytes: if message_max > SMALL_BYTES { LARGE_BLOCK_BYTES } else { SMALL_BLOCK_BYTES },
+                block_bytes: if message_max > SMALL_BYTES {
+                    LARGE_BLOCK_BYTES
+                } else {
+                    SMALL_BLOCK_BYTES
+                },
                 window: SHARED_WINDOW,
                 ..usual
             },
@@ -118,7 +122,9 @@ pub enum CreateError {
     #[error("group {0} was created before; take another number")]
     NumberUsed(u16),
     /// The number is above all that a node has.
-    #[error("there is no group {0}: a node has {CHANNELS} in its life, from 0 on; join again for more")]
+    #[error(
+        "there is no group {0}: a node has {CHANNELS} in its life, from 0 on; join again for more"
+    )]
     NumberTooLarge(u16),
     /// A member that the node did not join.
     #[error("node {0} is none of those that were joined")]
@@ -149,9 +155,14 @@ impl BlockNode {
     ///
     /// # Errors
     /// [`JoinError`]; nothing is left behind then.
-    pub fn join(nodes: &[NodeId], own: NodeId, options: &JoinOptions<'_>) -> Result<Self, JoinError> {
+    pub fn join(
+        nodes: &[NodeId],
+        own: NodeId,
+        options: &JoinOptions<'_>,
+    ) -> Result<Self, JoinError> {
         let layout = Layout::of_channels(nodes, CHANNELS)?;
-        let place = nodes.iter().position(|node| *node == own).and_then(|place| u16::try_from(place).ok());
+        let place =
+            nodes.iter().position(|node| *node == own).and_then(|place| u16::try_from(place).ok());
         let own = place.map(Rank).ok_or(LayoutError::BadSubgroupMember)?;
         let (fabric, memory) = meet(&layout, own, options)?;
         let store = fabric.block_store();
@@ -197,7 +208,8 @@ impl BlockNode {
         options: GroupOptions,
         recipient: impl Recipient + 'static,
     ) -> Result<Group, CreateError> {
-        let ranks = members.iter().map(|member| self.rank_of(*member)).collect::<Result<Vec<_>, _>>()?;
+        let ranks =
+            members.iter().map(|member| self.rank_of(*member)).collect::<Result<Vec<_>, _>>()?;
         let is_root = ranks.first() == Some(&self.own);
         let staging = if is_root { None } else { Some(self.buffer(options.block_bytes)?) };
         let end = Arc::new(End::default());
@@ -242,7 +254,11 @@ impl BlockNode {
     }
 
     /// Has the polling thread open a group, and waits for its answer.
-    fn open(&self, opening: Opening, answered: &Receiver<Result<(), OpenError>>) -> Result<(), CreateError> {
+    fn open(
+        &self,
+        opening: Opening,
+        answered: &Receiver<Result<(), OpenError>>,
+    ) -> Result<(), CreateError> {
         let stopped = || self.poller.stopped().unwrap_or(Stopped::Closed);
         self.requests.send(Request::Open(Box::new(opening))).map_err(|_| stopped())?;
         self.poller.driver().ring();
@@ -261,7 +277,10 @@ impl BlockNode {
 
     fn rank_of(&self, node: NodeId) -> Result<Rank, CreateError> {
         let place = self.members.iter().position(|member| *member == node);
-        place.and_then(|place| u16::try_from(place).ok()).map(Rank).ok_or(CreateError::Unknown(node))
+        place
+            .and_then(|place| u16::try_from(place).ok())
+            .map(Rank)
+            .ok_or(CreateError::Unknown(node))
     }
 
     /// Why this node stopped, if it has.

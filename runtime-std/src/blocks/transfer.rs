@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use self_cell::{MutBorrow, self_cell};
-use tramontane_core::fabric::{Area, BlockEvent, Blocks, Channel, ErrorKind, LossCause, ViewMemory};
+use tramontane_core::fabric::{
+    Area, BlockEvent, Blocks, Channel, ErrorKind, LossCause, ViewMemory,
+};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::rdmc::transfer::{
-    BlockGroup, CloseError, MessageMemory, OpenError, Outcome, Progress, SendError, Setup, words_for,
+    BlockGroup, CloseError, MessageMemory, OpenError, Outcome, Progress, SendError, Setup,
+    words_for,
 };
 
 use super::node::GroupOptions;
@@ -26,7 +29,12 @@ impl Table {
     }
 
     pub(crate) fn memory(&self) -> ViewMemory<'_> {
-        ViewMemory { own: self.own, members: &self.members, row: self.memory.row(), rows: self.memory.rows() }
+        ViewMemory {
+            own: self.own,
+            members: &self.members,
+            row: self.memory.row(),
+            rows: self.memory.rows(),
+        }
     }
 }
 

@@ -92,7 +92,8 @@ mod with_verbs {
             });
             let loss_time_ms = loss_time.as_millis();
             let listing = Listing { devices: &devices.devices, choice, why, loss_time_ms };
-            serde_json::to_string(&listing).map_err(|error| Failure::system("cannot print", &error.into()))?
+            serde_json::to_string(&listing)
+                .map_err(|error| Failure::system("cannot print", &error.into()))?
                 + "\n"
         } else {
             let taken = choice.as_ref().map_or_else(
@@ -114,7 +115,10 @@ mod with_verbs {
 
     fn taken(choice: &Choice, why: &str) -> String {
         let Choice { name, port, gid, mtu_bytes, .. } = choice;
-        format!("takes {name} port {port} GID {} ({}), MTU {mtu_bytes} B: {why}\n", gid.index, gid.address)
+        format!(
+            "takes {name} port {port} GID {} ({}), MTU {mtu_bytes} B: {why}\n",
+            gid.index, gid.address
+        )
     }
 
     fn why(options: &DeviceOptions, wanted: &Wanted, devices: &Devices, choice: &Choice) -> String {

@@ -125,7 +125,11 @@ impl Failure {
             let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
             return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
         }
-        Self::new(Status::Other, format_args!("{action}: {error}"), "see what the system says, and try again")
+        Self::new(
+            Status::Other,
+            format_args!("{action}: {error}"),
+            "see what the system says, and try again",
+        )
     }
 
     /// The output cannot be written.
@@ -164,7 +168,11 @@ const EXHAUSTED: [i32; 3] = [
 
 impl From<LayoutError> for Failure {
     fn from(error: LayoutError) -> Self {
-        Self::new(Status::Usage, format_args!("the group is wrong: {error}"), "correct the configuration")
+        Self::new(
+            Status::Usage,
+            format_args!("the group is wrong: {error}"),
+            "correct the configuration",
+        )
     }
 }
 
@@ -267,7 +275,9 @@ impl From<StartError> for Failure {
             StartError::Stopped(stopped) => stopped.into(),
             StartError::Io(source) => Self::system("cannot start", &source),
             StartError::UnknownNode { .. } => Self::told(Status::Usage, error),
-            StartError::Listen { ref source, .. } if source.kind() != std::io::ErrorKind::AddrInUse => {
+            StartError::Listen { ref source, .. }
+                if source.kind() != std::io::ErrorKind::AddrInUse =>
+            {
                 Self::told(Status::Usage, error)
             }
             StartError::Cancelled => Self::silent(Status::Interrupted),
@@ -284,16 +294,22 @@ impl From<StartError> for Failure {
 impl From<Stopped> for Failure {
     fn from(stopped: Stopped) -> Self {
         match stopped {
-            Stopped::PeerLost { .. } => Self::new(Status::PeerLost, stopped, "start all members again"),
-            Stopped::Halted { .. } => {
-                Self::new(Status::Out, stopped, "start this node again, to be let in as a new process")
+            Stopped::PeerLost { .. } => {
+                Self::new(Status::PeerLost, stopped, "start all members again")
             }
+            Stopped::Halted { .. } => Self::new(
+                Status::Out,
+                stopped,
+                "start this node again, to be let in as a new process",
+            ),
             Stopped::NoMemory(_) | Stopped::NoState(_) => {
                 Self::new(Status::Resources, stopped, "free some, and start this node again")
             }
-            Stopped::Fabric(_) => {
-                Self::new(Status::Other, stopped, "look at the system's log, and start this node again")
-            }
+            Stopped::Fabric(_) => Self::new(
+                Status::Other,
+                stopped,
+                "look at the system's log, and start this node again",
+            ),
             Stopped::Left
             | Stopped::Closed
             | Stopped::Mistold(_)
@@ -312,7 +328,9 @@ impl From<BenchError> for Failure {
             BenchError::Place(error) => error.into(),
             BenchError::Stopped(stopped) => stopped.into(),
             BenchError::Broken(what) => Self::new(Status::Disagreement, what, "please report this"),
-            BenchError::Arguments(what) => Self::new(Status::Usage, what, "see 'tramontane bench --help'"),
+            BenchError::Arguments(what) => {
+                Self::new(Status::Usage, what, "see 'tramontane bench --help'")
+            }
             BenchError::Output(error) => Self::output(&error),
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
                 Self::new(Status::Other, error, "see 'tramontane bench --help'")
@@ -337,8 +355,12 @@ impl From<MeshError> for Failure {
     fn from(error: MeshError) -> Self {
         use MeshError as M;
         let status = match &error {
-            M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. } => Status::Usage,
-            M::Io { action, source } => return Self::system(format_args!("cannot {action}"), source),
+            M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. } => {
+                Status::Usage
+            }
+            M::Io { action, source } => {
+                return Self::system(format_args!("cannot {action}"), source);
+            }
             M::Cancelled => Status::Interrupted,
             _ => Status::Group,
         };
@@ -390,8 +412,10 @@ mod tests {
 
     #[test]
     fn what_ran_out_is_told_from_what_went_wrong() {
-        let status = |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
-        for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::MFILE, rustix::io::Errno::NOMEM] {
+        let status =
+            |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
+        for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::MFILE, rustix::io::Errno::NOMEM]
+        {
             assert_eq!(status(errno.raw_os_error()), Status::Resources, "{errno}");
         }
         assert_eq!(status(rustix::io::Errno::NOEXEC.raw_os_error()), Status::Other);

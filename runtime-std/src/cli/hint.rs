@@ -34,7 +34,8 @@ impl Hint {
 }
 
 fn hint(root: &Root, others: &[PathBuf]) -> Option<String> {
-    let others = others.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+    let others =
+        others.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
     let own = root.path().display();
     (!others.is_empty()).then(|| {
         format!(

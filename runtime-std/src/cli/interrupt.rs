@@ -21,7 +21,9 @@ impl Interrupts {
     /// and terminals may well send one twice. Every wait of a command is short, so it ends soon.
     pub(super) fn watch() -> Result<Self, Failure> {
         let interrupts = Self { asked: Arc::default(), with: Arc::default() };
-        interrupts.register().map_err(|error| Failure::system("cannot watch for signals", &error))?;
+        interrupts
+            .register()
+            .map_err(|error| Failure::system("cannot watch for signals", &error))?;
         Ok(interrupts)
     }
 

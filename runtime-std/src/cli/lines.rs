@@ -121,7 +121,10 @@ mod tests {
         let mut lines = Vec::new();
         let input = io::BufReader::with_capacity(buffer, input);
         let done: Result<(), Failure> = each_line(input, limit, |number, line| {
-            lines.push((number, if let Line::Whole(line) = line { Some(line.to_vec()) } else { None }));
+            lines.push((
+                number,
+                if let Line::Whole(line) = line { Some(line.to_vec()) } else { None },
+            ));
             Ok(())
         });
         done.expect("it can be read");

@@ -159,7 +159,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
 
 /// Reads the command line; nothing if all that was wanted is help.
 fn parse() -> Result<Option<Cli>, Failure> {
-    let parsed = Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed =
+        Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let error = match parsed {
         Ok(cli) => return Ok(Some(cli)),
         Err(error) => error,
@@ -201,8 +202,9 @@ fn log(verbose: u8) -> Result<(), Failure> {
         let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
         Failure::new(Status::Usage, what, "set it to a level such as info, or leave it")
     })?;
-    let format =
-        tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(io::stderr().is_terminal());
+    let format = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
     tracing_subscriber::registry().with(filter).with(format).init();
     Ok(())
 }

@@ -54,7 +54,12 @@ impl NetworkOptions {
             error => Failure::told(Status::Usage, error),
         })?;
         let addresses = resolve(&self.addresses)?;
-        Ok(NetworkMeeting { addresses, key, allow_clear: self.allow_clear, ..NetworkMeeting::default() })
+        Ok(NetworkMeeting {
+            addresses,
+            key,
+            allow_clear: self.allow_clear,
+            ..NetworkMeeting::default()
+        })
     }
 }
 
@@ -63,7 +68,11 @@ fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     let resolve = |text: &String| {
         let wrong = |why: &dyn std::fmt::Display| {
             let what = format_args!("--addresses: cannot make an address of '{text}': {why}");
-            Failure::new(Status::Usage, what, "write each as HOST:PORT, such as 10.9.0.1:7000 or [::1]:7000")
+            Failure::new(
+                Status::Usage,
+                what,
+                "write each as HOST:PORT, such as 10.9.0.1:7000 or [::1]:7000",
+            )
         };
         let mut found = text.to_socket_addrs().map_err(|error| wrong(&error))?;
         found.next().ok_or_else(|| wrong(&"nothing has that name"))
@@ -72,7 +81,11 @@ fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     for (id, address) in resolved.iter().enumerate() {
         if address.port() == 0 {
             let what = format_args!("--addresses: member {id} has port 0");
-            return Err(Failure::new(Status::Usage, what, "give each a port that the others can connect to"));
+            return Err(Failure::new(
+                Status::Usage,
+                what,
+                "give each a port that the others can connect to",
+            ));
         }
         if let Some(other) = resolved[..id].iter().position(|before| before == address) {
             let what = format_args!("--addresses: members {other} and {id} are both at {address}");
@@ -107,7 +120,11 @@ mod tests {
         ] {
             let failure = resolved(text).expect_err(text);
             assert_eq!(failure.status, Status::Usage);
-            assert!(failure.text().contains(word) && failure.text().contains("; "), "{}", failure.text());
+            assert!(
+                failure.text().contains(word) && failure.text().contains("; "),
+                "{}",
+                failure.text()
+            );
         }
     }
 }

@@ -60,7 +60,9 @@ impl AlgorithmName {
 
     /// The same; that it needs racks is the user's mistake.
     pub(super) fn without_racks(self) -> Result<Algorithm, Failure> {
-        let needed = || Failure::new(Status::Usage, "members have no racks here", "take another --algorithm");
+        let needed = || {
+            Failure::new(Status::Usage, "members have no racks here", "take another --algorithm")
+        };
         self.of_no_racks().ok_or_else(needed)
     }
 }

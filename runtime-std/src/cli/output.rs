@@ -74,7 +74,8 @@ impl Shared {
             if left.is_zero() {
                 return Err(waiting);
             }
-            (waiting, _) = self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner);
+            (waiting, _) =
+                self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner);
             if waiting.written != last.0 {
                 last = (waiting.written, Instant::now());
             }

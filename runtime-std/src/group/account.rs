@@ -87,7 +87,8 @@ impl Account {
         let description = &membership.description;
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups).map(|(id, subgroup)| {
             let frontiers = present.frontiers(id).unwrap_or_default();
-            let members = view.subgroup_members(description, id).into_iter().map(|node| node.get()).collect();
+            let members =
+                view.subgroup_members(description, id).into_iter().map(|node| node.get()).collect();
             SubgroupStatus {
                 name: subgroup.name.clone(),
                 members,

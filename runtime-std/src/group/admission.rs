@@ -45,7 +45,8 @@ impl Admission {
         for subgroup in subgroups(description) {
             let before = ended.view().subgroup_members(description, subgroup);
             if before.iter().any(|node| next.members.contains(node)) {
-                let is_ordered = description.subgroups.get(subgroup.index()).is_some_and(|of| !of.unordered);
+                let is_ordered =
+                    description.subgroups.get(subgroup.index()).is_some_and(|of| !of.unordered);
                 let trim = ended.trim(subgroup).filter(|_| is_ordered);
                 ends.push(End { subgroup: subgroup.0, trim });
             }
@@ -76,7 +77,8 @@ pub(super) fn subgroups(description: &Description) -> impl Iterator<Item = Subgr
 /// The subgroups that a node belongs to, and that have a member in a view beside it.
 pub(super) fn needed(description: &Description, view: &View, node: NodeId) -> Vec<SubgroupId> {
     let is_needed = |subgroup: &SubgroupId| {
-        let all = description.subgroups.get(subgroup.index()).map_or(&[][..], |found| found.members());
+        let all =
+            description.subgroups.get(subgroup.index()).map_or(&[][..], |found| found.members());
         let members = view.subgroup_members(description, *subgroup);
         all.contains(&node.get()) && members.iter().any(|member| *member != node)
     };
@@ -94,8 +96,9 @@ mod tests {
         let view = View { id: FIRST_VIEW.next(), members: vec![NodeId(0), NodeId(1)], ..first };
         let ends = vec![End { subgroup: 0, trim: Some(9) }, End { subgroup: 2, trim: None }];
         let admission = Admission { view, ends };
-        let is_whole =
-            |subgroup, messages, view, place| admission.is_whole(&Sent { subgroup, messages, view, place });
+        let is_whole = |subgroup, messages, view, place| {
+            admission.is_whole(&Sent { subgroup, messages, view, place })
+        };
         assert!(is_whole(0, 4, 1, 9) && is_whole(0, 0, 2, 0) && is_whole(2, 4, 1, 5));
         assert!(!is_whole(0, 4, 1, 8), "a place is missing");
         assert!(!is_whole(0, 4, 1, 10), "more than was delivered");
@@ -118,6 +121,10 @@ mod tests {
         assert_eq!(of_three(&[0, 1]), [SubgroupId(0)]);
         assert_eq!(of_three(&[0, 1, 2]), [SubgroupId(0), SubgroupId(1)]);
         assert_eq!(of_three(&[0, 1, 3]), [SubgroupId(0)], "itself it cannot ask");
-        assert_eq!(needed(&description, &view(&[2, 3]), NodeId(1)), [SubgroupId(0)], "not of its own");
+        assert_eq!(
+            needed(&description, &view(&[2, 3]), NodeId(1)),
+            [SubgroupId(0)],
+            "not of its own"
+        );
     }
 }

@@ -40,7 +40,9 @@ impl<R: Replica> Engine<R> {
     fn connected(&mut self, node: NodeId, talk: Talk, call: &Call) {
         let is_expected = match call {
             Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
-            Call::Theirs { view } => self.parts.outside.calls.is_expected(node, *view, self.view.id),
+            Call::Theirs { view } => {
+                self.parts.outside.calls.is_expected(node, *view, self.view.id)
+            }
         };
         if is_expected {
             self.parts.fabric.connect(node, talk);
@@ -49,7 +51,12 @@ impl<R: Replica> Engine<R> {
         }
     }
 
-    fn supply(&mut self, node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink) -> Result<(), Stopped> {
+    fn supply(
+        &mut self,
+        node: NodeId,
+        subgroups: Vec<SubgroupId>,
+        sink: Sink,
+    ) -> Result<(), Stopped> {
         let sink = sink.with_large(self.parts.membership.description.large_pool_bytes());
         if let Some(why) = self.refusal(node, &subgroups) {
             sink.put(Supplied::NotNow(why.to_owned()));
@@ -78,8 +85,9 @@ impl<R: Replica> Engine<R> {
     fn refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
         let description = &self.parts.membership.description;
         let own = self.parts.membership.own;
-        let is_ours =
-            |subgroup: &SubgroupId| self.view.subgroup_members(description, *subgroup).contains(&own);
+        let is_ours = |subgroup: &SubgroupId| {
+            self.view.subgroup_members(description, *subgroup).contains(&own)
+        };
         if !description.has_node(node) {
             Some("it is not in the group file")
         } else if self.present.status() != Status::Steady {
@@ -100,8 +108,9 @@ impl<R: Replica> Engine<R> {
         if rank.is_none_or(|rank| self.present.has_come(rank)) {
             return Some("it is a member still, or another process has its id");
         }
-        let delivered =
-            |subgroup: &SubgroupId| self.present.frontiers(*subgroup).unwrap_or_default().delivered.0;
+        let delivered = |subgroup: &SubgroupId| {
+            self.present.frontiers(*subgroup).unwrap_or_default().delivered.0
+        };
         let is_at_beginning = subgroups.iter().all(|subgroup| delivered(subgroup) == 0);
         (!is_at_beginning).then_some("the view that let it in has gone on without it")
     }

@@ -147,7 +147,9 @@ pub enum DescriptionError {
     #[error("node {0} stands twice among the nodes; give each an id of its own")]
     DuplicateNode(u32),
     /// Something names a node that is none.
-    #[error("{what} names node {node}, which is not among the nodes; add it there, or take it out here")]
+    #[error(
+        "{what} names node {node}, which is not among the nodes; add it there, or take it out here"
+    )]
     UnknownNode {
         /// What names it.
         what: String,
@@ -218,8 +220,13 @@ impl Description {
     pub fn local(name: &str, nodes: u32, window: u32, message_max: u32) -> Self {
         let all: Vec<u32> = (0..nodes).collect();
         let (members, senders) = (Some(all.clone()), Some(all.clone()));
-        let subgroup =
-            SubgroupDescription { members, senders, window, message_max, ..SubgroupDescription::named(name) };
+        let subgroup = SubgroupDescription {
+            members,
+            senders,
+            window,
+            message_max,
+            ..SubgroupDescription::named(name)
+        };
         Self {
             name: name.to_owned(),
             fabric: Carrier::SharedMemory,
@@ -229,7 +236,10 @@ impl Description {
             failure_timeout_ms: failure_timeout_default(),
             majority: true,
             initial: all.clone(),
-            nodes: all.into_iter().map(|id| NodeDescription { id, address: None, state: None }).collect(),
+            nodes: all
+                .into_iter()
+                .map(|id| NodeDescription { id, address: None, state: None })
+                .collect(),
             subgroups: vec![subgroup],
         }
     }
@@ -304,9 +314,11 @@ impl Description {
     pub fn view_layout(&self, view: &View) -> Result<ViewLayout, LayoutError> {
         let members = view.members.iter().map(|node| node.get()).collect();
         let subgroups = (0..).map(SubgroupId).zip(&self.subgroups);
-        let subgroups = subgroups.map(|(id, subgroup)| subgroup.in_view(view, view.is_closed(id))).collect();
+        let subgroups =
+            subgroups.map(|(id, subgroup)| subgroup.in_view(view, view.is_closed(id))).collect();
         let large = (0..).map(SubgroupId).zip(&self.subgroups);
-        let large = large.filter(|(_, subgroup)| subgroup.large_max > 0).map(|(id, _)| id).collect();
+        let large =
+            large.filter(|(_, subgroup)| subgroup.large_max > 0).map(|(id, _)| id).collect();
         ViewLayout::new(&GroupConfiguration { members, subgroups }, large)
     }
 

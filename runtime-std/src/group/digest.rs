@@ -12,8 +12,16 @@ use super::description::Description;
 const BITS: u32 = 4;
 
 /// The fields of a group file that are compared, in the order of their bits.
-const FIELDS: [&str; 8] =
-    ["name", "fabric", "majority", "heartbeat_ms", "failure_timeout_ms", "initial", "nodes", "subgroups"];
+const FIELDS: [&str; 8] = [
+    "name",
+    "fabric",
+    "majority",
+    "heartbeat_ms",
+    "failure_timeout_ms",
+    "initial",
+    "nodes",
+    "subgroups",
+];
 
 /// The digest of a description. Those who form the first view must agree on `initial` too; later
 /// that is history.

@@ -115,7 +115,8 @@ mod tests {
 
     impl Member {
         fn came(first: ViewId, joined: &[u32]) -> Self {
-            let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+            let listener =
+                Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
             let fabric = Tcp::new(NodeId(1), tcp::Settings::default()).expect("descriptors");
             let (requests, asked) = Requests::new(JoinedBell::Tcp(fabric.local_bell()));
             let outside = Arc::new(Outside {
@@ -135,8 +136,9 @@ mod tests {
         /// Node 2 calls the process that is node 1 in a view.
         fn called(&self, view: u64) -> (Talk, PeerHears) {
             let never = AtomicBool::new(false);
-            let mut talk =
-                visit(self.address(), &identity(2), None, Purpose::Peer, LONG, &never).expect("let in").talk;
+            let mut talk = visit(self.address(), &identity(2), None, Purpose::Peer, LONG, &never)
+                .expect("let in")
+                .talk;
             say(&mut talk, &PeerCalls::Member { view }, LONG).expect("it hears");
             let heard = hear(&mut talk, 64, LONG).expect("an answer");
             (talk, heard)

@@ -25,7 +25,9 @@ pub enum DoorsError {
     #[error(transparent)]
     Clear(#[from] ClearNotAllowed),
     /// An address that others can reach, and no key.
-    #[error("{0} can be reached from outside, and there is no key; give key_file, or set allow_clear = true")]
+    #[error(
+        "{0} can be reached from outside, and there is no key; give key_file, or set allow_clear = true"
+    )]
     KeyNeeded(SocketAddr),
 }
 
@@ -44,16 +46,25 @@ impl Doors {
             Carrier::SharedMemory => {
                 let name = GroupName::new(&description.name)?;
                 let door = |id| Address::Unix(root.socket_path(&name, id));
-                description.nodes.iter().map(|node| NodeId(node.id)).map(|id| (id, door(id))).collect()
+                description
+                    .nodes
+                    .iter()
+                    .map(|node| NodeId(node.id))
+                    .map(|id| (id, door(id)))
+                    .collect()
             }
             Carrier::Tcp | Carrier::Verbs => {
                 if description.fabric == Carrier::Verbs {
                     rdma::check_clear(key.is_some(), description.allow_clear)?;
                 }
-                let listed =
-                    description.nodes.iter().filter_map(|node| Some((NodeId(node.id), node.address?)));
+                let listed = description
+                    .nodes
+                    .iter()
+                    .filter_map(|node| Some((NodeId(node.id), node.address?)));
                 let exposed = listed.clone().find(|(_, address)| !address.ip().is_loopback());
-                if let Some((_, exposed)) = exposed.filter(|_| key.is_none() && !description.allow_clear) {
+                if let Some((_, exposed)) =
+                    exposed.filter(|_| key.is_none() && !description.allow_clear)
+                {
                     return Err(DoorsError::KeyNeeded(exposed));
                 }
                 listed.map(|(id, address)| (id, Address::Tcp(address))).collect()

@@ -147,12 +147,15 @@ impl<R: Replica> Engine<R> {
             }
             is_there
         };
-        let stepped =
-            catch_unwind(AssertUnwindSafe(|| present.step(now, &mut routed, &mut upcalls, prepare)));
+        let stepped = catch_unwind(AssertUnwindSafe(|| {
+            present.step(now, &mut routed, &mut upcalls, prepare)
+        }));
         let (progress, status) = match stepped {
             Ok(Ok(done)) => done,
             Ok(Err(error)) => return Err(membership.ending.stop(Stopped::Broken(error))),
-            Err(payload) => return Err(membership.ending.stop(Stopped::panicked(payload.as_ref()))),
+            Err(payload) => {
+                return Err(membership.ending.stop(Stopped::panicked(payload.as_ref())));
+            }
         };
         if self.clock.now() != now {
             // An upcall took a while: what is asked of this member, and an end, must not wait for many more.
@@ -272,7 +275,8 @@ impl<R: Replica> Engine<R> {
     /// Goes on in the next view.
     fn install(&mut self) -> Result<(), Stopped> {
         let Some(members) = self.present.next_members() else { return Ok(()) };
-        let is_prepared = self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
+        let is_prepared =
+            self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
         if !is_prepared {
             if self.ended.is_some() {
                 return Ok(());
@@ -287,16 +291,26 @@ impl<R: Replica> Engine<R> {
         self.parts.large.end(&mut self.parts.fabric.fabric);
         let (next, view) = open(&self.parts, prepared)?;
         let description = &self.parts.membership.description;
-        self.admission = Arc::new(Admission::after(&mut self.present, View::clone(&view), description));
+        self.admission =
+            Arc::new(Admission::after(&mut self.present, View::clone(&view), description));
         self.joiners.view_ends(&self.present, &self.admission);
         self.ended = Some(std::mem::replace(&mut self.present, next));
         let options = self.parts.membership.view_options();
         self.ended_until = self.clock.now().after(options.failure_timeout_ns.saturating_mul(2));
         let before = std::mem::replace(&mut self.view, view);
-        let joined: Vec<NodeId> =
-            self.view.members.iter().copied().filter(|node| !before.members.contains(node)).collect();
-        let gone: Vec<NodeId> =
-            before.members.iter().copied().filter(|node| !self.view.members.contains(node)).collect();
+        let joined: Vec<NodeId> = self
+            .view
+            .members
+            .iter()
+            .copied()
+            .filter(|node| !before.members.contains(node))
+            .collect();
+        let gone: Vec<NodeId> = before
+            .members
+            .iter()
+            .copied()
+            .filter(|node| !self.view.members.contains(node))
+            .collect();
         self.newcomers.clone_from(&joined);
         self.begin(&joined, &gone)
     }
@@ -322,7 +336,9 @@ impl<R: Replica> Engine<R> {
         self.parts.outside.forget(gone);
         let below = self.view.members.iter().take(self.present.own().index());
         // Those that were members before this view have called already, or were called.
-        for node in below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node)) {
+        for node in
+            below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node))
+        {
             self.parts.outside.connect(*node, self.view.id);
         }
         self.parts.outside.meets(self.view.id, joined);
@@ -343,14 +359,17 @@ impl<R: Replica> Engine<R> {
     fn begin_large(&mut self) -> Result<(), Stopped> {
         let Self { present, parts, .. } = self;
         let Parts { large, membership, fabric, outgoing, .. } = parts;
-        let ring_first = |subgroup| outgoing.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
+        let ring_first =
+            |subgroup| outgoing.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
         let begun = large.begin(present, &membership.description, &fabric.fabric, ring_first);
         begun.map_err(|failure| self.end(failure.into()))
     }
 
     fn halted(&self, why: Halt) -> Stopped {
         let by = match why {
-            Halt::SuspectedBy(rank) | Halt::ChangedBy(rank) => self.view.members.get(rank.index()).copied(),
+            Halt::SuspectedBy(rank) | Halt::ChangedBy(rank) => {
+                self.view.members.get(rank.index()).copied()
+            }
             Halt::NoMajority => None,
         };
         Stopped::Halted { why, by }
@@ -365,7 +384,9 @@ impl<R: Replica> Engine<R> {
         for outgoing in outgoing {
             let subgroup = outgoing.subgroup();
             outgoing.end(self.present.remains(subgroup));
-            outgoing.give_back(why == Stopped::Left, &mut unsent, |ordinal| large.take(subgroup, ordinal));
+            outgoing.give_back(why == Stopped::Left, &mut unsent, |ordinal| {
+                large.take(subgroup, ordinal)
+            });
         }
         drop(unsent);
         self.parts.outside.end();
@@ -469,8 +490,10 @@ impl<R: Replica + 'static> Driven for Engine<R> {
 
     fn look(&self) -> Look {
         let is_carried = !self.parts.outgoing.iter().any(Outgoing::is_carrying);
-        let is_settled =
-            is_carried && self.ended.is_none() && self.present.is_settled() && self.parts.large.is_settled();
+        let is_settled = is_carried
+            && self.ended.is_none()
+            && self.present.is_settled()
+            && self.parts.large.is_settled();
         Look { is_settled, writes: self.parts.account.writes() }
     }
 

@@ -71,9 +71,12 @@ impl GroupFabric {
             (Carrier::SharedMemory | Carrier::Tcp, _) => {
                 JoinedFabric::Tcp(Tcp::new(own, tcp::Settings::default())?)
             }
-            (Carrier::Verbs, _) => {
-                over_rdma(own, address, device, Duration::from_millis(description.failure_timeout_ms))?
-            }
+            (Carrier::Verbs, _) => over_rdma(
+                own,
+                address,
+                device,
+                Duration::from_millis(description.failure_timeout_ms),
+            )?,
         };
         Ok(Self { fabric, residence })
     }
@@ -98,7 +101,10 @@ impl GroupFabric {
             (JoinedFabric::Tcp(fabric), _) => {
                 let rows = Rows::new(layout, own);
                 fabric.lend(&rows);
-                fabric.open(view, &ViewMemory { own, members, row: rows.row(), rows: &rows.rows() })?;
+                fabric.open(
+                    view,
+                    &ViewMemory { own, members, row: rows.row(), rows: &rows.rows() },
+                )?;
                 Ok(rows.lend())
             }
             #[cfg(feature = "verbs")]
@@ -166,6 +172,11 @@ fn over_rdma(
 
 /// This program has no RDMA.
 #[cfg(not(feature = "verbs"))]
-fn over_rdma(_: NodeId, _: &Address, _: &DeviceOptions, _: Duration) -> Result<JoinedFabric, NoFabric> {
+fn over_rdma(
+    _: NodeId,
+    _: &Address,
+    _: &DeviceOptions,
+    _: Duration,
+) -> Result<JoinedFabric, NoFabric> {
     Err(NotBuilt.into())
 }

@@ -63,14 +63,22 @@ impl fmt::Display for Waiting {
             Self::Forming { missing, but: None } if missing.is_empty() => {
                 out.write_str("forming; waiting until all initial nodes have met")
             }
-            Self::Forming { missing, but: None } => write!(out, "forming; waiting for {}", List(missing)),
+            Self::Forming { missing, but: None } => {
+                write!(out, "forming; waiting for {}", List(missing))
+            }
             Self::Forming { missing, but: Some(but) } => {
                 write!(out, "waiting for {}, or for a running member: {but}", List(missing))
             }
             Self::Member { initial, but: None } => {
-                write!(out, "waiting for a running member; the group is formed by {}", List(initial))
+                write!(
+                    out,
+                    "waiting for a running member; the group is formed by {}",
+                    List(initial)
+                )
             }
-            Self::Member { but: Some(but), .. } => write!(out, "waiting for a running member: {but}"),
+            Self::Member { but: Some(but), .. } => {
+                write!(out, "waiting for a running member: {but}")
+            }
             Self::Stranger { node, answer } => {
                 write!(out, "waiting for {node}: what answers at {answer}")
             }
@@ -147,7 +155,9 @@ pub enum NotFormed {
         node: u32,
     },
     /// A node was not told.
-    #[error("node {node} was started without --new-group; give it to each initial node, or to none")]
+    #[error(
+        "node {node} was started without --new-group; give it to each initial node, or to none"
+    )]
     NotTold {
         /// The node.
         node: u32,
@@ -227,19 +237,24 @@ mod tests {
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, false)]), Ok(()));
         assert_eq!(verdict(vec![said(Fresh, false), said(Fresh, true)]), Ok(()));
         assert_eq!(verdict(vec![said(past(), true), said(Nothing, true)]), Ok(()));
-        let left = verdict(vec![said(Fresh, false), said(past(), false)]).expect_err("it goes on somewhere");
+        let left = verdict(vec![said(Fresh, false), said(past(), false)])
+            .expect_err("it goes on somewhere");
         assert!(matches!(left, NotFormed::Past { node: 1, view: 3, .. }), "{left}");
-        let memory =
-            verdict(vec![said(Nothing, false), said(Fresh, false)]).expect_err("it may have been one");
+        let memory = verdict(vec![said(Nothing, false), said(Fresh, false)])
+            .expect_err("it may have been one");
         assert!(matches!(memory, NotFormed::NoState { node: 0 }), "{memory}");
-        let half = verdict(vec![said(Fresh, false), said(past(), true)]).expect_err("one is not told");
+        let half =
+            verdict(vec![said(Fresh, false), said(past(), true)]).expect_err("one is not told");
         assert!(matches!(half, NotFormed::NotTold { node: 0 }), "{half}");
     }
 
     #[test]
     fn a_live_member_forbids_it_whatever_was_told() {
         let sees = Statement { living: vec![2], ..said(Remembers::Fresh, true) };
-        assert_eq!(verdict(vec![said(Remembers::Fresh, true), sees]), Err(NotFormed::Lives { node: 2 }));
+        assert_eq!(
+            verdict(vec![said(Remembers::Fresh, true), sees]),
+            Err(NotFormed::Lives { node: 2 })
+        );
     }
 
     #[test]

@@ -20,7 +20,9 @@ pub fn control(bytes: &[u8]) {
     again::<OperatorHears>(bytes);
     again::<JoinerAsks>(bytes);
     again::<JoinerHears>(bytes);
-    if let Ok(JoinerHears::View(view) | JoinerHears::Member { view, .. }) = postcard::from_bytes(bytes) {
+    if let Ok(JoinerHears::View(view) | JoinerHears::Member { view, .. }) =
+        postcard::from_bytes(bytes)
+    {
         drop(View::from(view));
     }
 }

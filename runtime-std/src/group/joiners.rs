@@ -42,7 +42,8 @@ impl Ready {
     /// Whether each subgroup of the joiner that has members comes from one of the view.
     fn has_all(&self, description: &Description, view: &View) -> bool {
         let has = |subgroup: &SubgroupId| {
-            let is_source = |(of, node): &(SubgroupId, NodeId)| of == subgroup && view.members.contains(node);
+            let is_source =
+                |(of, node): &(SubgroupId, NodeId)| of == subgroup && view.members.contains(node);
             self.sources.iter().any(is_source)
         };
         needed(description, view, self.node).iter().all(has)
@@ -62,7 +63,11 @@ pub(super) struct Joiners {
 }
 
 /// The states of this moment. After each, which may take a while, `between` is called.
-fn states_of<R: Replica>(subgroups: &[SubgroupId], replica: &mut R, mut between: impl FnMut()) -> States {
+fn states_of<R: Replica>(
+    subgroups: &[SubgroupId],
+    replica: &mut R,
+    mut between: impl FnMut(),
+) -> States {
     let state_of = |subgroup: &SubgroupId| {
         let state = (*subgroup, replica.snapshot(*subgroup));
         between();
@@ -94,7 +99,10 @@ impl Joiners {
 
     /// Whether somebody is supplied with a subgroup of which this says that it is.
     pub(super) fn any_supplied(&self, is_it: impl Fn(SubgroupId) -> bool) -> bool {
-        self.supplied.iter().flat_map(|joiner| &joiner.subgroups).any(|(subgroup, _)| is_it(*subgroup))
+        self.supplied
+            .iter()
+            .flat_map(|joiner| &joiner.subgroups)
+            .any(|(subgroup, _)| is_it(*subgroup))
     }
 
     /// Begins to supply a node with the state of this moment and everything from here on. The caller looked whether
@@ -128,7 +136,8 @@ impl Joiners {
     ) {
         let states = states_of(subgroups, replica, between);
         let view = admission.view.id.0;
-        let sent = |subgroup: &SubgroupId| Sent { subgroup: subgroup.0, messages: 0, view, place: 0 };
+        let sent =
+            |subgroup: &SubgroupId| Sent { subgroup: subgroup.0, messages: 0, view, place: 0 };
         let sent = subgroups.iter().map(sent).collect();
         if sink.put(Supplied::Late(states, Arc::clone(admission), sent)) {
             self.let_in.retain(|(let_in, sink)| *let_in != node || !sink.is_over());
@@ -140,7 +149,8 @@ impl Joiners {
     pub(super) fn tap(&mut self, message: &Message<'_>) {
         let mut shared = None;
         self.supplied.retain_mut(|joiner| {
-            let of = joiner.subgroups.iter_mut().find(|(subgroup, _)| *subgroup == message.subgroup);
+            let of =
+                joiner.subgroups.iter_mut().find(|(subgroup, _)| *subgroup == message.subgroup);
             let Some((_, messages)) = of else { return true };
             *messages += 1;
             joiner.sink.put_message(shared.get_or_insert_with(|| Shared::of(message)))

@@ -58,7 +58,9 @@ pub(super) enum AttemptError {
     Garbled,
     #[error("the state cannot be restored: {0}")]
     Restore(std::io::Error),
-    #[error("subgroup {0} lost all its members after its state was taken over here, and begins anew")]
+    #[error(
+        "subgroup {0} lost all its members after its state was taken over here, and begins anew"
+    )]
     Outdated(SubgroupId),
     #[error("the view that let this node in ended before it had all of the state")]
     ViewOver,
@@ -73,9 +75,11 @@ impl AttemptError {
             Self::Nobody | Self::SentAway { .. } | Self::NotNow(_) | Self::Garbled => true,
             Self::Talk(error) => !matches!(error, TalkError::Stopped),
             Self::Visit(error) => !matches!(error, VisitError::Cancelled),
-            Self::NoSupplier(_) | Self::Restore(_) | Self::Outdated(_) | Self::ViewOver | Self::TimeUp => {
-                false
-            }
+            Self::NoSupplier(_)
+            | Self::Restore(_)
+            | Self::Outdated(_)
+            | Self::ViewOver
+            | Self::TimeUp => false,
         }
     }
 
@@ -205,7 +209,9 @@ fn find_lead(
     for node in outside.addresses.keys().copied().filter(|node| *node != own) {
         match welcome(node, outside, stop) {
             Ok((view, talk)) => return Ok((node, view, talk)),
-            Err(AttemptError::Visit(VisitError::Cancelled)) => return Err(VisitError::Cancelled.into()),
+            Err(AttemptError::Visit(VisitError::Cancelled)) => {
+                return Err(VisitError::Cancelled.into());
+            }
             Err(AttemptError::Visit(why)) if is_for_good(&why) || is_stranger(&why) => {
                 sent_away = Some(AttemptError::SentAway { node, why });
             }

@@ -56,7 +56,10 @@ self_cell!(
 pub struct ViewLayout(LayoutCell);
 
 impl ViewLayout {
-    pub(super) fn new(group: &GroupConfiguration, large: Vec<SubgroupId>) -> Result<Self, LayoutError> {
+    pub(super) fn new(
+        group: &GroupConfiguration,
+        large: Vec<SubgroupId>,
+    ) -> Result<Self, LayoutError> {
         let ranks = |ranks: &[u16]| ranks.iter().copied().map(Rank).collect();
         let subgroups = group.subgroups.iter().map(|subgroup| Ranks {
             members: ranks(&subgroup.members),
@@ -70,7 +73,8 @@ impl ViewLayout {
             subgroups: subgroups.collect(),
             large,
         };
-        let subgroups = SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
+        let subgroups =
+            SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
         let layout = LayoutCell::try_new(subgroups, |subgroups| {
             let Lists { ids, large, .. } = subgroups.borrow_owner();
             let group = Group { members: ids, subgroups: subgroups.borrow_dependent() };

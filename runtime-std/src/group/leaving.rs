@@ -59,7 +59,9 @@ impl<R: Replica> Engine<R> {
 
     /// Asks the group to go on without this member, once nobody depends on it.
     pub(super) fn leave_when_free(&mut self) -> Result<(), Stopped> {
-        let Some(since) = self.leaving.since.filter(|_| !self.leaving.is_asked) else { return Ok(()) };
+        let Some(since) = self.leaving.since.filter(|_| !self.leaving.is_asked) else {
+            return Ok(());
+        };
         let wait = if self.is_needed() { NEEDED_MAX } else { SUPPLIED_MAX };
         if self.joiners.are_under_way() && self.clock.now() < since.after(nanoseconds(wait)) {
             return Ok(());
@@ -75,7 +77,8 @@ impl<R: Replica> Engine<R> {
     /// Whether somebody takes over a state that no other member has.
     fn is_needed(&self) -> bool {
         let description = &self.parts.membership.description;
-        let is_alone = |subgroup: SubgroupId| self.view.subgroup_members(description, subgroup).len() == 1;
+        let is_alone =
+            |subgroup: SubgroupId| self.view.subgroup_members(description, subgroup).len() == 1;
         self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
     }
 
@@ -86,7 +89,8 @@ impl<R: Replica> Engine<R> {
         let until = match self.leaving.out_until {
             Some(until) => until,
             None => {
-                let until = self.clock.now().after(self.parts.membership.view_options().first_timeout_ns);
+                let until =
+                    self.clock.now().after(self.parts.membership.view_options().first_timeout_ns);
                 self.leaving.out_until = Some(until);
                 self.tell_joiners();
                 until

@@ -32,12 +32,15 @@ pub(super) fn look(
 ) -> Looked {
     let others = addresses.iter().filter(|(node, _)| **node != identity.node);
     std::thread::scope(|scope| {
-        let looks: Vec<_> =
-            others.map(|(node, address)| (*node, scope.spawn(|| ask(identity, address, key)))).collect();
+        let looks: Vec<_> = others
+            .map(|(node, address)| (*node, scope.spawn(|| ask(identity, address, key))))
+            .collect();
         let mut looked = Looked::default();
         for (node, look) in looks {
             match look.join() {
-                Ok(Ok(Some(status))) => looked.is_running |= !status.members.contains(&identity.node.get()),
+                Ok(Ok(Some(status))) => {
+                    looked.is_running |= !status.members.contains(&identity.node.get())
+                }
                 Ok(Err(VisitError::OtherConfiguration { digest })) => {
                     looked.other_configuration = Some((node, digest));
                 }

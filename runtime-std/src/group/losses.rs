@@ -134,7 +134,13 @@ mod tests {
             true
         }
 
-        fn post(&mut self, _: ViewId, _: Rank, _: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
+        fn post(
+            &mut self,
+            _: ViewId,
+            _: Rank,
+            _: &[Write],
+            _: Option<Token>,
+        ) -> Result<(), ErrorKind> {
             Ok(())
         }
 
@@ -173,7 +179,10 @@ mod tests {
         let mut routed = Routed { fabric: &mut fabric, view: ViewId(4), losses: &mut losses };
         let polled: Vec<Event> = std::iter::from_fn(|| routed.poll()).collect();
         assert_eq!(polled, events, "a node passes over what is not of its view");
-        assert_eq!(losses.take(ViewId(5)), [(Rank(1), LossCause::Exited), (Rank(3), LossCause::Denied)]);
+        assert_eq!(
+            losses.take(ViewId(5)),
+            [(Rank(1), LossCause::Exited), (Rank(3), LossCause::Denied)]
+        );
         assert_eq!(losses.take(ViewId(5)), [], "once");
     }
 

@@ -50,7 +50,8 @@ impl Place {
     ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
         let is_initial = description.initial.contains(&self.own.get());
         // Nobody else can run who would let this node in.
-        let is_hopeless = description.nodes.iter().all(|node| description.initial.contains(&node.id));
+        let is_hopeless =
+            description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
         let mut not_formed = None;
         // Operators are answered meanwhile; where nodes meet, by the meeting.
@@ -90,8 +91,10 @@ impl Place {
                 let group = description.name.clone();
                 return Err(StartError::NobodyRuns { group, node: self.own.get() });
             }
-            telling
-                .tell(|| Waiting::Member { initial: description.initial.clone(), but: not_formed.clone() });
+            telling.tell(|| Waiting::Member {
+                initial: description.initial.clone(),
+                but: not_formed.clone(),
+            });
             std::thread::sleep(LOOK_PAUSE);
         }
     }
@@ -115,7 +118,8 @@ impl Place {
         };
         let mut living = Vec::new();
         if let Some(residence) = &self.residence {
-            let others = description.nodes.iter().filter(|node| !description.initial.contains(&node.id));
+            let others =
+                description.nodes.iter().filter(|node| !description.initial.contains(&node.id));
             for node in others {
                 if residence.is_member(NodeId(node.id))? {
                     living.push(node.id);
@@ -159,7 +163,9 @@ impl Place {
                     let error = self.other_configuration(&looked);
                     if error.is_none() {
                         other_since = None;
-                    } else if other_since.get_or_insert_with(Instant::now).elapsed() >= OTHER_CONFIGURATION {
+                    } else if other_since.get_or_insert_with(Instant::now).elapsed()
+                        >= OTHER_CONFIGURATION
+                    {
                         *other.lock().unwrap_or_else(PoisonError::into_inner) = error;
                         stop.store(true, Ordering::Relaxed);
                     }

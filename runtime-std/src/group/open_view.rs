@@ -75,8 +75,12 @@ impl OpenView {
         capabilities: Capabilities,
     ) -> Result<Self, OpenViewError> {
         let (options, view_options) = (membership.options, membership.view_options());
-        let shared =
-            Arc::new(Shared::new(layout.get(), own, memory.clone(), Arc::clone(&membership.ending))?);
+        let shared = Arc::new(Shared::new(
+            layout.get(),
+            own,
+            memory.clone(),
+            Arc::clone(&membership.ending),
+        )?);
         let members = layout.get().members();
         let lent = Lent {
             shared: Arc::clone(&shared),
@@ -92,7 +96,8 @@ impl OpenView {
             let loan = shared.loan(state);
             let node = Node::open(id, layout.get(), own, loan, options, capabilities)?;
             let view_loan = ViewLoan { peers, next, links };
-            let views = node.views(*layout.get(), ViewState::new(id, own, view_options), view_loan)?;
+            let views =
+                node.views(*layout.get(), ViewState::new(id, own, view_options), view_loan)?;
             Ok::<_, OpenViewError>(NodeInView { node, views })
         })?;
         Ok(Self { cell, shared, layout, memory, view, own })

@@ -44,7 +44,11 @@ pub(super) enum OperatorHears {
 }
 
 /// Answers one operator. Without `requests` this process is no member yet.
-pub(super) fn answer(talk: &mut Talk, board: &Board, requests: Option<&Requests>) -> Result<(), TalkError> {
+pub(super) fn answer(
+    talk: &mut Talk,
+    board: &Board,
+    requests: Option<&Requests>,
+) -> Result<(), TalkError> {
     let heard = match (hear(talk, ASK_MAX, PATIENCE)?, requests, board.status()) {
         (_, None, _) | (_, _, None) => OperatorHears::NotYet,
         (OperatorAsks::Status, Some(_), Some(status)) => OperatorHears::Status(Box::new(status)),
@@ -90,7 +94,8 @@ mod tests {
     #[test]
     fn a_question_is_a_few_bytes() {
         let identity = |node| Identity { node, incarnation: 1, digest: 7 };
-        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let listener =
+            Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
         let (sender, answered) = channel();
         let door = Door::open(listener, identity(NodeId(1)), [], None, move |mut visitor| {
             // A test that ended need not know.
@@ -100,7 +105,9 @@ mod tests {
         let go = || {
             let never = AtomicBool::new(false);
             let identity = identity(Identity::NO_MEMBER);
-            visit(door.address(), &identity, None, Purpose::Ask, PATIENCE, &never).expect("let in").talk
+            visit(door.address(), &identity, None, Purpose::Ask, PATIENCE, &never)
+                .expect("let in")
+                .talk
         };
         let heard = ask(&mut go(), OperatorAsks::Status).expect("an answer");
         assert_eq!(heard, OperatorHears::NotYet);

@@ -27,7 +27,8 @@ struct ViewOutbox {
 impl ViewOutbox {
     fn new(shared: &Arc<Shared>, subgroup: SubgroupId, first: u64) -> Option<Self> {
         let cell =
-            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(())).ok()?;
+            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(()))
+                .ok()?;
         Some(Self { cell, first })
     }
 }
@@ -251,7 +252,9 @@ impl Sender {
                 }
                 Some(Ok(slot.commit()))
             }
-            Err(ReserveError::TooLarge { length, limit }) => Some(Err(SendError::TooLarge { length, limit })),
+            Err(ReserveError::TooLarge { length, limit }) => {
+                Some(Err(SendError::TooLarge { length, limit }))
+            }
             Err(ReserveError::Full | ReserveError::Contended) => None,
         };
         if let Some(sent) = attempt(self) {
@@ -434,7 +437,12 @@ impl Outgoing {
                     Remaining::Dropped | Remaining::Building => None,
                 };
                 let (subgroup, receipt) = (self.gate.subgroup, Receipt(ordinal));
-                unsent.extend(payload.map(|payload| Unsent { subgroup, receipt, payload, was_sent }));
+                unsent.extend(payload.map(|payload| Unsent {
+                    subgroup,
+                    receipt,
+                    payload,
+                    was_sent,
+                }));
                 remains.pass();
             }
         }

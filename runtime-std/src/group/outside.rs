@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, ViewId};
-use tramontane_mesh::{Address, Identity, Purpose, SharedKey, Talk, TalkError, VisitError, Visited, visit};
+use tramontane_mesh::{
+    Address, Identity, Purpose, SharedKey, Talk, TalkError, VisitError, Visited, visit,
+};
 
 use super::request::{Request, Requests};
 use super::talking::{hear, say};
@@ -122,7 +124,10 @@ impl Calls {
     fn end(&self) {
         let mut ledger = self.ledger();
         ledger.is_over = true;
-        ledger.under_way.drain(..).for_each(|(_, is_ended)| is_ended.store(true, Ordering::Relaxed));
+        ledger
+            .under_way
+            .drain(..)
+            .for_each(|(_, is_ended)| is_ended.store(true, Ordering::Relaxed));
     }
 }
 
@@ -260,13 +265,17 @@ mod tests {
         calls.forget(&[X]);
         assert!(!calls.is_expected(X, ViewId(2), ViewId(3)));
         calls.meets(ViewId(4), &[X]);
-        assert!(!calls.is_expected(X, ViewId(2), ViewId(4)) && calls.is_expected(X, ViewId(4), ViewId(4)));
+        assert!(
+            !calls.is_expected(X, ViewId(2), ViewId(4))
+                && calls.is_expected(X, ViewId(4), ViewId(4))
+        );
     }
 
     #[test]
     fn calls_end_with_the_membership_of_whom_they_are_for_and_with_ones_own() {
         let calls = Calls::default();
-        let (gone, other) = (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));
+        let (gone, other) =
+            (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));
         calls.forget(&[X]);
         assert!(gone.load(Ordering::Relaxed) && !other.load(Ordering::Relaxed));
         calls.end();

@@ -113,20 +113,26 @@ impl StateFolder {
         let lock = lock.map_err(failed)?;
         match lock.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StateError::InUse { path: path.to_owned() }),
+            Err(TryLockError::WouldBlock) => {
+                return Err(StateError::InUse { path: path.to_owned() });
+            }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let past = match std::fs::read(path.join(FILE)) {
-            Ok(bytes) => {
-                Some(parse(&bytes).map_err(|why| StateError::Damaged { path: path.join(FILE), why })?)
-            }
+            Ok(bytes) => Some(
+                parse(&bytes).map_err(|why| StateError::Damaged { path: path.join(FILE), why })?,
+            ),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
         if let Some(Past { group: of, node: whose, .. }) = &past
             && (of != group || *whose != node.get())
         {
-            return Err(StateError::Other { path: path.to_owned(), node: *whose, group: of.clone() });
+            return Err(StateError::Other {
+                path: path.to_owned(),
+                node: *whose,
+                group: of.clone(),
+            });
         }
         Ok(Self { path: path.to_owned(), folder, _lock: lock, past })
     }
@@ -138,8 +144,12 @@ impl StateFolder {
 
     fn write(&mut self, past: Past) -> io::Result<()> {
         let written = self.path.join(WRITTEN);
-        let mut file =
-            OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&written)?;
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&written)?;
         file.write_all(&serde_json::to_vec(&past)?)?;
         file.sync_all()?;
         std::fs::rename(&written, self.path.join(FILE))?;
@@ -191,7 +201,9 @@ impl Record {
             members: view.members.iter().map(|node| node.get()).collect(),
             end: None,
         };
-        folder.write(past).map_err(|error| Stopped::NoState(format!("{}: {error}", folder.path.display())))
+        folder
+            .write(past)
+            .map_err(|error| Stopped::NoState(format!("{}: {error}", folder.path.display())))
     }
 
     /// Writes down how this membership ended, if that can be written.
@@ -244,7 +256,10 @@ mod tests {
         drop(first);
         let mut second = record(&path, 2);
         let remembered = past(&second).expect("it was a member");
-        assert_eq!((remembered.view, remembered.members.as_slice(), remembered.end), (1, &[3, 4][..], None));
+        assert_eq!(
+            (remembered.view, remembered.members.as_slice(), remembered.end),
+            (1, &[3, 4][..], None)
+        );
         // Nor does a process that was in no view end the membership of the one before it.
         second.ends(&Stopped::Closed);
         assert_eq!(past(&second).expect("as before").end, None);
@@ -264,15 +279,17 @@ mod tests {
         let mut own = record(&path, 1);
         let view = View { id: FIRST_VIEW, members: vec![NodeId(3)], closed: Vec::new() };
         own.begins(&view).expect("room");
-        let error =
-            |group: &str, node| StateFolder::open(&path, group, NodeId(node)).expect_err("not its own");
+        let error = |group: &str, node| {
+            StateFolder::open(&path, group, NodeId(node)).expect_err("not its own")
+        };
         assert!(matches!(error("g", 3), StateError::InUse { .. }));
         drop(own);
         assert!(matches!(error("g", 4), StateError::Other { node: 3, .. }));
         assert!(matches!(error("h", 3), StateError::Other { .. }));
         std::fs::write(path.join(FILE), "{").expect("a file");
         assert!(matches!(error("g", 3), StateError::Damaged { .. }));
-        let nowhere = StateFolder::open(Path::new("/nowhere/state"), "g", NodeId(3)).expect_err("no place");
+        let nowhere =
+            StateFolder::open(Path::new("/nowhere/state"), "g", NodeId(3)).expect_err("no place");
         assert!(matches!(nowhere, StateError::Io { .. }));
     }
 

@@ -21,19 +21,27 @@ pub(super) struct Prepared {
 pub(super) fn prepare<R>(parts: &mut Parts<R>, view: View) -> Result<Prepared, Stopped> {
     let membership = &parts.membership;
     let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
-    let layout = membership.description.view_layout(&view).map_err(|error| failed(error.to_string()))?;
-    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
+    let layout =
+        membership.description.view_layout(&view).map_err(|error| failed(error.to_string()))?;
+    let own = view
+        .rank_of(membership.own)
+        .ok_or_else(|| failed("this node is not in the view".into()))?;
     let memory = parts.fabric.open_view(layout.get(), own, view.id);
     let memory = memory.map_err(|error| failed(error.to_string()))?;
     Ok(Prepared { view, layout: Arc::new(layout), memory })
 }
 
 /// Opens the node of a view on its memory.
-pub(super) fn open<R>(parts: &Parts<R>, prepared: Prepared) -> Result<(OpenView, Arc<View>), Stopped> {
+pub(super) fn open<R>(
+    parts: &Parts<R>,
+    prepared: Prepared,
+) -> Result<(OpenView, Arc<View>), Stopped> {
     let Prepared { view, layout, memory } = prepared;
     let membership = &parts.membership;
     let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
-    let own = view.rank_of(membership.own).ok_or_else(|| failed("this node is not in the view".into()))?;
+    let own = view
+        .rank_of(membership.own)
+        .ok_or_else(|| failed("this node is not in the view".into()))?;
     let capabilities = parts.fabric.fabric.capabilities();
     let present = OpenView::open(view.clone(), layout, own, memory, membership, capabilities);
     Ok((present.map_err(|error| failed(error.to_string()))?, Arc::new(view)))

@@ -160,7 +160,9 @@ impl Queue {
             match self.receiver.recv_timeout(LOOK_PAUSE.min(patience)) {
                 Ok(supplied) => return Ok(Some(supplied)),
                 Err(RecvTimeoutError::Disconnected) => return Err(Ended),
-                Err(RecvTimeoutError::Timeout) if is_over() || Instant::now() >= until => return Ok(None),
+                Err(RecvTimeoutError::Timeout) if is_over() || Instant::now() >= until => {
+                    return Ok(None);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -139,7 +139,9 @@ impl<'b> Iterator for Messages<'b, '_> {
                 let message = batch.next()?;
                 let payload = match message.large {
                     None => message.payload,
-                    Some(number) => large.payload(self.subgroup, message.rank, number, message.payload)?,
+                    Some(number) => {
+                        large.payload(self.subgroup, message.rank, number, message.payload)?
+                    }
                 };
                 Message {
                     subgroup: self.subgroup,

@@ -207,7 +207,10 @@ pub(super) struct Place {
 
 impl Place {
     /// Takes it, and what will carry the writes: what this machine lacks is told before others wait for it.
-    fn take(description: &Description, options: StartOptions<'_>) -> Result<(Self, GroupFabric), StartError> {
+    fn take(
+        description: &Description,
+        options: StartOptions<'_>,
+    ) -> Result<(Self, GroupFabric), StartError> {
         let own = NodeId(options.node);
         if !description.has_node(own) {
             let known = description.nodes.iter().map(|node| node.id).collect();
@@ -220,12 +223,20 @@ impl Place {
         if description.fabric == Carrier::SharedMemory {
             let name = GroupName::new(&description.name)?;
             let StartOptions { root, time_limit, cancel, .. } = &options;
-            let claimed =
-                Residence::claim(root, &name, own, digest, identity.incarnation, *time_limit, cancel)?;
+            let claimed = Residence::claim(
+                root,
+                &name,
+                own,
+                digest,
+                identity.incarnation,
+                *time_limit,
+                cancel,
+            )?;
             residence = Some(Arc::new(claimed));
         }
         let address = addresses.get(&own).cloned().unwrap_or(Address::Unix(PathBuf::new()));
-        let fabric = GroupFabric::alone(description, own, &address, &options.device, residence.clone())?;
+        let fabric =
+            GroupFabric::alone(description, own, &address, &options.device, residence.clone())?;
         let listener = match options.listener {
             Some(listener) => listener,
             None => Listener::bind(&address).map_err(|source| StartError::Listen {
@@ -237,7 +248,8 @@ impl Place {
         let forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
         let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
-        let state = folder.map(|folder| StateFolder::open(folder, &description.name, own)).transpose()?;
+        let state =
+            folder.map(|folder| StateFolder::open(folder, &description.name, own)).transpose()?;
         Ok((Self { own, identity, addresses, key, listener, residence, forming, state }, fabric))
     }
 
@@ -278,7 +290,8 @@ impl Place {
                 Admission::first(View::first(&description))
             }
             None => {
-                let joined = joining::join(&description, self.own, &outside, &mut replica, until, cancel);
+                let joined =
+                    joining::join(&description, self.own, &outside, &mut replica, until, cancel);
                 let joined = joined.map_err(|error| not_let_in(&self.identity, error))?;
                 let admission = joined.admission.clone();
                 let_in = Some(joined);
@@ -288,7 +301,9 @@ impl Place {
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
         let (mut gates, mut outgoing, mut handings) = (Vec::new(), Vec::new(), Vec::new());
-        for Sending { gate, is_unordered, handing } in sendings(&description, self.own, &store, &ending) {
+        for Sending { gate, is_unordered, handing } in
+            sendings(&description, self.own, &store, &ending)
+        {
             outgoing.push(Outgoing::new(Arc::clone(&gate), is_unordered));
             handings.extend(handing.map(|handing| (gate.subgroup(), handing)));
             gates.push(gate);

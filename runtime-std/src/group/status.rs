@@ -85,10 +85,18 @@ impl Board {
     /// How things stand, as of a heartbeat ago at most while the member runs.
     #[must_use]
     pub fn status(&self) -> Option<GroupStatus> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(status, _)| status.clone())
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(|(status, _)| status.clone())
     }
 
     pub(super) fn view(&self) -> Option<Arc<View>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|(_, view)| Arc::clone(view))
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .as_ref()
+            .map(|(_, view)| Arc::clone(view))
     }
 }

@@ -73,7 +73,12 @@ pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requ
     }
 }
 
-fn converse(node: NodeId, talk: &mut Talk, board: &Board, requests: &Requests) -> Result<(), SupplyError> {
+fn converse(
+    node: NodeId,
+    talk: &mut Talk,
+    board: &Board,
+    requests: &Requests,
+) -> Result<(), SupplyError> {
     let (subgroups, leads) = greet(node, talk, board)?;
     let subgroups = subgroups.into_iter().map(SubgroupId).collect();
     let (sink, mut queue) = Sink::new();
@@ -97,12 +102,15 @@ fn greet(node: NodeId, talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool
     let view = board.view().ok_or(SupplyError::Ended)?;
     let goes = board.status().is_some_and(|status| status.is_leaving() || status.is_over());
     if goes && !view.members.contains(&node) {
-        return Ok(say(talk, &JoinerHears::NotNow(LEAVES.to_owned()), STALL).and(Err(TalkError::Closed))?);
+        return Ok(say(talk, &JoinerHears::NotNow(LEAVES.to_owned()), STALL)
+            .and(Err(TalkError::Closed))?);
     }
     say(talk, &JoinerHears::View(WireView::from(&*view)), STALL)?;
     match hear(talk, ASK_MAX, CHOICE)? {
         // Each once: the application is asked for a state for each.
-        JoinerAsks::Supply { subgroups, leads } if subgroups.is_sorted_by(|one, next| one < next) => {
+        JoinerAsks::Supply { subgroups, leads }
+            if subgroups.is_sorted_by(|one, next| one < next) =>
+        {
             Ok((subgroups, leads))
         }
         _ => Err(SupplyError::Garbled),
@@ -195,7 +203,9 @@ impl Supplier<'_> {
     }
 
     fn tell_admission(&mut self) -> Result<(), SupplyError> {
-        let Some(News::Member(admission, sent)) = self.news.take() else { return Err(SupplyError::Ended) };
+        let Some(News::Member(admission, sent)) = self.news.take() else {
+            return Err(SupplyError::Ended);
+        };
         let (view, ends) = (WireView::from(&admission.view), admission.ends.clone());
         Ok(say(self.talk, &JoinerHears::Member { view, ends, sent }, STALL)?)
     }
@@ -211,7 +221,9 @@ impl Supplier<'_> {
                     self.queue.release(bytes);
                     sent += bytes;
                 }
-                Some(Supplied::Member(admission, sent)) => self.news = Some(News::Member(admission, sent)),
+                Some(Supplied::Member(admission, sent)) => {
+                    self.news = Some(News::Member(admission, sent))
+                }
                 Some(Supplied::Choose(view)) => self.news = Some(News::Choose(view)),
                 Some(Supplied::GivenUp) => return Err(SupplyError::TooSlow),
                 Some(Supplied::NotNow(_) | Supplied::States(_) | Supplied::Late(..)) => {
@@ -242,7 +254,8 @@ mod tests {
     #[test]
     fn who_comes_to_join_and_says_nothing_does_not_keep_its_place() {
         let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
-        let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+        let listener =
+            Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
         let (sender, ended) = channel();
         let door = Door::open(listener, identity(1), [NodeId(2)], None, move |mut visitor| {
             // A test that ended need not know.
@@ -250,8 +263,10 @@ mod tests {
         });
         let door = door.expect("a thread");
         let never = AtomicBool::new(false);
-        let silent = visit(door.address(), &identity(2), None, Purpose::Join, LONG, &never).expect("let in");
-        let error = ended.recv_timeout(LONG).expect("it was given up").expect_err("it said nothing");
+        let silent =
+            visit(door.address(), &identity(2), None, Purpose::Join, LONG, &never).expect("let in");
+        let error =
+            ended.recv_timeout(LONG).expect("it was given up").expect_err("it said nothing");
         assert!(matches!(error, SupplyError::Talk(TalkError::TimeUp)), "{error}");
         drop(silent);
     }

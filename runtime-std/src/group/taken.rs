@@ -61,7 +61,8 @@ impl Taken {
         let is_whole = |subgroup: &SubgroupId| {
             let part = self.0.get(&subgroup.0);
             part.is_some_and(|part| {
-                part.sent.is_some_and(|sent| sent.messages == part.messages && admission.is_whole(&sent))
+                part.sent
+                    .is_some_and(|sent| sent.messages == part.messages && admission.is_whole(&sent))
             })
         };
         let mut lacking = needed(description, &admission.view, own);

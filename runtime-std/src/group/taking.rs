@@ -71,7 +71,11 @@ pub(super) struct Taking<'t, R> {
 impl<R: Replica> Taking<'_, R> {
     /// Takes the states of all subgroups that have members, and of those that come to have some
     /// meanwhile; and asks to be let in, until a view does.
-    pub(super) fn be_let_in(&mut self, lead: &mut Supplier, view: &View) -> Result<Admission, AttemptError> {
+    pub(super) fn be_let_in(
+        &mut self,
+        lead: &mut Supplier,
+        view: &View,
+    ) -> Result<Admission, AttemptError> {
         let node = lead.node;
         lead.subgroups = needed(self.description, view, self.own);
         lead.subgroups.retain(|id| view.subgroup_members(self.description, *id).contains(&node));
@@ -154,7 +158,9 @@ impl<R: Replica> Taking<'_, R> {
         lead.ask(true)?;
         match self.take(lead)? {
             Word::Member(admission) => Ok(admission),
-            Word::CaughtUp | Word::Choose(_) => Err(AttemptError::NotNow("the view has changed".to_owned())),
+            Word::CaughtUp | Word::Choose(_) => {
+                Err(AttemptError::NotNow("the view has changed".to_owned()))
+            }
         }
     }
 
@@ -183,14 +189,20 @@ impl<R: Replica> Taking<'_, R> {
 
     /// Takes the state of a subgroup at the beginning of the view that has let this node in. False
     /// if nobody has it.
-    fn take_late(&mut self, subgroup: SubgroupId, admission: &Admission) -> Result<bool, AttemptError> {
+    fn take_late(
+        &mut self,
+        subgroup: SubgroupId,
+        admission: &Admission,
+    ) -> Result<bool, AttemptError> {
         let mut members = admission.view.subgroup_members(self.description, subgroup);
         members.retain(|node| *node != self.own);
         for node in members {
             tracing::info!(%node, %subgroup, "this node was let in, and takes over what is missing");
             match self.take_late_from(node, subgroup, admission) {
                 Ok(()) => return Ok(true),
-                Err(error) if error.is_of_supplier() => tracing::debug!(%node, %error, "cannot supply"),
+                Err(error) if error.is_of_supplier() => {
+                    tracing::debug!(%node, %error, "cannot supply")
+                }
                 Err(error) => return Err(error),
             }
         }
@@ -229,7 +241,10 @@ impl<R: Replica> Taking<'_, R> {
     ) -> Result<Vec<Supplier>, AttemptError> {
         let known: Vec<&Supplier> = std::iter::once(lead).chain(others).collect();
         if let Some(gone) = known.iter().find(|supplier| !view.members.contains(&supplier.node)) {
-            return Err(AttemptError::NotNow(format!("node {} supplied this one, and has left", gone.node)));
+            return Err(AttemptError::NotNow(format!(
+                "node {} supplied this one, and has left",
+                gone.node
+            )));
         }
         let mut new: Vec<Supplier> = Vec::new();
         for id in needed(self.description, view, self.own) {
@@ -237,7 +252,8 @@ impl<R: Replica> Taking<'_, R> {
                 continue;
             }
             let members = view.subgroup_members(self.description, id);
-            if let Some(supplier) = new.iter_mut().find(|supplier| members.contains(&supplier.node)) {
+            if let Some(supplier) = new.iter_mut().find(|supplier| members.contains(&supplier.node))
+            {
                 supplier.subgroups.push(id);
                 continue;
             }
@@ -265,7 +281,9 @@ impl<R: Replica> Taking<'_, R> {
         let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
         loop {
             match hear(&mut supplier.talk, bytes_max, STALL)? {
-                JoinerHears::State { subgroup } if supplier.subgroups.contains(&SubgroupId(subgroup)) => {
+                JoinerHears::State { subgroup }
+                    if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
+                {
                     self.taken.state(SubgroupId(subgroup));
                     restore(&mut supplier.talk, SubgroupId(subgroup), self.replica)?;
                 }
@@ -284,7 +302,9 @@ impl<R: Replica> Taking<'_, R> {
                     return Ok(Word::Member(Admission { view: view.into(), ends }));
                 }
                 JoinerHears::NotNow(why) => return Err(AttemptError::NotNow(why)),
-                JoinerHears::View(_) | JoinerHears::State { .. } => return Err(AttemptError::Garbled),
+                JoinerHears::View(_) | JoinerHears::State { .. } => {
+                    return Err(AttemptError::Garbled);
+                }
             }
         }
     }
@@ -304,7 +324,11 @@ fn replay<R: Replica>(delivered: &Delivered, replica: &mut R) {
 }
 
 /// Hands a state to the application as it comes, whatever its size.
-fn restore<R: Replica>(talk: &mut Talk, subgroup: SubgroupId, replica: &mut R) -> Result<(), AttemptError> {
+fn restore<R: Replica>(
+    talk: &mut Talk,
+    subgroup: SubgroupId,
+    replica: &mut R,
+) -> Result<(), AttemptError> {
     let (mut reader, mut writer) = std::io::pipe().map_err(AttemptError::Restore)?;
     std::thread::scope(|scope| {
         let received = scope.spawn(move || {
@@ -358,10 +382,12 @@ mod tests {
 
     impl Members {
         fn add(&mut self, node: u32, script: impl Fn(&mut Talk) + Send + Sync + 'static) {
-            let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
-            let door = Door::open(listener, identity(NodeId(node)), [JOINER], None, move |mut visitor| {
-                script(&mut visitor.talk);
-            });
+            let listener =
+                Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+            let door =
+                Door::open(listener, identity(NodeId(node)), [JOINER], None, move |mut visitor| {
+                    script(&mut visitor.talk);
+                });
             let door = door.expect("a thread");
             self.addresses.insert(NodeId(node), door.address().clone());
             self.doors.push(door);
@@ -420,7 +446,8 @@ mod tests {
         };
         let (replica, taken) = (&mut replica, Taken::default());
         let (own, stop) = (JOINER, &stop);
-        let mut taking = Taking { description: &description, own, outside: &outside, stop, replica, taken };
+        let mut taking =
+            Taking { description: &description, own, outside: &outside, stop, replica, taken };
         let (_, talk) = welcome(NodeId(0), &outside, stop)?;
         let mut lead = Supplier::new(NodeId(0), talk, Vec::new());
         let taken = taking.be_let_in(&mut lead, view)?;
@@ -468,10 +495,12 @@ mod tests {
             hear_words(talk, &first);
             state(talk, 0);
             say(talk, &JoinerHears::CaughtUp, LONG).expect("it hears");
-            let mut ready = || hear::<JoinerAsks>(talk, AROUND, LONG).expect("it is asked to go on");
+            let mut ready =
+                || hear::<JoinerAsks>(talk, AROUND, LONG).expect("it is asked to go on");
             assert_eq!(ready(), JoinerAsks::Ready { sources: vec![(0, 0)] });
             say(talk, &JoinerHears::Choose(WireView::from(&before())), LONG).expect("it hears");
-            let mut ready = || hear::<JoinerAsks>(talk, AROUND, LONG).expect("it is asked to go on");
+            let mut ready =
+                || hear::<JoinerAsks>(talk, AROUND, LONG).expect("it is asked to go on");
             assert_eq!(ready(), JoinerAsks::Ready { sources: vec![(0, 0), (1, 1)] });
             say(talk, &member(0, 0), LONG).expect("it hears");
         });

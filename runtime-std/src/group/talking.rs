@@ -6,7 +6,11 @@ use serde::{Deserialize, Serialize};
 use tramontane_mesh::{Talk, TalkError};
 
 /// Says something. Each part of it may take as long as `patience`.
-pub(super) fn say<T: Serialize>(talk: &mut Talk, what: &T, patience: Duration) -> Result<(), TalkError> {
+pub(super) fn say<T: Serialize>(
+    talk: &mut Talk,
+    what: &T,
+    patience: Duration,
+) -> Result<(), TalkError> {
     let bytes = postcard::to_stdvec(what).map_err(|_| TalkError::Garbled)?;
     talk.send_stream(&mut bytes.as_slice(), patience).map(|_| ())
 }

@@ -62,7 +62,8 @@ impl View {
         if self.is_closed(subgroup) {
             return Vec::new();
         }
-        let nodes = description.subgroups.get(subgroup.index()).map_or(&[][..], |found| found.members());
+        let nodes =
+            description.subgroups.get(subgroup.index()).map_or(&[][..], |found| found.members());
         nodes.iter().copied().map(NodeId).filter(|node| self.members.contains(node)).collect()
     }
 
@@ -72,7 +73,8 @@ impl View {
         if self.is_closed(subgroup) {
             return Vec::new();
         }
-        let nodes = description.subgroups.get(subgroup.index()).map_or(&[][..], |found| found.senders());
+        let nodes =
+            description.subgroups.get(subgroup.index()).map_or(&[][..], |found| found.senders());
         nodes.iter().copied().map(NodeId).filter(|node| self.members.contains(node)).collect()
     }
 

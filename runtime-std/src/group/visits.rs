@@ -51,7 +51,9 @@ pub enum AskError {
     #[error("it has halted, or left, and is no member any more; its process says why")]
     Over,
     /// Another node is there, or another program.
-    #[error("it did not say what was asked; look at the addresses, and run the same program everywhere")]
+    #[error(
+        "it did not say what was asked; look at the addresses, and run the same program everywhere"
+    )]
     Garbled,
 }
 
@@ -78,7 +80,8 @@ impl Visits {
         let doors = Doors::of(description, root)?;
         // It only tells two visits apart, and nothing does that to an operator's.
         let incarnation = incarnation().unwrap_or_default();
-        let identity = Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };
+        let identity =
+            Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };
         Ok(Self { doors, identity })
     }
 
@@ -143,7 +146,13 @@ impl Visits {
     /// Whether that life of a node's process is over: it has let go of its address and of its application, or another process
     /// is there instead.
     #[must_use]
-    pub fn has_ended(&self, node: u32, incarnation: u64, time_limit: Duration, cancel: &AtomicBool) -> bool {
+    pub fn has_ended(
+        &self,
+        node: u32,
+        incarnation: u64,
+        time_limit: Duration,
+        cancel: &AtomicBool,
+    ) -> bool {
         match self.ask_life(node, OperatorAsks::Status, time_limit, cancel) {
             Ok((found, _)) => found != incarnation,
             Err(AskError::Visit(VisitError::NotThere)) => true,
@@ -171,7 +180,8 @@ impl Visits {
     ) -> Result<(u64, OperatorHears), AskError> {
         let Doors { addresses, key } = &self.doors;
         let address = addresses.get(&NodeId(node)).ok_or(AskError::UnknownNode(node))?;
-        let visited = visit(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel);
+        let visited =
+            visit(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel);
         let visited = visited.map_err(|error| match error {
             VisitError::OtherConfiguration { digest } => {
                 AskError::OtherConfiguration { fields: differing(self.identity.digest, digest) }

@@ -36,7 +36,8 @@ pub(super) fn join(
     let members = layout.group().members;
     let row_bytes: Vec<usize> =
         (0..).map(Rank).take(members.len()).map(|rank| layout.row_bytes(rank)).collect();
-    let addresses: Vec<Address> = meeting.network.addresses.iter().copied().map(Address::from).collect();
+    let addresses: Vec<Address> =
+        meeting.network.addresses.iter().copied().map(Address::from).collect();
     let Joined { mut fabric, report } = tramontane_verbs::join(tramontane_verbs::JoinOptions {
         mesh: mesh(layout, own, members, (meeting, &addresses), options)?,
         device: meeting.device.clone(),
@@ -61,8 +62,10 @@ fn mesh<'m>(
     (meeting, addresses): (&VerbsMeeting, &'m [Address]),
     options: &JoinOptions<'m>,
 ) -> Result<MeshOptions<'m>, JoinError> {
-    let listener =
-        meeting.network.listener().and_then(|listener| listener.map(Listener::try_from).transpose());
+    let listener = meeting
+        .network
+        .listener()
+        .and_then(|listener| listener.map(Listener::try_from).transpose());
     let listener = listener.map_err(|source| {
         let error = tramontane_mesh::MeshError::Io { action: "copy a descriptor", source };
         tramontane_verbs::JoinError::from(error)

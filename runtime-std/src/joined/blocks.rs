@@ -72,7 +72,9 @@ impl BlockStore {
     /// [`BlockMemoryError`].
     pub fn memory(&self, bytes: usize) -> Result<BlockMemory, BlockMemoryError> {
         match self {
-            Self::SharedMemory(residence) => Ok(BlockMemory::SharedMemory(residence.block_memory(bytes)?)),
+            Self::SharedMemory(residence) => {
+                Ok(BlockMemory::SharedMemory(residence.block_memory(bytes)?))
+            }
             Self::Tcp(store) => Ok(BlockMemory::Tcp(store.memory(bytes)?)),
             #[cfg(feature = "verbs")]
             Self::Verbs(store) => Ok(BlockMemory::Verbs(store.memory(bytes)?)),
@@ -178,7 +180,9 @@ pub trait BlockHost: Blocks {
 impl BlockHost for JoinedFabric {
     fn lend_blocks(&mut self, memory: &BlockMemory) {
         let lent = match (self, memory) {
-            (Self::SharedMemory(fabric), BlockMemory::SharedMemory(memory)) => fabric.lend_blocks(memory),
+            (Self::SharedMemory(fabric), BlockMemory::SharedMemory(memory)) => {
+                fabric.lend_blocks(memory)
+            }
             // Its fabric looks it up where it was made.
             (Self::Tcp(_), BlockMemory::Tcp(_)) => Ok(()),
             #[cfg(feature = "verbs")]
@@ -213,7 +217,13 @@ impl Blocks for JoinedFabric {
         each_fabric!(self, fabric => fabric.block_limits())
     }
 
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
         each_fabric!(self, fabric => fabric.post_receive(from, into, length, token))
     }
 

@@ -57,7 +57,8 @@ impl Idle {
             return true;
         }
         std::thread::yield_now();
-        self.spins = if now.elapsed() > TAKEN { SPINS_MIN } else { (self.spins * 2).min(SPINS_MAX) };
+        self.spins =
+            if now.elapsed() > TAKEN { SPINS_MIN } else { (self.spins * 2).min(SPINS_MAX) };
         false
     }
 }

@@ -45,9 +45,14 @@ impl Memory {
     ///
     /// # Safety
     /// While `keeper` is alive, so is the memory of every row, at the same address.
-    pub unsafe fn new(rows: &[Row<'_>], row: RowWriter<'_>, keeper: Arc<dyn Any + Send + Sync>) -> Self {
+    pub unsafe fn new(
+        rows: &[Row<'_>],
+        row: RowWriter<'_>,
+        keeper: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
         // SAFETY: alive while `keeper` is, as the caller says, and it is kept beside them.
-        let rows = rows.iter().map(|row| unsafe { Row::from_raw(row.base(), row.bytes()) }).collect();
+        let rows =
+            rows.iter().map(|row| unsafe { Row::from_raw(row.base(), row.bytes()) }).collect();
         let row = row.reader();
         // SAFETY: as above; it came from a row to be written.
         let row = unsafe { RowWriter::from_raw(row.base(), row.bytes()) };

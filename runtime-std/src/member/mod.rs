@@ -199,8 +199,13 @@ impl<F: HostFabric> Member<F> {
             member.until_clock = 0;
             member.step(application)
         };
-        let (rung, progress) =
-            sleep_unless_busy(self, timeout, |member| &mut member.fabric, look_and_step, Progress::is_idle)?;
+        let (rung, progress) = sleep_unless_busy(
+            self,
+            timeout,
+            |member| &mut member.fabric,
+            look_and_step,
+            Progress::is_idle,
+        )?;
         Ok(Slept { rung, progress })
     }
 

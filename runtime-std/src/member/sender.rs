@@ -15,7 +15,9 @@ use crate::poll::{Drive, wait_driving};
 #[non_exhaustive]
 pub enum SendError {
     /// It is larger than a slot takes.
-    #[error("a message of {length} bytes does not fit the limit of {limit}: send less, or raise message_max")]
+    #[error(
+        "a message of {length} bytes does not fit the limit of {limit}: send less, or raise message_max"
+    )]
     TooLarge {
         /// Its length in bytes.
         length: usize,
@@ -92,7 +94,8 @@ impl Sender {
         driver: Option<Arc<dyn Drive>>,
     ) -> Option<Self> {
         let outbox =
-            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(())).ok()?;
+            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(()))
+                .ok()?;
         Some(Self { outbox, subgroup, driver })
     }
 
@@ -138,7 +141,9 @@ impl Sender {
     pub fn reserve(&self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
         match self.try_reserve(length) {
             Ok(slot) => Ok(slot),
-            Err(ReserveError::TooLarge { length, limit }) => Err(SendError::TooLarge { length, limit }),
+            Err(ReserveError::TooLarge { length, limit }) => {
+                Err(SendError::TooLarge { length, limit })
+            }
             Err(ReserveError::Full | ReserveError::Contended) => {
                 self.wait(timeout, || self.try_reserve(length))
             }

@@ -1,6 +1,8 @@
 //! Blocks, by the connections of the view that they are of.
 
-use tramontane_core::fabric::{Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Token, Way};
+use tramontane_core::fabric::{
+    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Token, Way,
+};
 use tramontane_core::ids::ViewId;
 use tramontane_verbs::{BlockMemory, BlockStore};
 
@@ -28,7 +30,13 @@ impl Blocks for RdmaViews {
         self.site.block_limits()
     }
 
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
         let open = self.view_mut(from.view).ok_or(ErrorKind::Other)?;
         open.verbs.post_receive(from, into, length, token)
     }

@@ -5,7 +5,9 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{Timespec, epoll};
-use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause, Token, ViewMemory, Write};
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, LossCause, Token, ViewMemory, Write,
+};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
 use tramontane_verbs::{JoinError, Site, Verbs, ViewOptions};
@@ -85,7 +87,11 @@ impl RdmaViews {
     ///
     /// # Errors
     /// As there.
-    pub fn add_peer(&mut self, peer: NodeId, connection: tramontane_mesh::Connection) -> std::io::Result<()> {
+    pub fn add_peer(
+        &mut self,
+        peer: NodeId,
+        connection: tramontane_mesh::Connection,
+    ) -> std::io::Result<()> {
         self.is_look_due = true;
         self.tcp.add_peer(peer, connection)
     }
@@ -105,9 +111,15 @@ impl RdmaViews {
     ///
     /// # Errors
     /// [`NoView`].
-    pub fn open_view(&mut self, layout: &Layout<'_>, own: Rank, view: ViewId) -> Result<Memory, NoView> {
+    pub fn open_view(
+        &mut self,
+        layout: &Layout<'_>,
+        own: Rank,
+        view: ViewId,
+    ) -> Result<Memory, NoView> {
         // A list of members that another takes the place of, under the same view.
-        if let Some(place) = self.views.iter().position(|open| open.id == view && open.is_retiring) {
+        if let Some(place) = self.views.iter().position(|open| open.id == view && open.is_retiring)
+        {
             self.views.remove(place);
             self.tcp.retire(view);
         }
@@ -225,7 +237,8 @@ impl Fabric for RdmaViews {
 
     /// In all views, and over TCP: who is cut off in one is a member of none that comes.
     fn cut(&mut self, view: ViewId, peer: Rank) {
-        let Some(node) = self.view(view).and_then(|open| open.members.get(peer.index()).copied()) else {
+        let Some(node) = self.view(view).and_then(|open| open.members.get(peer.index()).copied())
+        else {
             return;
         };
         for open in &mut self.views {
@@ -279,7 +292,8 @@ impl Fabric for RdmaViews {
 
     fn arm(&mut self) -> bool {
         self.look_beside();
-        let is_quiet = self.tcp.arm() && !self.is_rung && self.views.iter_mut().all(|view| view.verbs.arm());
+        let is_quiet =
+            self.tcp.arm() && !self.is_rung && self.views.iter_mut().all(|view| view.verbs.arm());
         // What the sockets have is taken with the next poll.
         self.is_look_due |= !is_quiet;
         is_quiet

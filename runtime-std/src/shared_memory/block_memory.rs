@@ -107,7 +107,11 @@ impl BlockMemory {
     /// # Safety
     /// While the slice is there: nobody else of this process reads or writes the range, no receive is posted into it
     /// that may still be filled, and no block of it is being sent.
-    pub unsafe fn slice_mut(&mut self, offset: usize, length: usize) -> Result<&mut [u8], OutOfMemory> {
+    pub unsafe fn slice_mut(
+        &mut self,
+        offset: usize,
+        length: usize,
+    ) -> Result<&mut [u8], OutOfMemory> {
         let base = self.own.at(offset, length)?;
         // SAFETY: in range by the check, and mapped writable while `self` lives; nobody else touches it meanwhile, by
         // the caller's promise.
@@ -184,7 +188,9 @@ impl Residence {
                 None => return Err(Error::HasLeft { node: self.node() }),
                 // Whatever lies there is not this process's, and the next number is as good.
                 Some(Err(Errno::EXIST)) => {}
-                Some(Err(errno)) => return Err(Error::from_errno("cannot create a file in", path, errno)),
+                Some(Err(errno)) => {
+                    return Err(Error::from_errno("cannot create a file in", path, errno));
+                }
                 Some(Ok(file)) => break (name, serial, file),
             }
         };
@@ -216,8 +222,14 @@ pub(super) struct PeerRegion {
 
 impl PeerRegion {
     /// Maps a peer's block memory. None if it is not there, or is not what that process can have made.
-    pub(super) fn find(folder: &Folder, peer: &Peer, serial: u64) -> rustix::io::Result<Option<Self>> {
-        let Some(file) = folder.open_row(&Names::block(peer.id(), serial))? else { return Ok(None) };
+    pub(super) fn find(
+        folder: &Folder,
+        peer: &Peer,
+        serial: u64,
+    ) -> rustix::io::Result<Option<Self>> {
+        let Some(file) = folder.open_row(&Names::block(peer.id(), serial))? else {
+            return Ok(None);
+        };
         let stat = fstat(&file)?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
         let Some(bytes) =
@@ -268,7 +280,8 @@ mod tests {
         let (root, group) = (Root::under(place.path()), GroupName::new("late").expect("a name"));
         let limit = std::time::Duration::from_secs(9);
         let never = AtomicBool::new(false);
-        let residence = Residence::claim(&root, &group, tramontane_core::ids::NodeId(1), 1, 1, limit, &never);
+        let residence =
+            Residence::claim(&root, &group, tramontane_core::ids::NodeId(1), 1, 1, limit, &never);
         let residence = Arc::new(residence.expect("a place"));
         let region = residence.take_region().expect("the first");
         let error = residence.make_region(region, 2 << 20).expect_err("two of one MiB");

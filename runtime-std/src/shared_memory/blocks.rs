@@ -63,7 +63,10 @@ impl SharedMemory {
     }
 
     fn next_block_event(&mut self) -> Option<BlockEvent> {
-        self.views.iter_mut().filter_map(|view| view.exchange.as_mut()).find_map(|all| all.next_event())
+        self.views
+            .iter_mut()
+            .filter_map(|view| view.exchange.as_mut())
+            .find_map(|all| all.next_event())
     }
 }
 
@@ -71,11 +74,23 @@ impl Blocks for SharedMemory {
     fn block_limits(&self) -> BlockLimits {
         // A block is as long as its memory may be; that there is one of such a length is not said.
         let bytes_max = usize::MAX >> 1;
-        BlockLimits { channels: CHANNELS, receives_max: RECEIVES_MAX, sends_max: SENDS as usize, bytes_max }
+        BlockLimits {
+            channels: CHANNELS,
+            receives_max: RECEIVES_MAX,
+            sends_max: SENDS as usize,
+            bytes_max,
+        }
     }
 
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
-        let view = self.views.iter_mut().find(|view| view.id == from.view).ok_or(ErrorKind::Other)?;
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        let view =
+            self.views.iter_mut().find(|view| view.id == from.view).ok_or(ErrorKind::Other)?;
         view.target(from.peer)?;
         let range = self.memories.range(into, length).ok_or(ErrorKind::OutOfRange)?;
         let exchange = view.exchange.as_mut().ok_or(ErrorKind::OutOfRange)?;

@@ -79,7 +79,8 @@ mod x86 {
             source.copy_to_nonoverlapping(target, head);
             let (mut from, mut to) = (source.add(head), target.add(head));
             for _ in 0..turns {
-                let (load, store) = (from.cast::<__m256i>().as_ptr(), to.cast::<__m256i>().as_ptr());
+                let (load, store) =
+                    (from.cast::<__m256i>().as_ptr(), to.cast::<__m256i>().as_ptr());
                 // One by one: a closure that an array's `map` calls knows of no AVX unless the compiler takes it apart, which
                 // it does at its highest level alone.
                 let (a, b) = (_mm256_loadu_si256(load), _mm256_loadu_si256(load.add(1)));
@@ -116,7 +117,11 @@ mod tests {
                         unsafe { copy(base, into, bytes, stores) };
                         let rest = target.split_off(to + bytes);
                         let here = target.split_off(to);
-                        assert_eq!(here, &source[from..from + bytes], "{stores:?} {from} {to} {bytes}");
+                        assert_eq!(
+                            here,
+                            &source[from..from + bytes],
+                            "{stores:?} {from} {to} {bytes}"
+                        );
                         assert!(
                             target.iter().chain(&rest).all(|byte| *byte == 0xee),
                             "{stores:?} {from} {to} {bytes}"

@@ -172,7 +172,9 @@ impl<'m> Lane<'m> {
     pub(super) fn post(self, count: u64, entry: &Entry) {
         let Entry { memory, offset, length, channel, ticket, immediate } = *entry;
         let about = u64::from(channel) | u64::from(ticket) << 16 | u64::from(immediate) << 32;
-        for (cell, value) in self.entry_cells(count).into_iter().zip([memory, offset, length, about]) {
+        for (cell, value) in
+            self.entry_cells(count).into_iter().zip([memory, offset, length, about])
+        {
             cell.store(value, Ordering::Relaxed);
         }
         self.map.cell(self.at + 8).store(count + 1, Ordering::Release);
@@ -181,7 +183,8 @@ impl<'m> Lane<'m> {
     /// The answer of that count, once it was given. None if it is no answer.
     pub(super) fn answer(self, count: u64) -> Option<Answer> {
         let answer = self.answer_cell(count).load(Ordering::Relaxed);
-        let ticket = u16::try_from(answer & !REFUSED).ok().filter(|ticket| u64::from(*ticket) < SENDS)?;
+        let ticket =
+            u16::try_from(answer & !REFUSED).ok().filter(|ticket| u64::from(*ticket) < SENDS)?;
         Some(Answer { ticket, is_taken: answer & REFUSED == 0 })
     }
 
@@ -247,7 +250,9 @@ mod tests {
         desk.close(Channel(63));
         desk.close(Channel(CHANNELS));
         assert!(
-            desk.is_closed(Channel(63)) && !desk.is_closed(Channel(64)) && !desk.is_closed(Channel(CHANNELS))
+            desk.is_closed(Channel(63))
+                && !desk.is_closed(Channel(64))
+                && !desk.is_closed(Channel(CHANNELS))
         );
     }
 }

@@ -27,7 +27,9 @@ pub enum Error {
         members: usize,
     },
     /// The layout has another node at that rank.
-    #[error("rank {rank} is node {listed} in this view, and this process is node {node}; take its own rank")]
+    #[error(
+        "rank {rank} is node {listed} in this view, and this process is node {node}; take its own rank"
+    )]
     OtherMember {
         /// The rank that was given.
         rank: Rank,
@@ -43,7 +45,9 @@ pub enum Error {
         view: ViewId,
     },
     /// As many block memories as there may be are there.
-    #[error("this process has {REGIONS_MAX} block memories already; drop one before another is made")]
+    #[error(
+        "this process has {REGIONS_MAX} block memories already; drop one before another is made"
+    )]
     TooManyRegions,
     /// This process has left the group.
     #[error("node {node} has left the group; start it again to come back")]
@@ -52,7 +56,9 @@ pub enum Error {
         node: NodeId,
     },
     /// A live process is this member already.
-    #[error("member {id} of group '{group}' is running already (process {pid}); stop it or take another id")]
+    #[error(
+        "member {id} of group '{group}' is running already (process {pid}); stop it or take another id"
+    )]
     DuplicateId {
         /// The id that is taken.
         id: NodeId,
@@ -62,7 +68,9 @@ pub enum Error {
         pid: u64,
     },
     /// A peer is joining with another configuration.
-    #[error("member {peer} was started with another configuration; give all members the same options")]
+    #[error(
+        "member {peer} was started with another configuration; give all members the same options"
+    )]
     WrongDigest {
         /// The peer.
         peer: NodeId,
@@ -154,7 +162,9 @@ impl Error {
         match errno {
             Errno::ACCESS | Errno::PERM => Self::NotPermitted { path, reason: "permission denied" },
             Errno::ROFS => Self::NotPermitted { path, reason: "the file system is read-only" },
-            Errno::LOOP | Errno::NOTDIR => Self::NotPermitted { path, reason: "it is not a folder" },
+            Errno::LOOP | Errno::NOTDIR => {
+                Self::NotPermitted { path, reason: "it is not a folder" }
+            }
             // Not even a folder or an empty file: the file system is out of pages or of inodes.
             Errno::NOSPC | Errno::DQUOT => Self::NoSpace { path, needed: 4096, free: 0 },
             other => Self::Io { action, path, source: other.into() },

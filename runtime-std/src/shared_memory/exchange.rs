@@ -147,7 +147,9 @@ impl Exchange {
         rank: Rank,
         peer: &Peer,
     ) -> Result<bool, LossCause> {
-        let (Some(ends), Some(between)) = (ends(membership, rank), self.between.get_mut(rank.index())) else {
+        let (Some(ends), Some(between)) =
+            (ends(membership, rank), self.between.get_mut(rank.index()))
+        else {
             return Ok(false);
         };
         // Memory that is not there may be that of a process that just went.
@@ -243,5 +245,10 @@ fn way_of(event: &BlockEvent) -> &Way {
 /// What this member and another say to each other.
 fn ends(membership: &Membership, peer: Rank) -> Option<Ends<'_>> {
     let (own_desk, their_desk) = (membership.desk(membership.own())?, membership.desk(peer)?);
-    Some(Ends { own_desk, their_desk, own: own_desk.lane(peer), theirs: their_desk.lane(membership.own()) })
+    Some(Ends {
+        own_desk,
+        their_desk,
+        own: own_desk.lane(peer),
+        theirs: their_desk.lane(membership.own()),
+    })
 }

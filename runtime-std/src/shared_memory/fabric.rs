@@ -210,8 +210,9 @@ impl SharedMemory {
                 && lent.view().is_none_or(|(of, _)| of == view)
                 && !lent.is_over()
         };
-        let of_place =
-            |(place, lent): (usize, &Weak<Membership>)| Some((place, lent.upgrade().filter(is_it)?));
+        let of_place = |(place, lent): (usize, &Weak<Membership>)| {
+            Some((place, lent.upgrade().filter(is_it)?))
+        };
         let (place, membership) = self.lent.iter().enumerate().find_map(of_place)?;
         self.lent.swap_remove(place);
         Some(membership)
@@ -300,7 +301,9 @@ impl Fabric for SharedMemory {
     ) -> Result<(), ErrorKind> {
         let open = self.view(view).ok_or(ErrorKind::Other)?;
         let bell = open.target(to)?;
-        if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, open.row_bytes)) {
+        if writes.len() > WRITES_MAX
+            || !writes.iter().all(|write| is_carried(write, open.row_bytes))
+        {
             return Err(ErrorKind::OutOfRange);
         }
         if token.is_some() && self.completed.len() == COMPLETIONS_MAX {
@@ -336,8 +339,12 @@ impl Fabric for SharedMemory {
     }
 
     fn arm(&mut self) -> bool {
-        let has_blocks = self.views.iter().filter_map(|view| view.exchange.as_ref()).any(Exchange::has_work);
-        self.completed.is_empty() && self.events.is_empty() && !has_blocks && self.bell.doorbell().arm()
+        let has_blocks =
+            self.views.iter().filter_map(|view| view.exchange.as_ref()).any(Exchange::has_work);
+        self.completed.is_empty()
+            && self.events.is_empty()
+            && !has_blocks
+            && self.bell.doorbell().arm()
     }
 
     fn disarm(&mut self) {

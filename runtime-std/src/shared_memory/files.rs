@@ -18,8 +18,11 @@ use super::root::{GroupName, Root};
 use super::space::{BELL_BYTES, PAGE, allocate, check_space, no_space};
 
 /// What a file of ours is made with: never over one that is there, nor through a link.
-const CREATE_FLAGS: OFlags =
-    OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const CREATE_FLAGS: OFlags = OFlags::RDWR
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// The names of a member's files.
 #[derive(Clone, Debug)]
@@ -142,7 +145,11 @@ fn take_place(folder: &Folder, id: NodeId, names: &Names, needed: u64) -> Result
     let failed = |action| move |errno| Error::from_errno(action, path, errno);
     folder.remove_the_dead().map_err(failed("cannot clear"))?;
     if let Some(row) = folder.open_row(&names.row).map_err(failed("cannot look into"))? {
-        return Err(Error::DuplicateId { id, group: folder.name().to_string(), pid: owner_of(&row) });
+        return Err(Error::DuplicateId {
+            id,
+            group: folder.name().to_string(),
+            pid: owner_of(&row),
+        });
     }
     check_space(folder, needed, |_| true)?;
 
@@ -202,7 +209,8 @@ mod tests {
         let (root, group) = (Root::under(place.path()), GroupName::new("late").expect("a name"));
         let never = AtomicBool::new(false);
         let patience = Patience { until: Instant::now() + Duration::from_secs(9), cancel: &never };
-        let files = OwnFiles::claim(&root, &group, NodeId(1), 0, &patience).expect("names are cheap");
+        let files =
+            OwnFiles::claim(&root, &group, NodeId(1), 0, &patience).expect("names are cheap");
         let error = files.map(2 << 20, &patience).expect_err("two of one MiB");
         assert!(
             matches!(error, Error::NoSpace { needed, free, .. } if needed == 2 << 20 && free < 1 << 20),

@@ -65,8 +65,9 @@ pub(super) fn is_live(row: BorrowedFd<'_>) -> rustix::io::Result<bool> {
 /// row, block memory or a socket: they live as long as the base file beside them.
 fn base_of(name: &CStr) -> Option<CString> {
     let name = name.to_bytes();
-    let id =
-        [&b"row-"[..], b"bell-", b"block-", b"door-"].into_iter().find_map(|kind| name.strip_prefix(kind))?;
+    let id = [&b"row-"[..], b"bell-", b"block-", b"door-"]
+        .into_iter()
+        .find_map(|kind| name.strip_prefix(kind))?;
     let id = id.split(|byte| *byte == b'.').next()?;
     CString::new([b"row-", id].concat()).ok()
 }
@@ -91,7 +92,11 @@ pub(super) struct Folder {
 
 impl Folder {
     /// Opens a group's folder if it is there.
-    pub(super) fn open(root: &Root, within: BorrowedFd<'_>, name: &GroupName) -> Result<Option<Self>, Error> {
+    pub(super) fn open(
+        root: &Root,
+        within: BorrowedFd<'_>,
+        name: &GroupName,
+    ) -> Result<Option<Self>, Error> {
         let path = root.path().join(name.as_str());
         let folder = match openat(within, name.as_str(), FOLDER_FLAGS, Mode::empty()) {
             Ok(folder) => folder,
@@ -181,7 +186,8 @@ impl Folder {
         let mut bytes = 0_u64;
         for name in entries(self.as_fd())?.into_iter().filter(|name| part(name.to_bytes())) {
             if let Ok(stat) = statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                bytes = bytes.saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512));
+                bytes = bytes
+                    .saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512));
             }
         }
         Ok(bytes)
@@ -262,7 +268,8 @@ impl Folder {
 
     /// Whether the folder still has its name.
     fn is_in_place(&self) -> bool {
-        let (Ok(held), Ok(named)) = (fstat(&self.folder), statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW))
+        let (Ok(held), Ok(named)) =
+            (fstat(&self.folder), statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW))
         else {
             return false;
         };

@@ -93,8 +93,8 @@ impl Machine for Linux {
     }
 
     fn wait(&self, word: &AtomicU32, value: u32, timeout: Duration) {
-        let timeout =
-            Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
+        let timeout = Timespec::try_from(timeout)
+            .unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
         // Woken, rung before, interrupted, or the time is up: the caller looks at the word in any case.
         let _ = futex::wait(word, futex::Flags::empty(), value, Some(&timeout));
     }

@@ -34,7 +34,11 @@ pub(super) enum Access {
 impl Map {
     /// Maps the first `bytes` bytes of a file, with its pages in place: a fault on a message's path costs
     /// more than the message.
-    pub(super) fn new(file: BorrowedFd<'_>, bytes: usize, access: Access) -> rustix::io::Result<Self> {
+    pub(super) fn new(
+        file: BorrowedFd<'_>,
+        bytes: usize,
+        access: Access,
+    ) -> rustix::io::Result<Self> {
         let protection = match access {
             Access::Read => ProtFlags::READ,
             Access::Write => ProtFlags::READ | ProtFlags::WRITE,
@@ -44,7 +48,11 @@ impl Map {
 
     /// The same for what may be very long: in huge pages, where the system gives them to who asks. A file that is not
     /// allocated yet gets its pages here, as far as there are any; the caller makes sure of them before it touches one.
-    pub(super) fn new_large(file: BorrowedFd<'_>, bytes: usize, access: Access) -> rustix::io::Result<Self> {
+    pub(super) fn new_large(
+        file: BorrowedFd<'_>,
+        bytes: usize,
+        access: Access,
+    ) -> rustix::io::Result<Self> {
         let (protection, populate) = match access {
             Access::Read => (ProtFlags::READ, Advice::LinuxPopulateRead),
             Access::Write => (ProtFlags::READ | ProtFlags::WRITE, Advice::LinuxPopulateWrite),
@@ -88,7 +96,9 @@ impl Map {
         let flags = MapFlags::SHARED | MapFlags::POPULATE | MapFlags::FIXED;
         // SAFETY: exactly the range that `self` owns; nobody holds a reference that says that its bytes stay the
         // same: they are read as atomics, or by the rules of core's `memory`.
-        match unsafe { mmap(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags, file, 0) } {
+        match unsafe {
+            mmap(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags, file, 0)
+        } {
             Ok(_) => Ok(()),
             Err(errno) => {
                 self.close_gap();
@@ -102,7 +112,9 @@ impl Map {
     fn close_gap(&self) {
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
         // SAFETY: as in `replace`.
-        let closed = unsafe { mmap_anonymous(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags) };
+        let closed = unsafe {
+            mmap_anonymous(self.base.as_ptr().cast(), self.bytes, ProtFlags::READ, flags)
+        };
         if let Err(error) = closed {
             tracing::error!(%error, "a row is gone and cannot be replaced: the process ends before it is read");
             std::process::abort();

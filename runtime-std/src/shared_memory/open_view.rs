@@ -60,7 +60,11 @@ pub(super) struct OpenView {
 
 impl OpenView {
     /// A view with those that were met before. They are ready, and `events` says so.
-    pub(super) fn new(id: ViewId, membership: Arc<Membership>, events: &mut VecDeque<Event>) -> Self {
+    pub(super) fn new(
+        id: ViewId,
+        membership: Arc<Membership>,
+        events: &mut VecDeque<Event>,
+    ) -> Self {
         let (own, (_, row_bytes)) = (membership.own(), membership.own_row());
         let mut seats = Vec::with_capacity(membership.ids().len());
         for (rank, met) in (0..).map(Rank).zip(membership.met()) {
@@ -108,7 +112,8 @@ impl OpenView {
 
     /// Whether somebody's row is missing who may still bring it.
     pub(super) fn is_awaiting(&self) -> bool {
-        let is_awaited = |(rank, seat): (Rank, &Seat)| rank != self.own && !seat.has_row && !seat.is_gone();
+        let is_awaited =
+            |(rank, seat): (Rank, &Seat)| rank != self.own && !seat.has_row && !seat.is_gone();
         (0..).map(Rank).zip(&self.seats).any(is_awaited)
     }
 
@@ -194,7 +199,8 @@ impl OpenView {
                 }
             }
         }
-        let done = self.exchange.as_mut().and_then(|exchange| exchange.copy_piece(&self.membership));
+        let done =
+            self.exchange.as_mut().and_then(|exchange| exchange.copy_piece(&self.membership));
         if let Some(bell) = done.and_then(|rank| self.seats.get(rank.index())?.way.as_ref()) {
             bell.ring_if_asleep();
         }
@@ -215,7 +221,9 @@ impl OpenView {
 
     /// Rings all that were found: there is something to look at.
     pub(super) fn ring_all(&self) {
-        for peer in self.seats.iter().filter(|seat| !seat.is_gone()).filter_map(|seat| seat.peer.as_ref()) {
+        for peer in
+            self.seats.iter().filter(|seat| !seat.is_gone()).filter_map(|seat| seat.peer.as_ref())
+        {
             peer.bell().ring();
         }
     }

@@ -87,7 +87,11 @@ impl Peer {
     }
 
     /// The live process of a node, if it is there and goes by the same description of the group.
-    pub(super) fn find(folder: &Folder, id: NodeId, digest: u64) -> rustix::io::Result<Option<Self>> {
+    pub(super) fn find(
+        folder: &Folder,
+        id: NodeId,
+        digest: u64,
+    ) -> rustix::io::Result<Option<Self>> {
         let Some(files) = PeerFiles::find(folder, id)? else { return Ok(None) };
         let header = files.header();
         let is_of_group = header.is_of_this_format() && header.digest() == digest;

@@ -96,7 +96,9 @@ pub(super) struct Ends<'m> {
 impl Ends<'_> {
     /// Whether nothing of a channel is to be taken any more.
     fn is_closed(&self, channel: Channel) -> bool {
-        self.theirs.is_ended() || self.their_desk.is_closed(channel) || self.own_desk.is_closed(channel)
+        self.theirs.is_ended()
+            || self.their_desk.is_closed(channel)
+            || self.own_desk.is_closed(channel)
     }
 }
 
@@ -169,7 +171,12 @@ impl Inbox {
     }
 
     /// Puts an entry to its receive.
-    fn match_receive(&mut self, entry: Entry, folder: &Folder, peer: &Peer) -> Result<TakenIn, Fault> {
+    fn match_receive(
+        &mut self,
+        entry: Entry,
+        folder: &Folder,
+        peer: &Peer,
+    ) -> Result<TakenIn, Fault> {
         let Self { inlets, regions, .. } = self;
         let place = inlets.get_mut(usize::from(entry.channel)).ok_or(Fault::Nonsense)?;
         let inlet = place.as_deref_mut().ok_or(Fault::Unawaited)?;
@@ -182,12 +189,18 @@ impl Inbox {
         memory.at(entry.offset, length).map_err(|_| Fault::Nonsense)?;
         let Entry { offset, ticket, immediate, .. } = entry;
         inlet.arriving.push_back(Arriving { memory, offset, length, immediate, ticket });
-        Ok(if inlet.arriving.len() == 1 { TakenIn::First(Channel(entry.channel)) } else { TakenIn::Another })
+        Ok(if inlet.arriving.len() == 1 {
+            TakenIn::First(Channel(entry.channel))
+        } else {
+            TakenIn::Another
+        })
     }
 
     /// Copies a piece of the first block of a channel.
     pub(super) fn copy_piece(&mut self, ends: &Ends<'_>, channel: Channel) -> Copied {
-        let Some(inlet) = self.inlets.get_mut(usize::from(channel.0)).and_then(Option::as_deref_mut) else {
+        let Some(inlet) =
+            self.inlets.get_mut(usize::from(channel.0)).and_then(Option::as_deref_mut)
+        else {
             return Copied::Idle;
         };
         let (Some(receive), Some(block)) = (inlet.receives.front(), inlet.arriving.front()) else {
@@ -205,7 +218,8 @@ impl Inbox {
             fence(Ordering::Acquire);
             is_closed = ends.is_closed(channel);
         }
-        let received = Received { token: receive.token, immediate: block.immediate, length: block.length };
+        let received =
+            Received { token: receive.token, immediate: block.immediate, length: block.length };
         let ticket = block.ticket;
         inlet.copied = 0;
         inlet.receives.pop_front();

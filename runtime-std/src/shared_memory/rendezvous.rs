@@ -56,7 +56,12 @@ impl<'r> Rendezvous<'r> {
     ///
     /// # Errors
     /// [`Error::NotAMember`] if the layout has no such rank.
-    pub fn new(root: &'r Root, group: &'r GroupName, layout: &Layout<'_>, own: Rank) -> Result<Self, Error> {
+    pub fn new(
+        root: &'r Root,
+        group: &'r GroupName,
+        layout: &Layout<'_>,
+        own: Rank,
+    ) -> Result<Self, Error> {
         Self::of_rows(root, group, RowPlan::of_layout(layout), own)
     }
 
@@ -64,7 +69,12 @@ impl<'r> Rendezvous<'r> {
     ///
     /// # Errors
     /// [`Error::NotAMember`] if there is no such rank.
-    pub fn of_rows(root: &'r Root, group: &'r GroupName, plan: RowPlan, own: Rank) -> Result<Self, Error> {
+    pub fn of_rows(
+        root: &'r Root,
+        group: &'r GroupName,
+        plan: RowPlan,
+        own: Rank,
+    ) -> Result<Self, Error> {
         let members = plan.members().len();
         if own.index() >= members {
             return Err(Error::NotAMember { rank: own, members });
@@ -106,7 +116,8 @@ impl<'r> Rendezvous<'r> {
         };
         let own = Own { files, row, bell, identity };
         Header::new(&own.row).write(&own.identity);
-        let mut waiting = Waiting { rendezvous: self, own: &own, peers: self.nobody(), reported: started };
+        let mut waiting =
+            Waiting { rendezvous: self, own: &own, peers: self.nobody(), reported: started };
         loop {
             patience.check()?;
             match waiting.look() {
@@ -142,7 +153,9 @@ impl<'r> Rendezvous<'r> {
         for place in found {
             // The only rank at which nobody was found is the own one.
             let (row, peer) = match place {
-                Some(Found { files, row, bell, .. }) => (row, Some(Arc::new(Peer::new(files, bell)))),
+                Some(Found { files, row, bell, .. }) => {
+                    (row, Some(Arc::new(Peer::new(files, bell))))
+                }
                 None => (Arc::clone(&row), None),
             };
             rows.push(row);
@@ -249,7 +262,9 @@ impl Waiting<'_> {
             let found = PeerFiles::find(&self.own.files.folder, id).ok().flatten();
             match found.as_ref().map(PeerFiles::header) {
                 None => missing.push(id),
-                Some(header) if header.state() == State::Running && (run == 0 || header.run() != run) => {
+                Some(header)
+                    if header.state() == State::Running && (run == 0 || header.run() != run) =>
+                {
                     ending.push(id);
                 }
                 Some(header) if header.run() != run => silent.push(id),

@@ -78,7 +78,8 @@ impl Residence {
         let files = OwnFiles::claim(root, group, node, needed, &patience)?;
         let (header, bell) = files.map(HEADER_BYTES, &patience)?;
         let sleeper_barrier = Fences::default().sleeper_barrier();
-        let identity = Identity { digest, node: u64::from(node.get()), incarnation, sleeper_barrier };
+        let identity =
+            Identity { digest, node: u64::from(node.get()), incarnation, sleeper_barrier };
         Header::new(&header).write(&identity);
         Header::new(&header).set_state(State::Running);
         Ok(Self::new(node, files, header, bell, identity, Vec::new()))
@@ -138,8 +139,11 @@ impl Residence {
     /// version of the program: it and this process never see each other's rows. [`Error::Io`] if the folder cannot be
     /// read.
     pub fn is_live(&self, node: NodeId) -> Result<bool, Error> {
-        let failed = |errno| Error::from_errno("cannot look for a member in", self.folder.path(), errno);
-        let Some(files) = PeerFiles::find(&self.folder, node).map_err(failed)? else { return Ok(false) };
+        let failed =
+            |errno| Error::from_errno("cannot look for a member in", self.folder.path(), errno);
+        let Some(files) = PeerFiles::find(&self.folder, node).map_err(failed)? else {
+            return Ok(false);
+        };
         if !files.header().is_of_this_format() {
             return Err(Error::WrongVersion { peer: node });
         }
@@ -154,7 +158,8 @@ impl Residence {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be read.
     pub fn is_member(&self, node: NodeId) -> Result<bool, Error> {
-        let failed = |errno| Error::from_errno("cannot look for a member in", self.folder.path(), errno);
+        let failed =
+            |errno| Error::from_errno("cannot look for a member in", self.folder.path(), errno);
         self.folder.has_live_member(node).map_err(failed)
     }
 
@@ -191,7 +196,8 @@ impl Residence {
         {
             return Ok(Some(Arc::clone(known)));
         }
-        let Some(found) = Peer::find(&self.folder, node, self.identity.digest)?.map(Arc::new) else {
+        let Some(found) = Peer::find(&self.folder, node, self.identity.digest)?.map(Arc::new)
+        else {
             return Ok(None);
         };
         peers.retain(|peer| peer.id() != node);

@@ -35,7 +35,8 @@ impl GroupName {
     /// [`Error::BadName`].
     pub fn new(name: &str) -> Result<Self, Error> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-        let good = (1..=64).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(allowed);
+        let good =
+            (1..=64).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(allowed);
         if good { Ok(Self(name.to_owned())) } else { Err(Error::BadName(name.to_owned())) }
     }
 
@@ -116,10 +117,17 @@ impl Root {
         let beside = self.path.parent().and_then(|parent| std::fs::read_dir(parent).ok());
         let is_root = |path: &PathBuf| {
             let user = path.file_name().and_then(|name| name.to_str()?.strip_prefix(PREFIX));
-            *path != self.path && user.is_some_and(|user| user.parse::<u32>().is_ok()) && path.is_dir()
+            *path != self.path
+                && user.is_some_and(|user| user.parse::<u32>().is_ok())
+                && path.is_dir()
         };
-        let mut others: Vec<_> =
-            beside.into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_root).collect();
+        let mut others: Vec<_> = beside
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(is_root)
+            .collect();
         others.sort();
         others
     }
@@ -133,7 +141,9 @@ impl Root {
         let Some(root) = self.open()? else { return Ok(Vec::new()) };
         let mut swept = Vec::new();
         for name in entries(root.as_fd()).map_err(|errno| self.error("cannot list", errno))? {
-            let Some(name) = name.to_str().ok().and_then(|name| GroupName::new(name).ok()) else { continue };
+            let Some(name) = name.to_str().ok().and_then(|name| GroupName::new(name).ok()) else {
+                continue;
+            };
             match Folder::open(self, root.as_fd(), &name) {
                 Ok(Some(folder)) => {
                     if folder.remove_if_dead() {
@@ -180,7 +190,8 @@ impl Root {
     }
 
     fn is_anothers(&self) -> bool {
-        statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_uid != geteuid().as_raw())
+        statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW)
+            .is_ok_and(|stat| stat.st_uid != geteuid().as_raw())
     }
 
     /// Removes the folder if nothing is in it.

@@ -40,7 +40,8 @@ impl RowPlan {
     #[must_use]
     pub fn with_sizes(members: &[NodeId], digest: u64, row_bytes: &[usize]) -> Self {
         assert_eq!(members.len(), row_bytes.len(), "one row for each member");
-        let whole = |bytes: &usize| bytes.checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
+        let whole =
+            |bytes: &usize| bytes.checked_next_multiple_of(CACHE_LINE).unwrap_or(usize::MAX);
         let row_bytes = row_bytes.iter().map(whole).collect();
         Self { members: members.to_vec(), row_bytes, digest, has_blocks: false }
     }
@@ -102,7 +103,10 @@ mod tests {
     #[test]
     fn rows_are_whole_cache_lines_and_a_desk_stands_behind_them() {
         let plan = RowPlan::with_sizes(&[NodeId(1), NodeId(2)], 5, &[1, 128]);
-        assert_eq!((plan.row_bytes(Rank(0)), plan.row_bytes(Rank(1)), plan.row_bytes(Rank(2))), (64, 128, 0));
+        assert_eq!(
+            (plan.row_bytes(Rank(0)), plan.row_bytes(Rank(1)), plan.row_bytes(Rank(2))),
+            (64, 128, 0)
+        );
         assert_eq!((plan.desk_at(Rank(1)), plan.file_bytes(Rank(1))), (None, HEADER_BYTES + 128));
         let blocks = plan.clone().with_blocks();
         assert_ne!(blocks.digest(), plan.digest(), "members that differ in this are told so");

@@ -48,7 +48,12 @@ pub(super) struct Outbox {
 impl Outbox {
     pub(super) fn new() -> Self {
         let tickets = 0..u16::try_from(SENDS).unwrap_or(u16::MAX);
-        Self { posted: 0, seen: 0, offered: tickets.clone().map(|_| None).collect(), free: tickets.collect() }
+        Self {
+            posted: 0,
+            seen: 0,
+            offered: tickets.clone().map(|_| None).collect(),
+            free: tickets.collect(),
+        }
     }
 
     /// Sends without an answer.
@@ -66,7 +71,8 @@ impl Outbox {
         token: Token,
     ) -> Result<(), ErrorKind> {
         // What a peer says that cannot be is no room, until it is looked at.
-        let has_room = self.posted.checked_sub(theirs.taken()).is_some_and(|waiting| waiting < ENTRIES);
+        let has_room =
+            self.posted.checked_sub(theirs.taken()).is_some_and(|waiting| waiting < ENTRIES);
         let Some(ticket) = self.free.pop_if(|_| has_room) else { return Err(ErrorKind::QueueFull) };
         let Source { memory, offset, length } = source;
         let entry = Entry {
@@ -84,7 +90,10 @@ impl Outbox {
     }
 
     /// The next answer in the peer's lane, if any: what it is about, and whether the peer took it.
-    pub(super) fn next_answer(&mut self, theirs: Lane<'_>) -> Result<Option<(Offered, bool)>, Nonsense> {
+    pub(super) fn next_answer(
+        &mut self,
+        theirs: Lane<'_>,
+    ) -> Result<Option<(Offered, bool)>, Nonsense> {
         if theirs.taken() > self.posted {
             return Err(Nonsense);
         }
@@ -93,8 +102,11 @@ impl Outbox {
             return Ok(None);
         }
         let answer = theirs.answer(self.seen).filter(|_| waiting <= SENDS).ok_or(Nonsense)?;
-        let offered =
-            self.offered.get_mut(usize::from(answer.ticket)).and_then(Option::take).ok_or(Nonsense)?;
+        let offered = self
+            .offered
+            .get_mut(usize::from(answer.ticket))
+            .and_then(Option::take)
+            .ok_or(Nonsense)?;
         self.free.push(answer.ticket);
         self.seen += 1;
         Ok(Some((offered, answer.is_taken)))

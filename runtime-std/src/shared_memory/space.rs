@@ -21,7 +21,8 @@ pub(super) fn group_bytes(row_files: impl Iterator<Item = usize>) -> u64 {
 
 /// What files of these sizes take: whole pages.
 pub(super) fn file_bytes(sizes: impl Iterator<Item = usize>) -> u64 {
-    let pages = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(PAGE).saturating_mul(PAGE);
+    let pages =
+        |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX).div_ceil(PAGE).saturating_mul(PAGE);
     sizes.fold(0_u64, |sum, bytes| sum.saturating_add(pages(bytes)))
 }
 
@@ -47,11 +48,16 @@ pub(super) fn allocate(
 
 /// Refuses what cannot fit, before any of it is allocated: all members say the same then. `needed` is what the
 /// files of all members take; those that are there already are the ones whose names are in `part`.
-pub(super) fn check_space(folder: &Folder, needed: u64, part: impl Fn(&[u8]) -> bool) -> Result<(), Error> {
+pub(super) fn check_space(
+    folder: &Folder,
+    needed: u64,
+    part: impl Fn(&[u8]) -> bool,
+) -> Result<(), Error> {
     // In this order: what a peer allocates in between counts twice for us, not against us.
     let free = free_bytes(folder);
-    let held =
-        folder.allocated(part).map_err(|errno| Error::from_errno("cannot examine", folder.path(), errno))?;
+    let held = folder
+        .allocated(part)
+        .map_err(|errno| Error::from_errno("cannot examine", folder.path(), errno))?;
     let missing = needed.saturating_sub(held);
     if missing > free {
         return Err(Error::NoSpace { path: folder.path().to_path_buf(), needed: missing, free });

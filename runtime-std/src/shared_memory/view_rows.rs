@@ -45,7 +45,12 @@ impl Residence {
     ///
     /// # Errors
     /// As [`view`](Self::view).
-    pub fn rows(self: &Arc<Self>, plan: RowPlan, own: Rank, view: ViewId) -> Result<Arc<Mappings>, Error> {
+    pub fn rows(
+        self: &Arc<Self>,
+        plan: RowPlan,
+        own: Rank,
+        view: ViewId,
+    ) -> Result<Arc<Mappings>, Error> {
         let ids = plan.members();
         let Some(listed) = ids.get(own.index()) else {
             return Err(Error::NotAMember { rank: own, members: ids.len() });
@@ -58,7 +63,8 @@ impl Residence {
         let needed = file_bytes(plan.files_bytes());
         check_space(&self.folder, needed, |name| name.ends_with(ending.as_bytes()))?;
         let (own_row, own_map) = self.make_row(view, digest, plan.file_bytes(own))?;
-        let failed = |errno| Error::from_errno("cannot reserve addresses beside", self.folder.path(), errno);
+        let failed =
+            |errno| Error::from_errno("cannot reserve addresses beside", self.folder.path(), errno);
         let mut rows = Vec::with_capacity(ids.len());
         for (rank, bytes) in (0..).map(Rank).zip(plan.files_bytes()) {
             let row = if rank == own {
@@ -84,7 +90,9 @@ impl Residence {
         let file = match self.make_file(&name) {
             None => return Err(Error::HasLeft { node: self.node() }),
             Some(Err(Errno::EXIST)) => return Err(Error::ViewIsThere { view }),
-            Some(made) => made.map_err(|errno| Error::from_errno("cannot create a file in", path, errno))?,
+            Some(made) => {
+                made.map_err(|errno| Error::from_errno("cannot create a file in", path, errno))?
+            }
         };
         let own_row = OwnRow::new(self, name);
         let never = AtomicBool::new(false);
@@ -101,8 +109,12 @@ impl Membership {
     /// Puts a peer's row in its place, if it is there and is this process's: its header names the incarnation of the
     /// base file that `peer` is. True if it was.
     pub(super) fn adopt(&self, rank: Rank, peer: &Peer) -> rustix::io::Result<bool> {
-        let (Some((view, digest)), Some(range)) = (self.view(), self.row_map(rank)) else { return Ok(false) };
-        let Some(file) = self.residence().folder.open_row(&Names::view_row(peer.id(), view, digest))? else {
+        let (Some((view, digest)), Some(range)) = (self.view(), self.row_map(rank)) else {
+            return Ok(false);
+        };
+        let Some(file) =
+            self.residence().folder.open_row(&Names::view_row(peer.id(), view, digest))?
+        else {
             return Ok(false);
         };
         // Its owner gives it its whole length at once; another length is another program's.
@@ -127,7 +139,8 @@ impl Membership {
     /// Whether the row that is in place was given up by its owner: a view's list changed before it was decided, and its
     /// memory is made anew, perhaps under the same name.
     pub(super) fn is_given_up(&self, rank: Rank) -> bool {
-        self.view().is_some() && self.row_map(rank).is_some_and(|row| Header::new(row).state().is_over())
+        self.view().is_some()
+            && self.row_map(rank).is_some_and(|row| Header::new(row).state().is_over())
     }
 
     /// The node at a rank.

@@ -148,7 +148,13 @@ impl Connection {
     }
 
     /// Opens a view at this end, some of whose channels may have been closed, and tells the peer. True if it is ready.
-    pub(super) fn open(&mut self, view: ViewId, rows: &Arc<Rows>, closed: Closed, peer: Rank) -> bool {
+    pub(super) fn open(
+        &mut self,
+        view: ViewId,
+        rows: &Arc<Rows>,
+        closed: Closed,
+        peer: Rank,
+    ) -> bool {
         if !self.is_live() {
             return false;
         }
@@ -234,11 +240,12 @@ impl Connection {
     pub(super) fn read(&mut self, mut news: impl FnMut(News)) {
         let Some(stream) = &self.stream else { return };
         let mut last = None;
-        let read = self.incoming.read(stream, self.cipher.as_mut(), self.hung_up, |said| match said {
-            News::Left => last = last.or(Some(LossCause::Left)),
-            News::Denied => last = last.or(Some(LossCause::Denied)),
-            News::Ready(..) | News::Rung | News::Block(_) => news(said),
-        });
+        let read =
+            self.incoming.read(stream, self.cipher.as_mut(), self.hung_up, |said| match said {
+                News::Left => last = last.or(Some(LossCause::Left)),
+                News::Denied => last = last.or(Some(LossCause::Denied)),
+                News::Ready(..) | News::Rung | News::Block(_) => news(said),
+            });
         match (last, read) {
             (Some(cause), _) => self.lose(cause),
             (None, Ok(more)) => self.readable = more,
@@ -306,7 +313,10 @@ impl Connection {
 
 /// Whether an error says that the other end is gone, rather than that it is not heard of.
 fn is_ended(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe)
+    matches!(
+        kind,
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
+    )
 }
 
 /// The kernel never waits to fill a segment, and notices a host that is gone.

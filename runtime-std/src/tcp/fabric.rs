@@ -11,7 +11,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, Kind, Promises, Region, Token, ViewMemory, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, Kind, Promises, Region, Token, ViewMemory, WRITES_MAX,
+    Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
@@ -70,7 +71,11 @@ impl Tcp {
     ///
     /// # Errors
     /// [`std::io::ErrorKind::AlreadyExists`] if that peer is there; else what the system says of the socket.
-    pub fn add_peer(&mut self, peer: NodeId, connection: tramontane_mesh::Connection) -> std::io::Result<()> {
+    pub fn add_peer(
+        &mut self,
+        peer: NodeId,
+        connection: tramontane_mesh::Connection,
+    ) -> std::io::Result<()> {
         let connections = self.connections.get_mut();
         let before = connections.iter().position(|before| before.peer == peer);
         if peer == self.own || before.is_some_and(|index| connections[index].is_used()) {
@@ -146,7 +151,9 @@ impl Tcp {
     fn flush(&mut self) -> bool {
         let Self { connections, told, .. } = self;
         let (mut is_room, had_no_block) = (false, told.has_no_block());
-        for connection in connections.get_mut().iter_mut().filter(|connection| connection.is_pending()) {
+        for connection in
+            connections.get_mut().iter_mut().filter(|connection| connection.is_pending())
+        {
             let was_full = connection.is_full();
             connection.flush(|gone| told.gone(gone));
             is_room |= was_full && !connection.is_full();
@@ -173,7 +180,9 @@ impl Tcp {
     fn tell_losses(&mut self) {
         for (index, connection) in self.connections.get_mut().iter_mut().enumerate() {
             let (Some(cause), true) = (connection.loss(), connection.is_untold) else { continue };
-            for (view, peer) in self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?))) {
+            for (view, peer) in
+                self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?)))
+            {
                 connection.is_untold = false;
                 self.told.push(Event::PeerLost { view, peer, cause });
             }
@@ -243,7 +252,8 @@ impl Fabric for Tcp {
             // Who was no member of the view before, or has not come in it yet, comes as another process than the one
             // that was lost.
             let goes_on = self.views.last().is_none_or(|before| before.has_met(*member));
-            let is_route = |known: &Connection| known.peer == *member && (goes_on || known.is_used());
+            let is_route =
+                |known: &Connection| known.peer == *member && (goes_on || known.is_used());
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
                 if let (Some(cause), false) = (connection.loss(), connection.is_untold) {
@@ -267,7 +277,9 @@ impl Fabric for Tcp {
     fn ready(&self, view: ViewId, peer: Rank) -> bool {
         let route = self.view(view).and_then(|view| view.route(peer));
         let connections = self.connections.borrow();
-        route.and_then(|index| connections.get(index)).is_some_and(|connection| connection.is_ready(view))
+        route
+            .and_then(|index| connections.get(index))
+            .is_some_and(|connection| connection.is_ready(view))
     }
 
     /// Ends the connection: there is one for all views, and who is cut off in one is a member of none that comes.
@@ -276,7 +288,9 @@ impl Fabric for Tcp {
         let Some(index) = route else { return };
         if let Some(connection) = self.connections.get_mut().get_mut(index) {
             connection.cut();
-            for (view, peer) in self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?))) {
+            for (view, peer) in
+                self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?)))
+            {
                 self.told.forget_blocks(view, |_, of| of == peer);
             }
         }
@@ -331,7 +345,8 @@ impl Fabric for Tcp {
 
     fn wake(&mut self, view: ViewId, to: Rank) {
         let route = self.view(view).and_then(|view| view.route(to));
-        if let Some(connection) = route.and_then(|index| self.connections.get_mut().get_mut(index)) {
+        if let Some(connection) = route.and_then(|index| self.connections.get_mut().get_mut(index))
+        {
             connection.wake();
             self.flush_to(view, to);
         }
@@ -340,7 +355,8 @@ impl Fabric for Tcp {
     fn arm(&mut self) -> bool {
         self.watch.bell().raise();
         let is_news = self.look(Duration::ZERO) | self.flush();
-        let has_more = |connection: &Connection| connection.is_readable() || connection.is_sendable();
+        let has_more =
+            |connection: &Connection| connection.is_readable() || connection.is_sendable();
         !is_news && self.told.is_empty() && !self.connections.get_mut().iter().any(has_more)
     }
 
@@ -370,8 +386,11 @@ impl HostFabric for Tcp {
         let start = Instant::now();
         loop {
             // Who was refused for a full queue is woken once there is room, and not for each part that goes.
-            let left =
-                if self.is_sendable() { Duration::ZERO } else { timeout.saturating_sub(start.elapsed()) };
+            let left = if self.is_sendable() {
+                Duration::ZERO
+            } else {
+                timeout.saturating_sub(start.elapsed())
+            };
             if self.look(left) | self.flush() || self.is_sendable() {
                 return true;
             }

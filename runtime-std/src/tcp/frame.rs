@@ -60,15 +60,21 @@ impl Frame {
     pub(super) const fn length(self) -> usize {
         match self {
             Self::Open { .. } => HEADER + OPEN_REST,
-            Self::Write { .. } | Self::Block { .. } | Self::Wake | Self::Leave | Self::Cut => HEADER,
+            Self::Write { .. } | Self::Block { .. } | Self::Wake | Self::Leave | Self::Cut => {
+                HEADER
+            }
         }
     }
 
     pub(super) fn encode(self) -> FrameBytes {
         let (kind, region, length, view, last, rest) = match self {
             // Its eight bytes are counted, so that a reader can tell them from the next frame.
-            Self::Open { view, row_bytes, digest } => (OPEN, 0, OPEN_REST as u32, view.0, row_bytes, digest),
-            Self::Write { view, region, offset, length } => (WRITE, region.0, length, view.0, offset, 0),
+            Self::Open { view, row_bytes, digest } => {
+                (OPEN, 0, OPEN_REST as u32, view.0, row_bytes, digest)
+            }
+            Self::Write { view, region, offset, length } => {
+                (WRITE, region.0, length, view.0, offset, 0)
+            }
             Self::Block { view, channel, length, left, immediate } => {
                 let last = u64::from(left) | u64::from(immediate) << 32;
                 (BLOCK, channel.0, length, view.0, last, 0)
@@ -90,9 +96,12 @@ impl Frame {
     /// The frame that these bytes begin with.
     pub(super) fn decode(bytes: &[u8]) -> Decoded {
         let Some(header) = bytes.first_chunk::<HEADER>() else { return Decoded::Short };
-        let word =
-            |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map(|word| u64::from_le_bytes(*word));
-        let (Some(view), Some(last)) = (word(8).map(ViewId), word(16)) else { return Decoded::Short };
+        let word = |at: usize| {
+            bytes.get(at..).and_then(<[u8]>::first_chunk).map(|word| u64::from_le_bytes(*word))
+        };
+        let (Some(view), Some(last)) = (word(8).map(ViewId), word(16)) else {
+            return Decoded::Short;
+        };
         let [.., d, c, b, a] = header[..8] else { return Decoded::Short };
         let length = u32::from_le_bytes([d, c, b, a]);
         let region = Region(u16::from_le_bytes([header[2], header[3]]));
@@ -105,7 +114,8 @@ impl Frame {
             }
             WRITE => Self::Write { view, region, offset: last, length },
             BLOCK => {
-                let [left, immediate] = [last, last >> 32].map(|word| (word & u64::from(u32::MAX)) as u32);
+                let [left, immediate] =
+                    [last, last >> 32].map(|word| (word & u64::from(u32::MAX)) as u32);
                 Self::Block { view, channel: Channel(region.0), length, left, immediate }
             }
             WAKE => Self::Wake,
@@ -161,9 +171,17 @@ mod tests {
     fn frames_survive_the_wire() {
         for frame in frames() {
             let bytes = frame.encode();
-            assert_eq!(Frame::decode(&bytes), Decoded::Frame(frame), "and what follows does not matter");
+            assert_eq!(
+                Frame::decode(&bytes),
+                Decoded::Frame(frame),
+                "and what follows does not matter"
+            );
             for length in 0..frame.length() {
-                assert_eq!(Frame::decode(&bytes[..length]), Decoded::Short, "{length} bytes of {frame:?}");
+                assert_eq!(
+                    Frame::decode(&bytes[..length]),
+                    Decoded::Short,
+                    "{length} bytes of {frame:?}"
+                );
             }
         }
     }
@@ -178,7 +196,11 @@ mod tests {
         for frame in frames() {
             let mut bytes = frame.encode();
             bytes[1] = 1;
-            assert_eq!(Frame::decode(&bytes), Decoded::Nonsense, "{frame:?} with a byte that must be zero");
+            assert_eq!(
+                Frame::decode(&bytes),
+                Decoded::Nonsense,
+                "{frame:?} with a byte that must be zero"
+            );
         }
         for frame in [Frame::Wake, Frame::Leave, Frame::Cut] {
             for at in 1..HEADER {

@@ -29,9 +29,16 @@ pub fn frames(bytes: &[u8]) {
             break;
         }
     }
-    assert!(is_empty(&rows, Rank(0)) && is_empty(&rows, Rank(2)), "somebody else's row has changed");
+    assert!(
+        is_empty(&rows, Rank(0)) && is_empty(&rows, Rank(2)),
+        "somebody else's row has changed"
+    );
     if let Decoded::Frame(frame) = Frame::decode(bytes) {
-        assert_eq!(bytes[..frame.length()], frame.encode()[..frame.length()], "one frame has one form");
+        assert_eq!(
+            bytes[..frame.length()],
+            frame.encode()[..frame.length()],
+            "one frame has one form"
+        );
     }
 }
 
@@ -53,8 +60,16 @@ mod tests {
         let short = || prop_oneof![0..300_u32, any::<u32>()];
         let view = || prop_oneof![4 => Just(VIEW), 1 => (0..4_u64).prop_map(ViewId)];
         let frames = prop_oneof![
-            (view(), prop_oneof![Just(ROW_BYTES as u64), number()], prop_oneof![Just(DIGEST), number()])
-                .prop_map(|(view, row_bytes, digest)| Frame::Open { view, row_bytes, digest }),
+            (
+                view(),
+                prop_oneof![Just(ROW_BYTES as u64), number()],
+                prop_oneof![Just(DIGEST), number()]
+            )
+                .prop_map(|(view, row_bytes, digest)| Frame::Open {
+                    view,
+                    row_bytes,
+                    digest
+                }),
             (view(), 0..2_u16, number(), short()).prop_map(|(view, region, offset, length)| {
                 Frame::Write { view, region: Region(region), offset, length }
             }),
@@ -72,7 +87,8 @@ mod tests {
         (frames, vec(any::<u8>(), 0..300)).prop_map(|(frame, mut content)| {
             if let Frame::Write { length, .. } = frame {
                 // Most are whole, so that the next is read where it begins.
-                content.resize(usize::try_from(length).map_or(0, |length| length.min(ROW_BYTES)), 7);
+                content
+                    .resize(usize::try_from(length).map_or(0, |length| length.min(ROW_BYTES)), 7);
             }
             [&frame.encode()[..frame.length()], &content].concat()
         })

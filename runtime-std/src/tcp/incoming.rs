@@ -180,7 +180,9 @@ impl Incoming {
         let held = self.end - self.start;
         let room = match &self.body {
             // A part of a cell waits: with the rest of it the buffer is empty again, and reads go to the row.
-            Some(body) if held > 0 && body.is_stored() && body.left() >= DIRECT_MIN => body.to_border(held),
+            Some(body) if held > 0 && body.is_stored() && body.left() >= DIRECT_MIN => {
+                body.to_border(held)
+            }
             // What is dropped goes through the buffer.
             Some(body) if !body.is_stored() => READ_MAX,
             _ if self.is_long => READ_MIN,
@@ -197,7 +199,8 @@ impl Incoming {
         stream: &TcpStream,
         news: &mut impl FnMut(News),
     ) -> Result<Option<(usize, bool)>, End> {
-        let Some(body) = self.body.as_mut().filter(|body| body.is_stored() && body.left() >= DIRECT_MIN)
+        let Some(body) =
+            self.body.as_mut().filter(|body| body.is_stored() && body.left() >= DIRECT_MIN)
         else {
             return Ok(None);
         };
@@ -230,7 +233,9 @@ impl Incoming {
         cipher: &mut Cipher,
         news: &mut impl FnMut(News),
     ) -> Result<(usize, bool), End> {
-        let Some(mut sealed) = self.sealed.take() else { return Err(End::Garbled("no room for records")) };
+        let Some(mut sealed) = self.sealed.take() else {
+            return Err(End::Garbled("no room for records"));
+        };
         let free = sealed.bytes.get_mut(sealed.length..).unwrap_or_default();
         let room = free.len();
         let read = received(rustix::io::read(stream, free));
@@ -327,7 +332,9 @@ impl Incoming {
 
     fn take(&mut self, frame: Frame, news: &mut impl FnMut(News)) -> Result<(), End> {
         match frame {
-            Frame::Write { view, region, offset, length } => self.take_write(view, region, offset, length)?,
+            Frame::Write { view, region, offset, length } => {
+                self.take_write(view, region, offset, length)?
+            }
             Frame::Open { view, row_bytes, digest } => {
                 if let Some(rank) = self.landings.take_open(view, row_bytes, digest)? {
                     news(News::Ready(view, rank));
@@ -343,7 +350,13 @@ impl Incoming {
         Ok(())
     }
 
-    fn take_write(&mut self, view: ViewId, region: Region, offset: u64, length: u32) -> Result<(), End> {
+    fn take_write(
+        &mut self,
+        view: ViewId,
+        region: Region,
+        offset: u64,
+        length: u32,
+    ) -> Result<(), End> {
         let (Ok(offset), Ok(left)) = (usize::try_from(offset), usize::try_from(length)) else {
             return Err(End::Garbled("a write outside its row"));
         };
@@ -368,7 +381,8 @@ impl Incoming {
             return Err(End::Garbled("a block longer than memory"));
         };
         let piece = PieceHeader { view, channel, length, left, immediate };
-        let place = if self.landings.takes_blocks(view)? { self.arrivals.begin(&piece)? } else { None };
+        let place =
+            if self.landings.takes_blocks(view)? { self.arrivals.begin(&piece)? } else { None };
         let target = match place {
             Some(Place { memory, offset }) => Target::Block { memory, offset },
             None => Target::Nowhere,

@@ -66,9 +66,22 @@ pub enum TcpError {
 ///
 /// # Errors
 /// [`TcpError`]; nothing is left behind then.
-pub fn meet(layout: &Layout<'_>, own: Rank, options: TcpOptions<'_>) -> Result<(Tcp, Arc<Rows>), TcpError> {
-    let TcpOptions { addresses, terms, listener, view, key, allow_clear, time_limit, cancel, settings } =
-        options;
+pub fn meet(
+    layout: &Layout<'_>,
+    own: Rank,
+    options: TcpOptions<'_>,
+) -> Result<(Tcp, Arc<Rows>), TcpError> {
+    let TcpOptions {
+        addresses,
+        terms,
+        listener,
+        view,
+        key,
+        allow_clear,
+        time_limit,
+        cancel,
+        settings,
+    } = options;
     let until = Instant::now() + time_limit;
     let members = layout.group().members;
     let digest = layout.digest() ^ terms;
@@ -111,7 +124,9 @@ fn await_ready(
     loop {
         fabric.carry();
         let mut others = (0..).map(Rank).zip(members).filter(|(rank, _)| *rank != own);
-        let Some((rank, peer)) = others.find(|(rank, _)| !fabric.ready(view, *rank)) else { return Ok(()) };
+        let Some((rank, peer)) = others.find(|(rank, _)| !fabric.ready(view, *rank)) else {
+            return Ok(());
+        };
         if cancel.load(Ordering::Relaxed) {
             return Err(MeshError::Cancelled.into());
         }

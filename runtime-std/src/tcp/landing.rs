@@ -131,7 +131,9 @@ impl Landings {
                 // The peer is behind: it opens what has ended here.
                 return Ok(None);
             }
-            if self.landings.iter().filter(|landing| Some(landing.view) > newest).count() >= AHEAD_MAX {
+            if self.landings.iter().filter(|landing| Some(landing.view) > newest).count()
+                >= AHEAD_MAX
+            {
                 return Err(End::Garbled("too many views ahead"));
             }
             self.landings.push(Landing { view, own: None, theirs, is_used: false });
@@ -155,7 +157,11 @@ impl Landings {
     ) -> Result<Option<(Arc<Rows>, Rank)>, End> {
         let Some((rows, rank)) = self.memory(view)? else { return Ok(None) };
         let fits = offset.checked_add(length).is_some_and(|end| end <= rows.row_bytes(*rank));
-        if region == Region::ROW && fits { Ok(Some((Arc::clone(rows), *rank))) } else { Err(OUTSIDE) }
+        if region == Region::ROW && fits {
+            Ok(Some((Arc::clone(rows), *rank)))
+        } else {
+            Err(OUTSIDE)
+        }
     }
 
     /// Whether a peer's blocks are taken; not if they are of a view that has ended here.

@@ -93,8 +93,16 @@ impl Rows {
 
     /// Where bytes of another member's row are to land. The caller looks at nothing else of that row while it has
     /// this.
-    #[allow(clippy::mut_from_ref, reason = "rows are atomics in disguise, and one thread has the turn")]
-    pub(super) fn landing(&self, rank: Rank, offset: usize, length: usize) -> Result<&mut [u8], OutOfRow> {
+    #[allow(
+        clippy::mut_from_ref,
+        reason = "rows are atomics in disguise, and one thread has the turn"
+    )]
+    pub(super) fn landing(
+        &self,
+        rank: Rank,
+        offset: usize,
+        length: usize,
+    ) -> Result<&mut [u8], OutOfRow> {
         if rank == self.own {
             return Err(OutOfRow);
         }
@@ -123,7 +131,10 @@ mod tests {
     #[test]
     fn ranges_outside_a_row_are_refused() {
         let rows = Rows::with_sizes(Rank(0), 1, &[64, 100]);
-        assert_eq!((rows.row_bytes(Rank(0)), rows.row_bytes(Rank(1)), rows.row_bytes(Rank(2))), (64, 128, 0));
+        assert_eq!(
+            (rows.row_bytes(Rank(0)), rows.row_bytes(Rank(1)), rows.row_bytes(Rank(2))),
+            (64, 128, 0)
+        );
         assert_eq!(rows.content(60, 4).map(<[u8]>::len), Ok(4));
         for (offset, length) in [(60, 5), (65, 0), (usize::MAX, 1), (0, usize::MAX)] {
             assert!(rows.content(offset, length).is_err());

@@ -204,7 +204,11 @@ impl Outgoing {
             if kind == Kind::Guard || length <= COPIED_MAX {
                 self.stage(rows.content(source.offset, length)?);
             } else {
-                self.pieces.push_back(Piece::Lent(Lent::new(Arc::clone(rows), source.offset, length)?));
+                self.pieces.push_back(Piece::Lent(Lent::new(
+                    Arc::clone(rows),
+                    source.offset,
+                    length,
+                )?));
             }
         }
         if let Some(token) = token {
@@ -242,7 +246,11 @@ impl Outgoing {
         }
     }
 
-    fn flush_clear(&mut self, stream: &TcpStream, mut gone: impl FnMut(Gone)) -> Result<bool, Errno> {
+    fn flush_clear(
+        &mut self,
+        stream: &TcpStream,
+        mut gone: impl FnMut(Gone),
+    ) -> Result<bool, Errno> {
         let mut total = 0;
         while total < TURN_BYTES {
             self.begin_what_waits();
@@ -253,7 +261,8 @@ impl Outgoing {
                 return Ok(true);
             }
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            let sent = sendmsg(stream, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?;
+            let sent =
+                sendmsg(stream, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?;
             self.take(sent, &mut gone);
             if sent < bytes {
                 return Ok(false);
@@ -402,7 +411,8 @@ impl Outgoing {
     /// Reads a view's row no more: of a list that has gone in part, keeps the rest, so that the stream goes on;
     /// nobody is told of its end.
     pub(super) fn keep(&mut self, ended: &Arc<Rows>) {
-        let is_of = |piece: &Piece| matches!(piece, Piece::Lent(lent) if Arc::ptr_eq(&lent.rows, ended));
+        let is_of =
+            |piece: &Piece| matches!(piece, Piece::Lent(lent) if Arc::ptr_eq(&lent.rows, ended));
         if !self.pieces.iter().any(is_of) {
             return;
         }

@@ -15,13 +15,18 @@ impl Tcp {
     /// Whether a node's connection is there.
     #[must_use]
     pub fn has_peer(&self, node: NodeId) -> bool {
-        self.connections.borrow().iter().any(|connection| connection.peer == node && connection.is_used())
+        self.connections
+            .borrow()
+            .iter()
+            .any(|connection| connection.peer == node && connection.is_used())
     }
 
     /// A node is out of all views that are open. Its connection stays, so that what is said on it is heard to its end, and
     /// makes way for the next process of that node.
     pub fn part_from(&mut self, node: NodeId) {
-        for connection in self.connections.get_mut().iter_mut().filter(|connection| connection.peer == node) {
+        for connection in
+            self.connections.get_mut().iter_mut().filter(|connection| connection.peer == node)
+        {
             connection.part();
         }
     }
@@ -33,8 +38,10 @@ impl Tcp {
     /// [`io::ErrorKind::NotConnected`] if the peer is not there; else what the system says.
     pub fn limit_rate(&self, peer: NodeId, bytes_per_s: NonZeroU64) -> io::Result<()> {
         let connections = self.connections.borrow();
-        let stream =
-            connections.iter().find(|connection| connection.peer == peer).and_then(Connection::stream);
+        let stream = connections
+            .iter()
+            .find(|connection| connection.peer == peer)
+            .and_then(Connection::stream);
         rate::limit(stream.ok_or(io::ErrorKind::NotConnected)?, bytes_per_s)
     }
 
@@ -43,14 +50,17 @@ impl Tcp {
     pub(super) fn open_newest_to(&mut self, index: usize) {
         let Self { connections, views, told, .. } = self;
         let Some(connection) = connections.get_mut().get_mut(index) else { return };
-        let place_in = |view: &View| view.members.iter().position(|member| *member == connection.peer);
-        let awaits =
-            |view: &View| place_in(view).is_some_and(|place| view.routes.get(place) == Some(&Route::NotYet));
+        let place_in =
+            |view: &View| view.members.iter().position(|member| *member == connection.peer);
+        let awaits = |view: &View| {
+            place_in(view).is_some_and(|place| view.routes.get(place) == Some(&Route::NotYet))
+        };
         let count = views.iter().rev().take_while(|view| awaits(view)).count();
         let first = views.len() - count;
         // Oldest first, as the peer opens them too.
         for view in views.iter_mut().skip(first) {
-            let Some(place) = view.members.iter().position(|member| *member == connection.peer) else {
+            let Some(place) = view.members.iter().position(|member| *member == connection.peer)
+            else {
                 continue;
             };
             let Ok(rank) = u16::try_from(place).map(Rank) else { continue };

@@ -120,8 +120,8 @@ impl Watch {
     /// Says what changed since the last call; waits for it at most `timeout`. How many changes there were.
     pub(super) fn wait(&self, timeout: Duration, mut changed: impl FnMut(Change)) -> usize {
         let mut room = [const { MaybeUninit::<Event>::uninit() }; CHANGES_MAX];
-        let timeout =
-            Timespec::try_from(timeout).unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
+        let timeout = Timespec::try_from(timeout)
+            .unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
         // An interrupted wait is one in which nothing changed; all other errors are of a wrong descriptor.
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) else { return 0 };
         for &Event { flags, data } in &*events {

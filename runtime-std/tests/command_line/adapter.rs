@@ -89,7 +89,8 @@ fn init(place: &Place, own: usize, nodes: usize) -> Value {
 #[test]
 fn three_members_tell_one_order_and_each_messages_own_bytes() {
     let place = Place::new();
-    let mut members: Vec<Member> = (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
+    let mut members: Vec<Member> =
+        (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
     for member in &mut members {
         assert_eq!(member.answer()["name"], "tramontane");
     }
@@ -135,10 +136,22 @@ fn what_it_cannot_do_is_said_and_costs_nothing() {
     assert_eq!(member.answer()["type"], "init_ok");
     let refused = [
         (json!({"type": "dance"}), "unsupported"),
-        (json!({"type": "multicast", "message": "a", "groups": ["g0", "g1"], "bytes": 100}), "unsupported"),
-        (json!({"type": "multicast", "message": "a", "groups": ["g1"], "bytes": 100}), "not-a-sender"),
-        (json!({"type": "multicast", "message": "a", "groups": ["nowhere"], "bytes": 100}), "not-a-sender"),
-        (json!({"type": "multicast", "message": "a", "groups": ["g0"], "bytes": 5000}), "too-large"),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["g0", "g1"], "bytes": 100}),
+            "unsupported",
+        ),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["g1"], "bytes": 100}),
+            "not-a-sender",
+        ),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["nowhere"], "bytes": 100}),
+            "not-a-sender",
+        ),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["g0"], "bytes": 5000}),
+            "too-large",
+        ),
     ];
     for (command, code) in refused {
         member.ask(&command);
@@ -158,7 +171,8 @@ fn what_it_cannot_do_is_said_and_costs_nothing() {
 #[test]
 fn a_member_leaves_and_the_others_tell_of_the_view_without_it() {
     let place = Place::new();
-    let mut members: Vec<Member> = (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
+    let mut members: Vec<Member> =
+        (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
     for member in &mut members {
         let view = member.line();
         assert_eq!((&view["type"], &view["members"]), (&json!("view"), &json!(["n0", "n1", "n2"])));

@@ -5,8 +5,10 @@ use crate::support::{Place, bench};
 #[test]
 fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
     let place = Place::new();
-    let report =
-        bench(&place, &["multicast", "--probe", "--messages", "2000", "--rounds", "1", "--bytes", "64"]);
+    let report = bench(
+        &place,
+        &["multicast", "--probe", "--messages", "2000", "--rounds", "1", "--bytes", "64"],
+    );
     let row = &report["rows"][0];
     assert_eq!((row["fabric"].as_str(), row["nodes"].as_u64()), (Some("shm"), Some(2)));
     assert!(row["messages_per_s"]["median"].as_f64() > Some(0.0), "{row}");
@@ -23,7 +25,11 @@ fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
         let report = bench(&place, &[&tcp[..], &["--messages", "500"], more].concat());
         let row = &report["rows"][0];
         let probe = &row["probe"];
-        assert_eq!((row["fabric"].as_str(), probe["kind"].as_str()), (Some("tcp"), Some("mesh")), "{row}");
+        assert_eq!(
+            (row["fabric"].as_str(), probe["kind"].as_str()),
+            (Some("tcp"), Some("mesh")),
+            "{row}"
+        );
         let median = |field: &str| probe[field]["median"].as_f64().expect("a figure");
         let (bare, delivered) = (median("received_bytes_per_s"), median("delivered_bytes_per_s"));
         assert!(
@@ -32,12 +38,18 @@ fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
         );
         let all = row["bytes_per_s"].as_f64().expect("a rate");
         // Of three who all send, two thirds of what is delivered is others'.
-        assert!(row["nodes"] != 3 || (delivered / all * 1.5 - 1.0).abs() < 1e-9, "{delivered} of {all}");
+        assert!(
+            row["nodes"] != 3 || (delivered / all * 1.5 - 1.0).abs() < 1e-9,
+            "{delivered} of {all}"
+        );
         assert!(delivered < all, "the own messages are not counted: {delivered} of {all}");
         // Installed or not, there is one or the other.
         let iperf = &report["iperf3"];
         let is_rate = iperf["received_bytes_per_s"].as_f64() > Some(0.0);
-        assert!(is_rate || iperf["none"].as_str().is_some_and(|note| note.contains("iperf3")), "{iperf}");
+        assert!(
+            is_rate || iperf["none"].as_str().is_some_and(|note| note.contains("iperf3")),
+            "{iperf}"
+        );
     }
     place.assert_empty();
 }
@@ -45,9 +57,11 @@ fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
 #[test]
 fn a_polling_thread_and_techniques_that_are_off() {
     let place = Place::new();
-    let polled = ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
+    let polled =
+        ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
     assert_eq!(bench(&place, &polled)["rows"][0]["drive"], "polled");
-    let without = ["multicast", "--nodes", "3", "--messages", "200", "--rounds", "1", "--bytes", "8"];
+    let without =
+        ["multicast", "--nodes", "3", "--messages", "200", "--rounds", "1", "--bytes", "8"];
     let report = bench(&place, &[&without[..], &["--without", "nulls,late-posting"]].concat());
     assert_eq!(report["rows"][0]["techniques"], "send+receive+delivery");
     place.assert_empty();
@@ -58,7 +72,8 @@ fn the_simulator_repeats_itself_and_draws_what_it_found() {
     let place = Place::new();
     let plot = place.path().join("plot.svg");
     let text = plot.to_str().expect("UTF-8");
-    let arguments = ["multicast", "--fabric", "sim", "--nodes", "4", "--messages", "100", "--plot", text];
+    let arguments =
+        ["multicast", "--fabric", "sim", "--nodes", "4", "--messages", "100", "--plot", text];
     let report = bench(&place, &arguments);
     assert_eq!(report, bench(&place, &arguments), "one seed decides everything");
     assert_eq!(report["rows"][0]["paper"]["gigabytes_per_s"], 9.7);
@@ -94,7 +109,8 @@ fn arguments_that_make_no_experiment_are_refused() {
 fn large_messages_in_the_one_order_in_turn_with_small_ones() {
     let place = Place::new();
     for fabric in ["shm", "tcp"] {
-        let run = ["views", "--large", "33554432", "--nodes", "2", "--rounds", "1", "--fabric", fabric];
+        let run =
+            ["views", "--large", "33554432", "--nodes", "2", "--rounds", "1", "--fabric", fabric];
         let report = bench(&place, &run);
         for (row, senders) in report["rows"].as_array().expect("rows").iter().zip([1, 2]) {
             assert_eq!(row["senders"], senders);
@@ -114,9 +130,17 @@ fn the_help_names_every_experiment_and_what_it_runs_on() {
     let (_, bench) = help.split_once("  bench ").expect("a line");
     // Up to the next command: the line may be broken.
     let (bench, _) = bench.split_once("  adapter ").expect("the next");
-    for word in
-        ["multicast", "blocks", "latency", "idling", "views", "shared memory", "TCP", "RDMA", "simulated"]
-    {
+    for word in [
+        "multicast",
+        "blocks",
+        "latency",
+        "idling",
+        "views",
+        "shared memory",
+        "TCP",
+        "RDMA",
+        "simulated",
+    ] {
         assert!(bench.contains(word), "{word}: {bench}");
     }
 }

@@ -18,7 +18,8 @@ fn block_multicasts_are_simulated_and_drawn() {
     let place = Place::new();
     let plot = place.path().join("blocks.svg");
     let text = plot.to_str().expect("UTF-8");
-    let arguments = ["blocks", "--experiment", "algorithms", "--nodes", "8", "--mib", "16", "--plot", text];
+    let arguments =
+        ["blocks", "--experiment", "algorithms", "--nodes", "8", "--mib", "16", "--plot", text];
     let report = bench(&place, &arguments);
     assert_eq!(report, bench(&place, &arguments), "one seed decides everything");
     let rows = report["rows"].as_array().expect("rows");
@@ -42,7 +43,10 @@ fn block_groups_of_processes_are_measured_beside_the_machines_limit() {
     let drawn = ["--plot", plot.to_str().expect("UTF-8")];
     let report = bench(&place, &[&few[..], &shm[..], &drawn[..]].concat());
     let row = &report["rows"][0];
-    assert_eq!((row["fabric"].as_str(), row["algorithm"].as_str()), (Some("shm"), Some("interleaved")));
+    assert_eq!(
+        (row["fabric"].as_str(), row["algorithm"].as_str()),
+        (Some("shm"), Some("interleaved"))
+    );
     for way in ["memcpy", "lent"] {
         let beside = probe(row, way).expect("the usual ways");
         assert!(figure(&beside["ms"]) && figure(&beside["by_row"]), "{row}");
@@ -61,7 +65,10 @@ fn block_groups_of_processes_are_measured_beside_the_machines_limit() {
         let tcp = ["--fabric", "tcp", "--block", "4096", "--algorithm", algorithm];
         let report = bench(&place, &[&few[..], &tcp].concat());
         let row = &report["rows"][0];
-        assert_eq!((row["fabric"].as_str(), row["algorithm"].as_str()), (Some("tcp"), Some(algorithm)));
+        assert_eq!(
+            (row["fabric"].as_str(), row["algorithm"].as_str()),
+            (Some("tcp"), Some(algorithm))
+        );
         assert!(figure(&row["latency_ms"]) && row["probes"].is_null(), "{row}");
     }
     place.assert_empty();
@@ -73,9 +80,13 @@ fn block_groups_of_the_same_processes_go_side_by_side() {
     let few = ["blocks", "--nodes", "4", "--bytes", "70000", "--messages", "4", "--rounds", "1"];
     for (senders, groups) in [("all", 4), ("half", 2)] {
         for fabric in ["shm", "tcp"] {
-            let report = bench(&place, &[&few[..], &["--fabric", fabric, "--senders", senders]].concat());
+            let report =
+                bench(&place, &[&few[..], &["--fabric", fabric, "--senders", senders]].concat());
             let row = &report["rows"][0];
-            assert_eq!((row["fabric"].as_str(), row["groups"].as_u64()), (Some(fabric), Some(groups)));
+            assert_eq!(
+                (row["fabric"].as_str(), row["groups"].as_u64()),
+                (Some(fabric), Some(groups))
+            );
             let fairness = row["fairness"]["median"].as_f64().expect("a share");
             assert!(fairness > 0.0 && fairness <= 1.0, "{row}");
         }
@@ -86,10 +97,13 @@ fn block_groups_of_the_same_processes_go_side_by_side() {
 #[test]
 fn every_way_to_copy_stands_beside_a_group_that_asks_for_it() {
     let place = Place::new();
-    let ways = "own,memcpy,pieces,pieces-together,streaming,streaming-pieces,streaming-together,lent";
+    let ways =
+        "own,memcpy,pieces,pieces-together,streaming,streaming-pieces,streaming-together,lent";
     // More than a piece of each kind, and the last one short.
-    let arguments = ["blocks", "--fabric", "shm", "--nodes", "3", "--bytes", "9000001", "--messages", "3"];
-    let report = bench(&place, &[&arguments[..], &["--rounds", "2", "--probe", "--ways", ways]].concat());
+    let arguments =
+        ["blocks", "--fabric", "shm", "--nodes", "3", "--bytes", "9000001", "--messages", "3"];
+    let report =
+        bench(&place, &[&arguments[..], &["--rounds", "2", "--probe", "--ways", ways]].concat());
     let row = &report["rows"][0];
     for way in ways.split(',') {
         let beside = probe(row, way).expect("each that was asked for");
@@ -101,18 +115,24 @@ fn every_way_to_copy_stands_beside_a_group_that_asks_for_it() {
 #[test]
 fn a_delayed_member_pauses_for_as_long_as_it_is_told_and_its_group_goes_on() {
     let place = Place::new();
-    let arguments = ["--experiment", "delays", "--nodes", "3", "--bytes", "600000", "--block", "65536"];
+    let arguments =
+        ["--experiment", "delays", "--nodes", "3", "--bytes", "600000", "--block", "65536"];
     let few = ["--delayed", "0,2", "--pause-blocks", "40", "--messages", "3", "--rounds", "1"];
     for fabric in ["shm", "tcp"] {
-        let report = bench(&place, &[&["blocks", "--fabric", fabric], &arguments[..], &few[..]].concat());
+        let report =
+            bench(&place, &[&["blocks", "--fabric", fabric], &arguments[..], &few[..]].concat());
         let rows = report["rows"].as_array().expect("rows");
         let undisturbed_ms = rows[0]["latency_ms"]["median"].as_f64().expect("a time");
         assert!(rows[0]["disturbance"].is_null(), "{report}");
-        let pauses: Vec<&Value> = rows.iter().filter(|row| row["disturbance"]["kind"] == "pause").collect();
+        let pauses: Vec<&Value> =
+            rows.iter().filter(|row| row["disturbance"]["kind"] == "pause").collect();
         assert_eq!(pauses.len(), 2, "{report}");
         for (row, member) in pauses.into_iter().zip([0, 2]) {
             let pause = &row["disturbance"];
-            assert_eq!((pause["member"].as_u64(), pause["blocks"].as_u64()), (Some(member), Some(40)));
+            assert_eq!(
+                (pause["member"].as_u64(), pause["blocks"].as_u64()),
+                (Some(member), Some(40))
+            );
             // Ten blocks in a pipeline of three are eleven steps; a sleep may last longer, never shorter.
             let paused_ms = pause["ms"]["median"].as_f64().expect("a time");
             assert!(paused_ms >= undisturbed_ms * 40.0 / 11.0 - 0.001, "{undisturbed_ms}: {row}");
@@ -130,8 +150,17 @@ fn links_over_tcp_are_held_to_their_speed_and_a_slow_one_to_half_of_it() {
     let place = Place::new();
     let plot = place.path().join("delays.svg");
     let text = plot.to_str().expect("UTF-8");
-    let arguments =
-        ["blocks", "--fabric", "tcp", "--experiment", "delays", "--nodes", "2", "--bytes", "8000000"];
+    let arguments = [
+        "blocks",
+        "--fabric",
+        "tcp",
+        "--experiment",
+        "delays",
+        "--nodes",
+        "2",
+        "--bytes",
+        "8000000",
+    ];
     let limited = ["--link-bytes-per-s", "20000000", "--delayed", "1", "--pause-blocks", "1"];
     let few = ["--messages", "2", "--rounds", "1", "--plot", text];
     let report = bench(&place, &[&arguments[..], &limited[..], &few[..]].concat());
@@ -144,7 +173,10 @@ fn links_over_tcp_are_held_to_their_speed_and_a_slow_one_to_half_of_it() {
     assert!(latency_ms(slow) > 600.0, "{report}");
     assert_eq!(slow["disturbance"]["share_least"], 0.5, "the only link");
     let drawn = std::fs::read_to_string(&plot).expect("a plot");
-    assert!(drawn.contains("link 0-1 at half speed") && drawn.contains("member 1 pauses"), "{drawn}");
+    assert!(
+        drawn.contains("link 0-1 at half speed") && drawn.contains("member 1 pauses"),
+        "{drawn}"
+    );
     place.assert_empty();
 }
 
@@ -152,9 +184,12 @@ fn links_over_tcp_are_held_to_their_speed_and_a_slow_one_to_half_of_it() {
 fn the_experiment_overlap_has_one_half_and_all_of_the_members_send() {
     let place = Place::new();
     let few = ["--nodes", "4", "--bytes", "70000", "--messages", "3", "--rounds", "1"];
-    let report =
-        bench(&place, &[&["blocks", "--fabric", "shm", "--experiment", "overlap"], &few[..]].concat());
-    let groups: Vec<_> = report["rows"].as_array().expect("rows").iter().map(|row| &row["groups"]).collect();
+    let report = bench(
+        &place,
+        &[&["blocks", "--fabric", "shm", "--experiment", "overlap"], &few[..]].concat(),
+    );
+    let groups: Vec<_> =
+        report["rows"].as_array().expect("rows").iter().map(|row| &row["groups"]).collect();
     assert_eq!(groups, [1, 2, 4]);
     place.assert_empty();
 }
@@ -162,7 +197,18 @@ fn the_experiment_overlap_has_one_half_and_all_of_the_members_send() {
 #[test]
 fn an_experiment_says_what_varies_and_the_arguments_what_does_not() {
     let place = Place::new();
-    let few = ["--nodes", "2,3", "--bytes", "9000", "--block", "4096", "--messages", "3", "--rounds", "1"];
+    let few = [
+        "--nodes",
+        "2,3",
+        "--bytes",
+        "9000",
+        "--block",
+        "4096",
+        "--messages",
+        "3",
+        "--rounds",
+        "1",
+    ];
     let report = bench(
         &place,
         &[&["blocks", "--fabric", "shm", "--experiment", "algorithms,scale"], &few[..]].concat(),
@@ -177,13 +223,15 @@ fn an_experiment_says_what_varies_and_the_arguments_what_does_not() {
 fn links_and_members_of_the_simulated_delays_can_be_chosen() {
     let place = Place::new();
     let arguments = ["blocks", "--experiment", "delays", "--nodes", "4", "--slow-link", "0-1,2-3"];
-    let report = bench(&place, &[&arguments[..], &["--delayed", "3", "--pause-blocks", "2"]].concat());
+    let report =
+        bench(&place, &[&arguments[..], &["--delayed", "3", "--pause-blocks", "2"]].concat());
     let rows = report["rows"].as_array().expect("rows");
     // On each of two kinds of hardware: two lengths, each without and with a slow link, and one pause.
     assert_eq!(rows.len(), 2 * (2 * 2 + 1), "{report}");
     assert!(rows.iter().all(|row| row["nodes"] == 4));
-    let said =
-        |words: &str| rows.iter().filter(|row| row["beside"].as_str().expect("text").contains(words)).count();
+    let said = |words: &str| {
+        rows.iter().filter(|row| row["beside"].as_str().expect("text").contains(words)).count()
+    };
     assert_eq!((said("at half speed"), said("pauses 2 blocks")), (4, 2), "{report}");
 }
 
@@ -198,7 +246,10 @@ fn arguments_that_make_no_experiment_are_refused() {
     refused(&["--link-bytes-per-s", "5000000"], &["--link-bytes-per-s", "real fabrics"]);
     refused(&["--nodes", "1"], &["--nodes is 1"]);
     refused(&["--experiment", "overlap", "--mib", "1", "--plot", "x.svg"], &["--plot"]);
-    refused(&["--experiment", "scale", "--slow-link", "0-1"], &["--slow-link", "--experiment delays"]);
+    refused(
+        &["--experiment", "scale", "--slow-link", "0-1"],
+        &["--slow-link", "--experiment delays"],
+    );
     refused(&["--experiment", "delays", "--slow-link", "0-64"], &["no member 64", "0 to 63"]);
     for (more, words) in [
         (&["--experiment", "storage"][..], &["--experiment storage", "--fabric sim"][..]),
@@ -213,7 +264,10 @@ fn arguments_that_make_no_experiment_are_refused() {
         (&["--senders", "all", "--probe"], &["--probe"]),
         (&["--experiment", "overlap", "--probe"], &["--probe"]),
         (&["--experiment", "overlap", "--senders", "all"], &["--senders"]),
-        (&["--experiment", "delays", "--slow-link", "0-1"], &["--slow-link", "--fabric tcp", "--delayed"]),
+        (
+            &["--experiment", "delays", "--slow-link", "0-1"],
+            &["--slow-link", "--fabric tcp", "--delayed"],
+        ),
         (&["--link-bytes-per-s", "5000000"], &["--link-bytes-per-s", "--fabric tcp"]),
         (&["--delayed", "1"], &["--delayed", "--experiment delays"]),
         (&["--experiment", "delays", "--nodes", "4", "--delayed", "4"], &["no member 4", "0 to 3"]),

@@ -29,11 +29,15 @@ fn figure_4_the_algorithms_beside_each_other() {
     let mut before = (0.0, 0.0);
     for nodes in [3, 4, 8, 12, 16] {
         let large = of(nodes, 256);
-        let by_pipeline = |algorithm| latency_ms(&large, algorithm) / latency_ms(&large, "pipeline");
+        let by_pipeline =
+            |algorithm| latency_ms(&large, algorithm) / latency_ms(&large, "pipeline");
         assert!((0.97..=1.03).contains(&by_pipeline("chain")), "{nodes}: {}", by_pipeline("chain"));
         let (tree, sequential) = (by_pipeline("tree"), by_pipeline("sequential"));
         // The tree grows with the logarithm.
-        assert!(tree >= 0.97 * before.0 && sequential > 0.97 * before.1, "{nodes}: {tree}, {sequential}");
+        assert!(
+            tree >= 0.97 * before.0 && sequential > 0.97 * before.1,
+            "{nodes}: {tree}, {sequential}"
+        );
         before = (tree, sequential);
     }
     assert!(before.0 >= 3.0 && before.1 >= 12.0, "{before:?}");
@@ -48,8 +52,9 @@ fn figure_6_bandwidth_has_a_peak_over_block_sizes() {
     let mut peaks = Vec::new();
     for of_one in rows.chunk_by(|one, other| one["bytes"] == other["bytes"]) {
         let speeds: Vec<f64> = of_one.iter().map(|row| number(row, "bytes_per_s")).collect();
-        let peak =
-            (0..speeds.len()).max_by(|one, other| speeds[*one].total_cmp(&speeds[*other])).expect("some");
+        let peak = (0..speeds.len())
+            .max_by(|one, other| speeds[*one].total_cmp(&speeds[*other]))
+            .expect("some");
         assert!(
             speeds[..=peak].is_sorted() && speeds[peak..].is_sorted_by(|one, other| one >= other),
             "{speeds:?}"
@@ -71,17 +76,21 @@ fn figure_9_a_storage_layers_writes() {
     let rows: Vec<&Value> = rows.iter().collect();
     let by_pipeline = |algorithm| latency_ms(&rows, algorithm) / latency_ms(&rows, "pipeline");
     let (tree, sequential) = (by_pipeline("tree"), by_pipeline("sequential"));
-    assert!((1.7..=2.0).contains(&tree) && (2.6..=3.1).contains(&sequential), "{tree}, {sequential}");
+    assert!(
+        (1.7..=2.0).contains(&tree) && (2.6..=3.1).contains(&sequential),
+        "{tree}, {sequential}"
+    );
     assert!(number(rows[0], "bytes_per_s") >= 0.9 * port(), "{}", rows[0]);
 }
 
 /// With concurrent senders the rate is close to the limit, and overlapping groups take nothing from each other.
 #[test]
 fn figure_10_overlapping_groups() {
-    for of_one in
-        rows(&["overlap", "--nodes", "4,8,16"]).chunk_by(|one, other| one["nodes"] == other["nodes"])
+    for of_one in rows(&["overlap", "--nodes", "4,8,16"])
+        .chunk_by(|one, other| one["nodes"] == other["nodes"])
     {
-        let shares: Vec<f64> = of_one.iter().map(|row| number(row, "bytes_per_s") / port()).collect();
+        let shares: Vec<f64> =
+            of_one.iter().map(|row| number(row, "bytes_per_s") / port()).collect();
         let [one, half, all] = shares[..] else { panic!("{shares:?}") };
         assert!(one >= 0.9 && half >= 0.97 && all >= 1.0 && one < half && half < all, "{shares:?}");
         // Who sends one message receives all others, and so does everybody: the limit is what ports can take in.
@@ -117,7 +126,10 @@ fn what_the_paper_says_of_64_nodes_is_said_of_64_alone() {
         text.split_whitespace().collect::<Vec<_>>().join(" ")
     };
     let (small, large) = (text("3"), text("64"));
-    assert!(!small.contains("64 nodes") && large.contains("one link of 64 nodes"), "{small}{large}");
+    assert!(
+        !small.contains("64 nodes") && large.contains("one link of 64 nodes"),
+        "{small}{large}"
+    );
     assert!(small.contains("by 4.5 at least 66."), "two dimensions: {small}");
     assert!(large.contains("by 4.5 at least 85.7 %"), "{large}");
     assert_eq!(large.matches("the paper: ").count(), 2, "each once: {large}");

@@ -13,15 +13,20 @@ fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
         .output()
         .expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{fabric} {ways}: {said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{fabric} {ways}: {said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let report: serde_json::Value = serde_json::from_str(&said).expect("JSON");
     let rounds: u64 = rounds.parse().expect("a number");
     // Each round has a view without the member, and one with it again.
     assert!(report["views"].as_u64() >= Some(2 * rounds - 1), "{report}");
     assert!(report["messages"].as_u64() > Some(0), "{report}");
     assert!(report["promised"].as_u64() > Some(0), "{report}");
-    let of_way =
-        |way: &str| report["ways"].as_array()?.iter().find(|one| one["way"] == way)?["rounds"].as_u64();
+    let of_way = |way: &str| {
+        report["ways"].as_array()?.iter().find(|one| one["way"] == way)?["rounds"].as_u64()
+    };
     let ways: Vec<&str> = ways.split(',').collect();
     assert!(ways.iter().all(|way| of_way(way) == Some(rounds / ways.len() as u64)), "{report}");
 }

@@ -36,7 +36,8 @@ fn cast_all(place: &Place, more: &[&str], inputs: &[Vec<u8>]) -> Vec<Ended> {
 /// Members that have all joined, with their inputs open.
 #[track_caller]
 fn running(place: &Place, group: &str, nodes: u32) -> Vec<Process> {
-    let mut members: Vec<Process> = (0..nodes).map(|id| cast(place, group, id, nodes, &[])).collect();
+    let mut members: Vec<Process> =
+        (0..nodes).map(|id| cast(place, group, id, nodes, &[])).collect();
     wait_for("all members", || (place.rows() >= nodes as usize).then_some(()));
     members[0].write(b"hello\n");
     std::thread::sleep(Duration::from_millis(300));
@@ -58,7 +59,8 @@ fn three_members_write_the_same_merge_of_their_inputs() {
     for (id, input) in inputs.iter().enumerate() {
         let mark = format!("{id} ").into_bytes();
         let lines = outputs[0].split_inclusive(|byte| *byte == b'\n');
-        let own: Vec<u8> = lines.filter(|line| line.starts_with(&mark)).flatten().copied().collect();
+        let own: Vec<u8> =
+            lines.filter(|line| line.starts_with(&mark)).flatten().copied().collect();
         assert!(own == *input, "the records of member {id} are not in its order, or not all there");
     }
     assert_eq!(outputs[0].len(), inputs.iter().map(Vec::len).sum::<usize>());
@@ -85,10 +87,16 @@ fn any_bytes_may_be_a_record() {
                 (key, line[key].as_str().expect("a string"))
             })
             .collect();
-        let expected =
-            [("text", "first"), ("text", ""), ("base64", "//4ADQ=="), ("text", ""), ("text", "last")];
+        let expected = [
+            ("text", "first"),
+            ("text", ""),
+            ("base64", "//4ADQ=="),
+            ("text", ""),
+            ("text", "last"),
+        ];
         assert_eq!(said, expected);
-        let places: Vec<u64> = lines.iter().map(|line| line["place"].as_u64().expect("a place")).collect();
+        let places: Vec<u64> =
+            lines.iter().map(|line| line["place"].as_u64().expect("a place")).collect();
         assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
     }
     place.assert_empty();
@@ -104,7 +112,9 @@ fn a_record_goes_out_at_once() {
     let mut input = member.stdin.take().expect("an input");
     // While the input stays open and nothing follows.
     std::io::Write::write_all(&mut input, b"now\n").expect("it reads");
-    wait_for("the record", || (std::fs::read(&seen).is_ok_and(|seen| seen == b"now\n")).then_some(()));
+    wait_for("the record", || {
+        (std::fs::read(&seen).is_ok_and(|seen| seen == b"now\n")).then_some(())
+    });
     drop(input);
     assert!(member.wait().expect("an end").success());
     place.assert_empty();
@@ -192,7 +202,9 @@ fn a_line_that_is_too_long_is_refused_by_its_number_and_the_group_goes_on() {
 #[test]
 fn groups_that_cannot_be_are_told() {
     let place = Place::new();
-    cast(&place, "late", 0, 3, &["--join-timeout", "0.3"]).wait().failed(5, &["members 1, 2 did not come"]);
+    cast(&place, "late", 0, 3, &["--join-timeout", "0.3"])
+        .wait()
+        .failed(5, &["members 1, 2 did not come"]);
     place.assert_empty();
     cast(&place, "a/b", 0, 1, &[]).wait().failed(2, &["--group"]);
     cast(&place, "few", 3, 3, &[]).wait().failed(2, &["member 3 is not in a group of 3"]);
@@ -252,7 +264,8 @@ fn a_full_disk_is_told() {
 fn a_member_that_nobody_reads_can_still_be_interrupted() {
     let place = Place::new();
     let mut command = place.command(&["cast", "--group", "stuck", "--id", "0", "--nodes", "1"]);
-    let mut member = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
+    let mut member =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
     let mut input = member.stdin.take().expect("an input");
     let feeder = std::thread::spawn(move || {
         let block = vec![b'x'; 10_000];

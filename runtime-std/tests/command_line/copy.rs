@@ -28,7 +28,9 @@ fn files_and_directories_reach_every_place_as_they_are() {
         let output = place.run(&arguments).succeeded();
         let result: Value = serde_json::from_slice(&output).expect("one object");
         assert_eq!(result["receivers"].as_array().map(Vec::len), Some(3));
-        assert!(result["receivers"].as_array().expect("three").iter().all(|line| line["files"] == 5));
+        assert!(
+            result["receivers"].as_array().expect("three").iter().all(|line| line["files"] == 5)
+        );
         assert!(result["bytes"].as_u64().expect("bytes") > LARGE as u64);
         assert_eq!(result["checksum"].as_str().map(str::len), Some(32));
         let source = content(&place.path().join("source"));
@@ -63,9 +65,15 @@ fn memory_is_bounded_however_large_a_file_is() {
         copy.wait().succeeded();
         println!("{fabric}: {most:?}");
         assert_eq!(most.len(), 3, "one process a place, and one that copies");
-        assert!(most.values().all(|bytes| (1 << 20..MEMORY_MAX).contains(bytes)), "{fabric}: {most:?}");
+        assert!(
+            most.values().all(|bytes| (1 << 20..MEMORY_MAX).contains(bytes)),
+            "{fabric}: {most:?}"
+        );
         for to in &to {
-            assert_eq!(fs::metadata(to.join("large")).expect("it is there").len(), LARGER_THAN_ALL_BUFFERS);
+            assert_eq!(
+                fs::metadata(to.join("large")).expect("it is there").len(),
+                LARGER_THAN_ALL_BUFFERS
+            );
         }
     }
 }
@@ -83,8 +91,16 @@ fn one_empty_file_is_a_copy_too_by_any_algorithm() {
         let place = Place::new();
         let file = place.file("empty", b"").display().to_string();
         let to: [PathBuf; 2] = targets(&place);
-        let output =
-            place.run(&["copy", &file, "--to", &joined(&to), "--algorithm", algorithm, "--block", "4096"]);
+        let output = place.run(&[
+            "copy",
+            &file,
+            "--to",
+            &joined(&to),
+            "--algorithm",
+            algorithm,
+            "--block",
+            "4096",
+        ]);
         let text = String::from_utf8(output.succeeded()).expect("text");
         assert!(text.contains("the same everywhere"), "{text}");
         assert!(to.iter().all(|to| fs::read(to.join("empty")).expect("it is there").is_empty()));
@@ -107,9 +123,12 @@ fn bits_that_are_worth_what_an_owner_is_do_not_arrive() {
         }
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its owner may");
     }
-    place.run(&["copy", &tree.display().to_string(), "--to", &to.display().to_string()]).succeeded();
+    place
+        .run(&["copy", &tree.display().to_string(), "--to", &to.display().to_string()])
+        .succeeded();
     for (name, mode) in modes {
-        let arrived = fs::metadata(to.join("tree").join(name)).expect("it is there").permissions().mode();
+        let arrived =
+            fs::metadata(to.join("tree").join(name)).expect("it is there").permissions().mode();
         assert_eq!(arrived & 0o7777, mode & 0o777, "{name:?}: {arrived:o}");
     }
 }
@@ -121,15 +140,18 @@ fn nodes_of_a_group_file_copy_between_hosts() {
     let to: [PathBuf; 3] = targets(&place);
     let config = hosts(&place, 3);
     let node = |id: &str, rest: &[&str]| {
-        place.start(&[&["copy", "--config", &config, "--id", id, "--from", "1", "--json"], rest].concat())
+        place.start(
+            &[&["copy", "--config", &config, "--id", id, "--from", "1", "--json"], rest].concat(),
+        )
     };
-    let receivers =
-        [("0", &to[0]), ("2", &to[2])].map(|(id, to)| node(id, &["--to", &to.display().to_string()]));
+    let receivers = [("0", &to[0]), ("2", &to[2])]
+        .map(|(id, to)| node(id, &["--to", &to.display().to_string()]));
     let files: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
     let root = node("1", &files.iter().map(String::as_str).collect::<Vec<_>>());
     let sent: Value = serde_json::from_slice(&root.wait().succeeded()).expect("one object");
     for receiver in receivers {
-        let received: Value = serde_json::from_slice(&receiver.wait().succeeded()).expect("one object");
+        let received: Value =
+            serde_json::from_slice(&receiver.wait().succeeded()).expect("one object");
         assert_eq!((&received["checksum"], &received["files"]), (&sent["checksum"], &5.into()));
     }
     let source = content(&place.path().join("source"));
@@ -139,7 +161,11 @@ fn nodes_of_a_group_file_copy_between_hosts() {
         node(id, rest).wait().failed(2, words);
     };
     refused("1", &["--to", "x"], &["node 1", "copies", "--from"]);
-    refused("0", &files.iter().map(String::as_str).collect::<Vec<_>>(), &["node 0", "receives", "--from"]);
+    refused(
+        "0",
+        &files.iter().map(String::as_str).collect::<Vec<_>>(),
+        &["node 0", "receives", "--from"],
+    );
     refused("7", &["--to", "x"], &["7"]);
     refused("0", &["--to", "x", "--fabric", "shm"], &["another way", "--fabric"]);
     refused("0", &["--to", "x", "--gid", "1"], &["--gid", "--fabric verbs"]);

@@ -59,9 +59,12 @@ fn a_receiver_that_is_killed_ends_the_copy_for_all() {
         // A copy that takes a while: blocks of 4 KB.
         let large = sources[0].display().to_string();
         let all = joined(&to);
-        let mut copy = place.start(&["copy", &large, "--to", &all, "--fabric", fabric, "--block", "4096"]);
+        let mut copy =
+            place.start(&["copy", &large, "--to", &all, "--fabric", fabric, "--block", "4096"]);
         let unpacked = to[1].join(".tramontane-copy/large");
-        wait_for("something to be unpacked", || fs::metadata(&unpacked).ok().filter(|data| data.len() > 0));
+        wait_for("something to be unpacked", || {
+            fs::metadata(&unpacked).ok().filter(|data| data.len() > 0)
+        });
         let victims = children_of(copy.pid());
         let is_second = |pid: &&u32| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -90,7 +93,9 @@ fn an_interrupted_copy_leaves_nothing() {
     let all = joined(&to);
     let mut copy = place.start(&["copy", &large, "--to", &all, "--block", "4096"]);
     let unpacked = to[1].join(".tramontane-copy/large");
-    wait_for("something to be unpacked", || fs::metadata(&unpacked).ok().filter(|data| data.len() > 0));
+    wait_for("something to be unpacked", || {
+        fs::metadata(&unpacked).ok().filter(|data| data.len() > 0)
+    });
     copy.signal(Signal::INT);
     assert_eq!(copy.wait_with_input().status.code(), Some(130));
     assert!(
@@ -124,7 +129,9 @@ fn a_file_that_changes_while_it_is_copied_is_nowhere_and_all_are_told() {
         receivers[0].signal(Signal::CONT);
         root.wait().failed(3, &["large changed while it was copied"]);
         for (receiver, to) in receivers.into_iter().zip(&to) {
-            receiver.wait().failed(3, &["the node that copies", "large changed while it was copied"]);
+            receiver
+                .wait()
+                .failed(3, &["the node that copies", "large changed while it was copied"]);
             assert_eq!(content(to).len(), 1, "nobody has it");
         }
     }
@@ -140,7 +147,8 @@ fn a_place_within_what_is_copied_is_refused() {
     std::os::unix::fs::symlink(source.join("inner"), &link).expect("a link");
     let text = source.display().to_string();
     let before = content(&source);
-    let within = ["", "inner", "inner/../inner", "not/there/yet"].map(|name| source.join(name)).into_iter();
+    let within =
+        ["", "inner", "inner/../inner", "not/there/yet"].map(|name| source.join(name)).into_iter();
     for to in within.chain([link.clone(), link.join("not-yet")]) {
         let ended = place.run(&["copy", &text, "--to", &to.display().to_string()]);
         ended.failed(2, &["is within", "which is copied", "outside of it"]);
@@ -163,10 +171,13 @@ fn a_host_that_copies_does_not_take_what_another_unpacks() {
     let source = place.path().join("source");
     fs::create_dir_all(source.join("inner")).expect("directories");
     let config = hosts(&place, 2);
-    let node =
-        |id: &str, rest: &[&str]| place.start(&[&["copy", "--config", &config, "--id", id], rest].concat());
+    let node = |id: &str, rest: &[&str]| {
+        place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
+    };
     let receiver = node("1", &["--to", &source.join("inner").display().to_string()]);
-    node("0", &[&source.display().to_string()]).wait().failed(3, &[".tramontane-copy", "under way"]);
+    node("0", &[&source.display().to_string()])
+        .wait()
+        .failed(3, &[".tramontane-copy", "under way"]);
     receiver.wait().failed(3, &["the node that copies", ".tramontane-copy"]);
     assert_eq!(content(&source).len(), 2, "nothing came");
 }
@@ -178,7 +189,8 @@ fn what_is_no_file_directory_or_link_is_refused() {
     fs::create_dir(&source).expect("a directory");
     let socket = std::os::unix::net::UnixListener::bind(source.join("socket")).expect("a socket");
     let [to]: [PathBuf; 1] = targets(&place);
-    let ended = place.run(&["copy", &source.display().to_string(), "--to", &to.display().to_string()]);
+    let ended =
+        place.run(&["copy", &source.display().to_string(), "--to", &to.display().to_string()]);
     ended.failed(3, &["socket", "neither a file"]);
     drop(socket);
 }
@@ -200,10 +212,12 @@ fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
     wait_for("something to be unpacked", || unpacked(&to[1], "large"));
     fs::write(to[1].join("tree"), b"somebody's").expect("a file");
     let [first, second] = receivers;
-    root.wait().failed(6, &["not everybody", "node 2", "to-1/tree is there already", "node 1 said so"]);
-    first
-        .wait()
-        .failed(6, &["in place in", "to-0", "not everywhere", "node 2", "to-1/tree is there already"]);
+    root.wait()
+        .failed(6, &["not everybody", "node 2", "to-1/tree is there already", "node 1 said so"]);
+    first.wait().failed(
+        6,
+        &["in place in", "to-0", "not everywhere", "node 2", "to-1/tree is there already"],
+    );
     second.wait().failed(3, &["to-1/tree is there already"]);
     assert!(content(&to[0]) == content(&place.path().join("source")), "it keeps what it has");
     assert_eq!(content(&to[1]).len(), 2, "only what was there, and not the half of a copy");
@@ -230,12 +244,15 @@ fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
         let place = Place::new();
         let file = place.file("file", b"content").display().to_string();
         let to: [PathBuf; 8] = targets(&place);
-        let mut copy = place.start(&["copy", &file, "--to", &joined(&to), "--join-timeout", "3600"]);
+        let mut copy =
+            place.start(&["copy", &file, "--to", &joined(&to), "--join-timeout", "3600"]);
         // Before the others are there to be met; but one that is no other program yet would stop who starts it.
         let is_receiver = |pid: &u32| {
-            fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains("copy-member"))
+            fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line.contains("copy-member"))
         };
-        let first = wait_for("a receiver", || children_of(copy.pid()).into_iter().find(is_receiver));
+        let first =
+            wait_for("a receiver", || children_of(copy.pid()).into_iter().find(is_receiver));
         send(first, Signal::STOP);
         wait_for("all receivers", || (children_of(copy.pid()).len() == 8).then_some(()));
         copy.signal(signal);
@@ -275,15 +292,19 @@ fn hosts_that_disagree_on_who_copies_are_told() {
     let file = place.file("file", b"content").display().to_string();
     let to = targets::<2>(&place).map(|to| to.display().to_string());
     let config = hosts(&place, 2);
-    let node =
-        |id: &str, rest: &[&str]| place.start(&[&["copy", "--config", &config, "--id", id], rest].concat());
+    let node = |id: &str, rest: &[&str]| {
+        place.start(&[&["copy", "--config", &config, "--id", id], rest].concat())
+    };
     let both = |nodes: [Process; 2]| {
         for node in nodes {
             node.wait().failed(5, &["does not copy from node", "the same --from"]);
         }
     };
     both([node("0", &["--from", "0", &file]), node("1", &["--from", "1", &file])]);
-    both([node("0", &["--from", "1", "--to", &to[0]]), node("1", &["--from", "0", "--to", &to[1]])]);
+    both([
+        node("0", &["--from", "1", "--to", &to[0]]),
+        node("1", &["--from", "0", "--to", &to[1]]),
+    ]);
 }
 
 #[test]
@@ -292,10 +313,14 @@ fn an_address_that_a_running_node_has_is_told() {
     let file = place.file("file", b"content").display().to_string();
     let config = hosts(&place, 2);
     let group = fs::read_to_string(&config).expect("it is there");
-    let address = group.split("address = \"").nth(1).and_then(|rest| rest.split('"').next()).expect("one");
+    let address =
+        group.split("address = \"").nth(1).and_then(|rest| rest.split('"').next()).expect("one");
     let _running = std::net::TcpListener::bind(address).expect("it is free");
     let ended = place.run(&["copy", "--config", &config, "--id", "0", &file]);
-    ended.failed(5, &[address, "in use", "by this node of the group", "stop the node", "other ports"]);
+    ended.failed(
+        5,
+        &[address, "in use", "by this node of the group", "stop the node", "other ports"],
+    );
 }
 
 /// The key seals what goes over TCP alone, so RDMA beside it is asked for in so many words, at each end.
@@ -315,7 +340,8 @@ fn a_copy_in_clear_beside_a_key_is_asked_for() {
     let config = keyed("");
     for (id, rest) in [("0", [&file, ""]), ("1", ["--to", &to])] {
         let rest: Vec<&str> = rest.into_iter().filter(|word| !word.is_empty()).collect();
-        let base = ["copy", "--config", &config, "--id", id, "--fabric", "verbs", "--join-timeout", "1"];
+        let base =
+            ["copy", "--config", &config, "--id", id, "--fabric", "verbs", "--join-timeout", "1"];
         place.run(&[&base, &rest[..]].concat()).failed(2, &clear);
         let allowed = place.run(&[&base, &rest[..], &["--allow-clear"]].concat());
         assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");
@@ -327,7 +353,8 @@ fn a_copy_in_clear_beside_a_key_is_asked_for() {
     place.run(&["copy", "--config", &config, "--id", "0", &file]).failed(2, &clear);
     place.run(&["node", "--config", &config, "--id", "0", "--time-limit", "1"]).failed(2, &clear);
     let (addresses, key) = ("127.0.0.1:7000,127.0.0.1:7001", key.display().to_string());
-    let cast = ["cast", "--fabric", "verbs", "--addresses", addresses, "--key-file", &key, "--id", "0"];
+    let cast =
+        ["cast", "--fabric", "verbs", "--addresses", addresses, "--key-file", &key, "--id", "0"];
     place.run(&cast).failed(2, &clear);
     let allowed = place.run(&[&cast[..], &["--allow-clear", "--join-timeout", "1"]].concat());
     assert_ne!(allowed.status.code(), Some(2), "it is another thing that lacks: {allowed:?}");

@@ -34,7 +34,8 @@ impl Hosts {
         let config = hosts(&place, 3);
         let texts: Vec<String> = to.iter().map(|to| to.display().to_string()).collect();
         let node = |id: &'static str, rest: [&str; 2]| {
-            let arguments = ["copy", "--config", &config, "--id", id, "--block", "4096", rest[0], rest[1]];
+            let arguments =
+                ["copy", "--config", &config, "--id", id, "--block", "4096", rest[0], rest[1]];
             if id == "2" { second(&place, &arguments) } else { place.start(&arguments) }
         };
         let receivers = [node("1", ["--to", &texts[0]]), node("2", ["--to", &texts[1]])];
@@ -83,7 +84,9 @@ fn a_receiver_that_cannot_write_is_named_by_all_with_what_its_system_said() {
     let [first, second] = hosts.receivers;
     second.wait().failed(1, &["cannot write to", "to-1", "File too large"]);
     hosts.root.wait().failed(1, &["node 2: cannot write to", "File too large"]);
-    first.wait().failed(1, &["the node that copies, node 0: node 2: cannot write to", "File too large"]);
+    first
+        .wait()
+        .failed(1, &["the node that copies, node 0: node 2: cannot write to", "File too large"]);
     assert!(hosts.to.iter().all(|to| is_empty(to)), "nobody has it");
 }
 
@@ -131,7 +134,9 @@ fn a_receiver_that_is_stopped_near_the_end_does_not_hold_the_root() {
         let [to]: [PathBuf; 1] = targets(&place);
         let config = hosts(&place, 2);
         let node = |id: &str, rest: &[&str]| {
-            place.start(&[&["copy", "--config", &config, "--id", id, "--block", "4096"], rest].concat())
+            place.start(
+                &[&["copy", "--config", &config, "--id", id, "--block", "4096"], rest].concat(),
+            )
         };
         let receiver = node("1", &["--to", &to.display().to_string()]);
         let mut root = node("0", &[&file]);

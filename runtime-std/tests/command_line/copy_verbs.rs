@@ -13,7 +13,8 @@ use serde_json::Value;
 const BYTES: usize = 5 << 20;
 
 fn source(place: &Place, bytes: usize) -> (PathBuf, Vec<u8>) {
-    let content: Vec<u8> = (0..bytes).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    let content: Vec<u8> =
+        (0..bytes).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
     (place.file("source", &content), content)
 }
 
@@ -37,7 +38,11 @@ fn a_file_reaches_every_place_as_it_is() {
         println!("{algorithm}: {result}");
         assert_eq!(result["receivers"].as_array().map(Vec::len), Some(3));
         for to in &to {
-            assert!(fs::read(to.join("source")).expect("it is there") == content, "{}", to.display());
+            assert!(
+                fs::read(to.join("source")).expect("it is there") == content,
+                "{}",
+                to.display()
+            );
         }
     }
 }
@@ -49,8 +54,10 @@ fn nodes_of_a_group_file_that_meet_over_tcp_copy_over_rdma() {
     let [to]: [PathBuf; 1] = targets(&place);
     let config = hosts(&place, 2);
     let node = |id: &str, rest: &[&str]| {
-        let base =
-            ["copy", "--config", &config, "--id", id, "--fabric", "verbs", "--device", "rxe0", "--json"];
+        let base = [
+            "copy", "--config", &config, "--id", id, "--fabric", "verbs", "--device", "rxe0",
+            "--json",
+        ];
         place.start(&[&base[..], rest].concat())
     };
     let receiver = node("1", &["--to", &text(&to)]);
@@ -65,10 +72,13 @@ fn a_receiver_that_is_killed_ends_the_copy_for_all() {
     let place = Place::new();
     let (path, _) = source(&place, 64 << 20);
     let to: [PathBuf; 2] = targets(&place);
-    let arguments = ["copy", "--fabric", "verbs", "--to", &joined(&to), "--block", "65536", &text(&path)];
+    let arguments =
+        ["copy", "--fabric", "verbs", "--to", &joined(&to), "--block", "65536", &text(&path)];
     let mut copy = place.start(&arguments);
     let unpacked = to[1].join(".tramontane-copy/source");
-    wait_for("something to be unpacked", || fs::metadata(&unpacked).ok().filter(|data| data.len() > 0));
+    wait_for("something to be unpacked", || {
+        fs::metadata(&unpacked).ok().filter(|data| data.len() > 0)
+    });
     let is_second = |pid: &u32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&line).contains("\"own\":2")

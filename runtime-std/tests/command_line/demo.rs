@@ -32,13 +32,19 @@ fn demo(place: &Place, arguments: &[&str]) -> Value {
 
 #[track_caller]
 fn counts(result: &Value, key: &str) -> Vec<u64> {
-    result["nodes"].as_array().expect("nodes").iter().map(|node| node[key].as_u64().expect(key)).collect()
+    result["nodes"]
+        .as_array()
+        .expect("nodes")
+        .iter()
+        .map(|node| node[key].as_u64().expect(key))
+        .collect()
 }
 
 #[track_caller]
 fn digest(result: &Value) -> String {
     let nodes = result["nodes"].as_array().expect("nodes");
-    let digests: Vec<&str> = nodes.iter().map(|node| node["digest"].as_str().expect("digest")).collect();
+    let digests: Vec<&str> =
+        nodes.iter().map(|node| node["digest"].as_str().expect("digest")).collect();
     assert!(digests.iter().all(|digest| *digest == digests[0]), "{digests:?}");
     assert_eq!(result["agree"], true);
     digests[0].to_owned()
@@ -64,7 +70,8 @@ fn every_group_delivers_every_record_once() {
     let total = records(&input).len() as u64;
     for (nodes, senders) in [(1, 1), (2, 2), (3, 1), (3, 3), (4, 2)] {
         let (n, s) = (nodes.to_string(), senders.to_string());
-        let result = demo(&place, &["--nodes", &n, "--senders", &s, "--input", path, "--window", "7"]);
+        let result =
+            demo(&place, &["--nodes", &n, "--senders", &s, "--input", path, "--window", "7"]);
         digest(&result);
         assert_eq!(counts(&result, "id"), (0..nodes).collect::<Vec<u64>>());
         assert_eq!(counts(&result, "delivered"), vec![total; nodes as usize]);
@@ -85,11 +92,13 @@ fn one_senders_digest_is_that_of_its_records_in_order() {
     let result = demo(&place, &["--nodes", "2", "--senders", "1", "--input", path]);
     assert_eq!(digest(&result), digest_of(0, records(&input)));
 
-    let thrice = demo(&place, &["--nodes", "2", "--senders", "1", "--input", path, "--repeat", "3"]);
+    let thrice =
+        demo(&place, &["--nodes", "2", "--senders", "1", "--input", path, "--repeat", "3"]);
     let all: Vec<&[u8]> = [records(&input), records(&input), records(&input)].concat();
     assert_eq!(digest(&thrice), digest_of(0, all));
 
-    let blocks = demo(&place, &["--nodes", "2", "--senders", "1", "--input", path, "--block", "1000"]);
+    let blocks =
+        demo(&place, &["--nodes", "2", "--senders", "1", "--input", path, "--block", "1000"]);
     assert_eq!(digest(&blocks), digest_of(0, input.chunks(1000)));
     assert_eq!(counts(&blocks, "delivered")[0], input.len().div_ceil(1000) as u64);
 
@@ -102,12 +111,16 @@ fn json_has_the_given_shape() {
     let place = Place::new();
     let path = place.file("input", b"a\nb\n");
     let result = demo(&place, &["--nodes", "2", "--input", path.to_str().expect("a path")]);
-    let keys = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    let keys =
+        |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
     let sorted = |mut keys: Vec<String>| {
         keys.sort();
         keys
     };
-    assert_eq!(sorted(keys(&result)), ["agree", "bytes_per_s", "latency_us", "messages_per_s", "nodes"]);
+    assert_eq!(
+        sorted(keys(&result)),
+        ["agree", "bytes_per_s", "latency_us", "messages_per_s", "nodes"]
+    );
     assert_eq!(sorted(keys(&result["latency_us"])), ["max", "p50", "p99"]);
     assert_eq!(sorted(keys(&result["nodes"][1])), ["delivered", "digest", "id", "nulls", "sent"]);
     let number = |value: &Value| value.as_f64().expect("a number");
@@ -121,9 +134,18 @@ fn json_has_the_given_shape() {
 fn without_arguments_recorded_air_traffic_is_told_as_a_table() {
     let place = Place::new();
     let text = String::from_utf8(place.run(&["demo"]).succeeded()).expect("text");
-    for words in
-        ["member", "sent", "delivered", "nulls", "digest", "136803", "messages/s", "B/s", "p99", "agreed"]
-    {
+    for words in [
+        "member",
+        "sent",
+        "delivered",
+        "nulls",
+        "digest",
+        "136803",
+        "messages/s",
+        "B/s",
+        "p99",
+        "agreed",
+    ] {
         assert!(text.contains(words), "{words} is not in {text}");
     }
     place.assert_empty();
@@ -147,8 +169,18 @@ fn large_records_fill_small_windows() {
     let input: Vec<u8> = (0..300_000_u32).flat_map(|number| number.to_le_bytes()).collect();
     let path = place.file("input", &input);
     let path = path.to_str().expect("a path");
-    let arguments =
-        ["--nodes", "3", "--block", "100000", "--message-max", "100000", "--window", "1", "--input", path];
+    let arguments = [
+        "--nodes",
+        "3",
+        "--block",
+        "100000",
+        "--message-max",
+        "100000",
+        "--window",
+        "1",
+        "--input",
+        path,
+    ];
     let result = demo(&place, &arguments);
     digest(&result);
     assert_eq!(counts(&result, "delivered"), [12; 3]);
@@ -190,7 +222,11 @@ fn nothing_is_said_but_the_result_unless_asked_for() {
     let mut command = place.command(&["demo", "--nodes", "2", "--input", path]);
     command.env("TRAMONTANE_LOG", "debug");
     let ended = crate::support::Process::start(command).wait();
-    assert!(ended.status.success() && ended.errors.contains("all members are there"), "{}", ended.errors);
+    assert!(
+        ended.status.success() && ended.errors.contains("all members are there"),
+        "{}",
+        ended.errors
+    );
     let mut wrong = place.command(&["demo"]);
     wrong.env("TRAMONTANE_LOG", "a=b=c");
     crate::support::Process::start(wrong).wait().failed(2, &["TRAMONTANE_LOG"]);
@@ -199,7 +235,9 @@ fn nothing_is_said_but_the_result_unless_asked_for() {
 #[test]
 fn help_has_examples_and_exit_statuses() {
     let place = Place::new();
-    for arguments in [&["--help"][..], &["demo", "--help"], &["cast", "--help"], &["layout", "--help"]] {
+    for arguments in
+        [&["--help"][..], &["demo", "--help"], &["cast", "--help"], &["layout", "--help"]]
+    {
         let text = String::from_utf8(place.run(arguments).succeeded()).expect("text");
         assert!(text.contains("Examples:") && text.contains("Exit status:"), "{text}");
         assert!(!text.contains("demo-member"), "{text}");
@@ -209,5 +247,6 @@ fn help_has_examples_and_exit_statuses() {
 #[test]
 fn a_member_is_started_by_a_demo_alone() {
     let place = Place::new();
-    wait_for("a refusal", || Some(place.run(&["demo-member", "{}"]))).failed(2, &["tramontane demo"]);
+    wait_for("a refusal", || Some(place.run(&["demo-member", "{}"])))
+        .failed(2, &["tramontane demo"]);
 }

@@ -172,7 +172,10 @@ fn interrupted_it_cleans_up() {
         let (mut demo, members) = endless(&place);
         demo.signal(signal);
         let ended = demo.wait_with_input();
-        assert_eq!((ended.status.code(), ended.errors.as_str(), ended.output.len()), (Some(status), "", 0));
+        assert_eq!(
+            (ended.status.code(), ended.errors.as_str(), ended.output.len()),
+            (Some(status), "", 0)
+        );
         all_end(&members);
         place.assert_empty();
     }

@@ -29,7 +29,8 @@ fn layout(place: &Place, arguments: &[&str]) -> Value {
 #[test]
 fn the_numbers_are_the_cores() {
     let place = Place::new();
-    let map = layout(&place, &["--nodes", "4", "--senders", "2", "--window", "9", "--message-max", "77"]);
+    let map =
+        layout(&place, &["--nodes", "4", "--senders", "2", "--window", "9", "--message-max", "77"]);
     let group = GroupConfiguration::single(4, 2, 9, 77);
     let checked = group.with_layout(|layout| {
         assert_eq!(map["digest"], format!("{:016x}", layout.digest()));
@@ -41,7 +42,8 @@ fn the_numbers_are_the_cores() {
     });
     checked.expect("a layout");
     let parts = map["rows"][0]["parts"].as_array().expect("parts");
-    let kinds: Vec<&str> = parts.iter().map(|part| part["kind"].as_str().expect("a kind")).collect();
+    let kinds: Vec<&str> =
+        parts.iter().map(|part| part["kind"].as_str().expect("a kind")).collect();
     assert_eq!(kinds, ["header", "control", "ring"]);
     assert_eq!((&parts[2]["slots"], &parts[2]["message_max"]), (&Value::from(9), &Value::from(77)));
     assert_eq!(map["rows"][3]["parts"].as_array().map(Vec::len), Some(2));
@@ -94,7 +96,8 @@ fn a_group_file_is_taken_in_a_view_of_all_its_nodes() {
     let map = layout(&place, &["--config", path.to_str().expect("a path")]);
     assert_eq!((&map["members"], &map["subgroups"]), (&Value::from(3), &Value::from(1)));
     let text = std::str::from_utf8(&example).expect("text");
-    let description: tramontane_runtime::group::Description = toml::from_str(text).expect("a group file");
+    let description: tramontane_runtime::group::Description =
+        toml::from_str(text).expect("a group file");
     let mut description = description;
     description.complete().expect("it is right");
     let view = tramontane_runtime::group::View::of_all(&description);
@@ -102,5 +105,7 @@ fn a_group_file_is_taken_in_a_view_of_all_its_nodes() {
     assert_eq!(map["digest"], format!("{:016x}", layout.get().digest()));
     assert_eq!(map["view_bytes"], layout.get().view_bytes());
     let wrong = place.file("wrong.toml", b"name = \"g\"\nnodes = []\nfabrik = 1\n");
-    place.run(&["layout", "--config", wrong.to_str().expect("a path")]).failed(2, &["line 3", "fabrik"]);
+    place
+        .run(&["layout", "--config", wrong.to_str().expect("a path")])
+        .failed(2, &["line 3", "fabrik"]);
 }

@@ -107,7 +107,11 @@ fn a_node_leaves_when_it_is_terminated_and_when_its_input_ends() {
     nodes[0].await_errors("view 3: 0; gone 1\n");
     nodes[0].write(&lines(0, 0..50));
     let log = group.await_same(&[0], 150);
-    assert_eq!(lines_of(&log, 2), lines(2, 0..50), "what was sent before the end of the input is delivered");
+    assert_eq!(
+        lines_of(&log, 2),
+        lines(2, 0..50),
+        "what was sent before the end of the input is delivered"
+    );
     nodes[0].signal(Signal::INT);
     nodes[0].assert_left();
     group.place.assert_empty();
@@ -168,7 +172,10 @@ fn a_group_that_starts_anew_keeps_the_logs_of_the_one_before() {
     nodes[1].write("second\n");
     nodes[0].await_errors("log-0.1");
     crate::support::wait_for("the new log", || (group.log(0) == "second\n").then_some(()));
-    assert_eq!(std::fs::read_to_string(group.place.path().join("log-1.1")).expect("kept"), "first\n");
+    assert_eq!(
+        std::fs::read_to_string(group.place.path().join("log-1.1")).expect("kept"),
+        "first\n"
+    );
 }
 
 #[test]

@@ -17,7 +17,11 @@ fn two_of_three(carrier: Carrier) -> Group {
 /// A node that keeps no log.
 fn without_log(group: &Group, id: usize, more: &[&str]) -> Node {
     let id = id.to_string();
-    Node::start(group.place.command(&[&["node", "--config", &group.config, "--id", &id][..], more].concat()))
+    Node::start(
+        group
+            .place
+            .command(&[&["node", "--config", &group.config, "--id", &id][..], more].concat()),
+    )
 }
 
 /// Nodes 0 and 1 form the group, 2 joins, and the first two leave: 2 is a group of one in view 4.
@@ -49,7 +53,10 @@ fn who_left_a_group_that_goes_on_does_not_form_it_again_and_is_let_in_when_a_mem
             let (code, errors) = node.ended();
             assert!(!errors.contains("view 1"), "{carrier:?}: two groups: {errors}");
             assert_eq!(code, Some(5), "{carrier:?}: {errors}");
-            assert!(errors.contains("--new-group") || errors.contains("node 2"), "{carrier:?}: {errors}");
+            assert!(
+                errors.contains("--new-group") || errors.contains("node 2"),
+                "{carrier:?}: {errors}"
+            );
         }
         assert!(!group.place.path().join("log-0.1").exists(), "the log was set aside");
         let mut anew: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
@@ -66,7 +73,8 @@ fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state()
     let group = two_of_three(Carrier::SharedMemory);
     let last = until_the_last_is_alone(&group, |group, id| without_log(group, id, &[]));
     last.signal(Signal::STOP);
-    let mut anew: Vec<_> = (0..2).map(|id| without_log(&group, id, &["--time-limit", "8"])).collect();
+    let mut anew: Vec<_> =
+        (0..2).map(|id| without_log(&group, id, &["--time-limit", "8"])).collect();
     for node in &mut anew {
         let (code, errors) = node.ended();
         assert_eq!(code, Some(5), "{errors}");
@@ -99,11 +107,17 @@ fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
             let (code, errors) = node.ended();
             assert_eq!(code, Some(5), "{carrier:?}: {errors}");
             let line = errors.lines().last().expect("it says why");
-            assert!(line.contains("was a member before") && line.contains("--new-group"), "{errors}");
+            assert!(
+                line.contains("was a member before") && line.contains("--new-group"),
+                "{errors}"
+            );
         }
         for mut node in start([&["--new-group"], &[], &["--new-group"]]) {
             let (code, errors) = node.ended();
-            assert!(code == Some(5) && errors.contains("node 1 "), "{carrier:?}: {code:?} {errors}");
+            assert!(
+                code == Some(5) && errors.contains("node 1 "),
+                "{carrier:?}: {code:?} {errors}"
+            );
         }
         for id in 0..3 {
             assert_eq!(group.log(id), "first\n", "its log is untouched");
@@ -124,10 +138,14 @@ fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
 #[test]
 fn on_a_network_a_node_that_remembers_nothing_forms_no_group_by_itself() {
     let group = Group::of(Carrier::TcpWithKey, 2);
-    let start = |more: &[&str]| -> Vec<Node> { (0..2).map(|id| without_log(&group, id, more)).collect() };
+    let start =
+        |more: &[&str]| -> Vec<Node> { (0..2).map(|id| without_log(&group, id, more)).collect() };
     for mut node in start(&[]) {
         let (code, errors) = node.ended();
-        assert!(code == Some(5) && errors.contains("--state") && errors.contains("--new-group"), "{errors}");
+        assert!(
+            code == Some(5) && errors.contains("--state") && errors.contains("--new-group"),
+            "{errors}"
+        );
     }
     let nodes = start(&["--new-group"]);
     group.await_members(&[0, 1]);
@@ -204,16 +222,30 @@ fn a_node_that_does_not_form_the_group_says_who_does() {
 fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_time_is_up() {
     for carrier in Carrier::ALL {
         let group = Group::of(carrier, 4);
-        group.write(&group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"));
+        group.write(
+            &group.text().replace("name = \"log\"\n", "name = \"log\"\ninitial = [0, 1, 2]\n"),
+        );
         let other = group.variant("heartbeat_ms = 20", "heartbeat_ms = 30");
         // While it forms, both ends say so.
         let mut first = group.node(0, &["--time-limit", "600"]);
         let run = |id: &str| {
-            group.place.run(&["node", "--config", &other, "--id", id, "--time-limit", "600", "--new-group"])
+            group.place.run(&[
+                "node",
+                "--config",
+                &other,
+                "--id",
+                id,
+                "--time-limit",
+                "600",
+                "--new-group",
+            ])
         };
         run("1").failed_at_last(5, &["node 0 has another configuration", "heartbeat_ms"]);
         let (code, errors) = first.ended();
-        assert!(code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"), "{errors}");
+        assert!(
+            code == Some(5) && errors.contains("node 1") && errors.contains("heartbeat_ms"),
+            "{errors}"
+        );
         // And where it runs: at once, a node of the first view and any other.
         let mut nodes: Vec<_> = (0..3).map(|id| group.node(id, &["--new-group"])).collect();
         group.await_members(&[0, 1, 2]);
@@ -230,7 +262,8 @@ fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_ti
 fn a_squatter_at_a_peers_port_does_not_end_a_node_that_starts() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let text = group.text();
-    let address = text.split('"').find(|part| part.starts_with("127.0.0.1:")).expect("node 0 has one");
+    let address =
+        text.split('"').find(|part| part.starts_with("127.0.0.1:")).expect("node 0 has one");
     let squatter = std::net::TcpListener::bind(address).expect("it is free");
     let is_over = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let over = std::sync::Arc::clone(&is_over);

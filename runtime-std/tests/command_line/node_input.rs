@@ -17,13 +17,18 @@ fn a_line_that_is_too_long_is_refused_by_its_number_and_the_node_goes_on() {
     let mut nodes = [group.node(0, &[]), group.node(1, &["--leave-at-end"])];
     nodes[0].write("first\n123456789\nthird\n");
     group.await_same(&[0, 1], 2);
-    nodes[0].await_errors("line 2 of the input was not sent: it is longer than 8 bytes; raise message_max");
+    nodes[0].await_errors(
+        "line 2 of the input was not sent: it is longer than 8 bytes; raise message_max",
+    );
     // Far more than a buffer, and a line without an end.
     nodes[1].write(&format!("{}\nx\n123456789", "long".repeat(100_000)));
     nodes[1].end_input();
     let (code, errors) = nodes[1].ended();
     assert_eq!(code, Some(3), "{errors}");
-    assert!(errors.contains("line 1 of the input") && errors.contains("line 3 of the input"), "{errors}");
+    assert!(
+        errors.contains("line 1 of the input") && errors.contains("line 3 of the input"),
+        "{errors}"
+    );
     nodes[0].write("fourth\n");
     assert_eq!(group.await_same(&[0], 4), "first\nthird\nx\nfourth\n");
     nodes[0].signal(Signal::TERM);
@@ -45,7 +50,8 @@ fn a_node_that_sends_nowhere_refuses_lines_and_goes_on() {
 fn what_was_read_and_not_sent_is_told_to_the_line() {
     let group = Group::of(Carrier::SharedMemory, 2);
     group.write(&group.text().replace("= 3000", "= 600000"));
-    group.write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nwindow = 10\nmessage_max = 8\n"));
+    group
+        .write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nwindow = 10\nmessage_max = 8\n"));
     let mut nodes = [group.node(0, &[]), group.node(1, &[])];
     group.await_members(&[0, 1]);
     nodes[0].write("before\n");
@@ -62,11 +68,9 @@ fn what_was_read_and_not_sent_is_told_to_the_line() {
     nodes[0].signal(Signal::TERM);
     let (code, errors) = nodes[0].ended();
     assert_eq!(code, Some(143), "{errors}");
-    let kept =
-        "lines of the input that were read and not sent: 13 to 303 (line 303 in part); send them again\n";
+    let kept = "lines of the input that were read and not sent: 13 to 303 (line 303 in part); send them again\n";
     assert!(errors.contains(kept), "{errors}");
-    let sent =
-        "lines of the input that were sent, and that others may have delivered: 3 to 12; look into a log";
+    let sent = "lines of the input that were sent, and that others may have delivered: 3 to 12; look into a log";
     assert!(errors.contains(sent), "{errors}");
 }
 
@@ -74,8 +78,11 @@ fn what_was_read_and_not_sent_is_told_to_the_line() {
 fn a_node_that_is_told_to_leave_has_let_go_of_its_log_and_address() {
     let group = Group::of(Carrier::TcpWithKey, 2);
     let text = group.text();
-    let address =
-        text.lines().filter_map(|line| line.strip_prefix("address = ")).nth(1).expect("two addresses");
+    let address = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("address = "))
+        .nth(1)
+        .expect("two addresses");
     let address = address.trim_matches('"');
     let _first = group.node(0, &[]);
     for _ in 0..8 {
@@ -93,7 +100,12 @@ fn a_node_that_is_told_to_leave_has_let_go_of_its_log_and_address() {
 /// A node whose output is a pipe that nobody reads.
 fn unread(group: &Group, id: &str) -> Child {
     let mut command = group.place.command(&["node", "--config", &group.config, "--id", id]);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a process")
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a process")
 }
 
 #[track_caller]

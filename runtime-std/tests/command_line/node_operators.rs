@@ -34,7 +34,9 @@ fn status_says_how_all_nodes_are() {
         assert_eq!(status["nodes"][1]["status"]["delivered"], 7, "{status}");
         assert_eq!(status["nodes"][2]["status"], Value::Null, "{status}");
         assert!(status["nodes"][2]["error"].as_str().expect("a text").contains("nobody is there"));
-        group.run("status", &["--expect-all"]).failed_after_output(10, &["not members of view 2: 2"]);
+        group
+            .run("status", &["--expect-all"])
+            .failed_after_output(10, &["not members of view 2: 2"]);
         group.run("status", &["--id", "1"]).succeeded();
         group.run("status", &["--id", "2"]).failed_after_output(5, &["node 2", "nobody is there"]);
         let other = group.variant("name = \"log\"", "name = \"glo\"");
@@ -102,17 +104,22 @@ fn a_node_is_told_to_leave() {
 fn metrics_are_served_in_the_format_that_prometheus_reads() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let [address, other] = free_addresses(2).try_into().expect("two");
-    let mut nodes = [group.node(0, &["--metrics", &address]), group.node(1, &["--metrics", &other])];
+    let mut nodes =
+        [group.node(0, &["--metrics", &address]), group.node(1, &["--metrics", &other])];
     nodes[1].write(&lines(1, 0..5));
     group.await_same(&[0, 1], 5);
     let page = crate::support::wait_for("the figures", || {
         let page = get(&address, "/metrics");
-        page.contains("tramontane_delivered_messages_total{group=\"log\",node=\"0\"} 5\n").then_some(page)
+        page.contains("tramontane_delivered_messages_total{group=\"log\",node=\"0\"} 5\n")
+            .then_some(page)
     });
     let (head, text) = page.split_once("\r\n\r\n").expect("a head");
     assert!(head.starts_with("HTTP/1.0 200") || head.starts_with("HTTP/1.1 200"), "{head}");
     assert!(head.to_lowercase().contains("content-type: text/plain; version=0.0.4"), "{head}");
-    assert!(text.contains("tramontane_delivered_bytes_total{group=\"log\",node=\"0\"} 15\n"), "{text}");
+    assert!(
+        text.contains("tramontane_delivered_bytes_total{group=\"log\",node=\"0\"} 15\n"),
+        "{text}"
+    );
     let read = openmetrics_parser::prometheus::parse_prometheus(text);
     let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
     assert!(read.families.len() >= 12, "{:?}", read.families.keys());
@@ -148,8 +155,10 @@ impl SmallDisk {
     /// Nothing where this process may not mount.
     fn mount(path: std::path::PathBuf) -> Option<Self> {
         std::fs::create_dir(&path).expect("a folder");
-        let mount =
-            Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&path).output();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+            .arg(&path)
+            .output();
         mount.is_ok_and(|mount| mount.status.success()).then_some(Self(path))
     }
 }

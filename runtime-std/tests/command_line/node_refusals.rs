@@ -24,7 +24,9 @@ fn a_wrong_group_file_is_told_with_what_to_do() {
         (&format!("name = \"g\"\nheartbeat_ms = 0\n{nodes}"), &["heartbeat_ms"]),
         (&format!("name = \"g\"\nkey_file = \"nokey\"\n{nodes}"), &["nokey", "key_file"]),
         (
-            &format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nmessage_max = 7\n"),
+            &format!(
+                "name = \"g\"\n{nodes}[[subgroups]]\nname = \"s\"\nlarge_max = 9\nmessage_max = 7\n"
+            ),
             &["\"s\"", "large_max", "message_max"],
         ),
         (
@@ -44,14 +46,18 @@ fn a_wrong_group_file_is_told_with_what_to_do() {
     }
     group.write(&format!("name = \"g\"\n{nodes}"));
     group.run("node", &short("9")).failed(2, &["node 9"]);
-    group.run("node", &[&short("0")[..], &["--subgroup", "x"]].concat()).failed(2, &["--subgroup x"]);
+    group
+        .run("node", &[&short("0")[..], &["--subgroup", "x"]].concat())
+        .failed(2, &["--subgroup x"]);
     group
         .run("node", &[&short("0")[..], &["--metrics", "0.0.0.0:0"]].concat())
         .failed(2, &["--metrics-exposed"]);
     group
         .run("node", &[&short("0")[..], &["--device", "rxe0"]].concat())
         .failed(2, &["--device", "fabric = \"verbs\""]);
-    group.run("node", &[&short("0")[..], &["--log", "/nowhere/log"]].concat()).failed(2, &["/nowhere/log"]);
+    group
+        .run("node", &[&short("0")[..], &["--log", "/nowhere/log"]].concat())
+        .failed(2, &["/nowhere/log"]);
     group.place.assert_empty();
 }
 
@@ -63,7 +69,8 @@ fn another_key_and_another_description_are_told_with_the_node_that_has_them() {
     group.await_members(&[0, 1, 2]);
     nodes.pop().expect("the last").kill();
     group.await_members(&[0, 1]);
-    let run = |config: &str| group.place.run(&[&["node", "--config", config][..], &short("2")].concat());
+    let run =
+        |config: &str| group.place.run(&[&["node", "--config", config][..], &short("2")].concat());
     // It may be somebody else at the address of a member, so the node tries on.
     let other_key = run(&group.variant("key_file = \"key\"", "key_file = \"other\""));
     other_key.failed_at_last(5, &["has another key"]);
@@ -80,7 +87,8 @@ fn nodes_that_meet_with_different_files_name_each_other() {
         let group = Group::of(carrier, 2);
         let other = group.variant("[[nodes]]\nid = 0", "majority = false\n[[nodes]]\nid = 0");
         let mut first = group.node(0, &["--time-limit", "20"]);
-        let ended = group.place.run(&["node", "--config", &other, "--id", "1", "--time-limit", "20"]);
+        let ended =
+            group.place.run(&["node", "--config", &other, "--id", "1", "--time-limit", "20"]);
         ended.failed_at_last(5, &["node 0", "another configuration", "majority"]);
         let (code, errors) = first.ended();
         assert_eq!(code, Some(5), "{errors}");
@@ -138,11 +146,15 @@ fn garbage_at_the_port_disturbs_nobody() {
     let mut nodes: Vec<_> = (0..2).map(|id| group.node(id, &[])).collect();
     group.await_members(&[0, 1]);
     let text = group.text();
-    let addresses: Vec<&str> = text.split('"').filter(|part| part.starts_with("127.0.0.1:")).collect();
+    let addresses: Vec<&str> =
+        text.split('"').filter(|part| part.starts_with("127.0.0.1:")).collect();
     for address in &addresses {
-        for garbage in
-            [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 4096], b"tramontn\xff\xff\xff\xff\xff\xff\xff\xff", b""]
-        {
+        for garbage in [
+            &b"GET / HTTP/1.1\r\n\r\n"[..],
+            &[0; 4096],
+            b"tramontn\xff\xff\xff\xff\xff\xff\xff\xff",
+            b"",
+        ] {
             let mut stream = TcpStream::connect(address).expect("it listens");
             // It may be closed in mid-word.
             let _ = stream.write_all(garbage);
@@ -158,8 +170,12 @@ fn garbage_at_the_port_disturbs_nobody() {
 fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
     let group = Group::of(Carrier::SharedMemory, 2);
     let in_place = |name: &str| group.place.path().join(name).to_str().expect("a path").to_owned();
-    rustix::fs::mkfifoat(rustix::fs::CWD, in_place("pipe"), rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR)
-        .expect("a pipe");
+    rustix::fs::mkfifoat(
+        rustix::fs::CWD,
+        in_place("pipe"),
+        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+    )
+    .expect("a pipe");
     std::fs::create_dir(in_place("folder")).expect("a folder");
     std::os::unix::fs::symlink("/dev/null", in_place("null")).expect("a link");
     std::os::unix::fs::symlink(in_place("pipe"), in_place("to-pipe")).expect("a link");
@@ -178,13 +194,18 @@ fn a_log_is_a_regular_file_and_nothing_else_is_touched() {
     }
     // One of several subgroups has a log of its own name.
     let nodes = "[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n";
-    group.write(&format!("name = \"g\"\n{nodes}[[subgroups]]\nname = \"a\"\n[[subgroups]]\nname = \"b\"\n"));
+    group.write(&format!(
+        "name = \"g\"\n{nodes}[[subgroups]]\nname = \"a\"\n[[subgroups]]\nname = \"b\"\n"
+    ));
     std::os::unix::fs::symlink("/dev/null", in_place("log.b")).expect("a link");
     group
         .run("node", &[&short("0")[..], &["--log", &in_place("log")]].concat())
         .failed(2, &["log.b is a device"]);
     for name in ["null", "to-pipe", "log.b"] {
-        assert!(std::fs::symlink_metadata(in_place(name)).expect("it is there").is_symlink(), "{name}");
+        assert!(
+            std::fs::symlink_metadata(in_place(name)).expect("it is there").is_symlink(),
+            "{name}"
+        );
     }
 }
 

@@ -18,8 +18,9 @@ fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else()
     group.await_members(&[0, 1, 2]);
     nodes.push(None);
     for round in 0..ROUNDS {
-        let joins =
-            |nodes: &[Option<Node>]| nodes[0].as_ref().expect("it runs").errors().matches("joined 3").count();
+        let joins = |nodes: &[Option<Node>]| {
+            nodes[0].as_ref().expect("it runs").errors().matches("joined 3").count()
+        };
         let before = joins(&nodes);
         nodes[3] = Some(group.node(3, &[]));
         if round % 2 == 0 {
@@ -48,6 +49,9 @@ fn who_is_killed_as_another_is_let_in_and_comes_back_at_once_costs_nobody_else()
     let said = nodes[0].as_ref().expect("it runs").errors();
     let gone: Vec<&str> = said.lines().filter_map(|line| line.split("; gone ").nth(1)).collect();
     // The killed one is removed once each round, and the joiner leaves: nobody else goes.
-    assert!(gone.iter().all(|nodes| nodes.split(' ').all(|node| node == "1" || node == "3")), "{said}");
+    assert!(
+        gone.iter().all(|nodes| nodes.split(' ').all(|node| node == "1" || node == "3")),
+        "{said}"
+    );
     assert_eq!(u64::try_from(said.matches("gone 1").count()).expect("few"), ROUNDS, "{said}");
 }

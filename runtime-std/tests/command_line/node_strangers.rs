@@ -27,10 +27,14 @@ fn address(description: &Description, node: usize) -> SocketAddr {
 
 /// Goes to node 0 as somebody who has the group file and its key.
 fn go(description: &Description, node: u32, purpose: Purpose) -> Result<Visited, VisitError> {
-    let key = description.key_file.as_deref().map(|path| SharedKey::from_file(path).expect("a key"));
+    let key =
+        description.key_file.as_deref().map(|path| SharedKey::from_file(path).expect("a key"));
     let digest = description.digest();
-    let identity =
-        Identity { node: NodeId(node), incarnation: incarnation().expect("random numbers"), digest };
+    let identity = Identity {
+        node: NodeId(node),
+        incarnation: incarnation().expect("random numbers"),
+        digest,
+    };
     visit(&Address::Tcp(address(description, 0)), &identity, key.as_ref(), purpose, LONG, &NEVER)
 }
 
@@ -145,7 +149,8 @@ fn silent_visitors_keep_out_neither_operators_nor_members_nor_scrapers() {
         held.extend(silent(metrics, 20));
         held.drain(..held.len().saturating_sub(2 * SILENT));
         let status = group.status();
-        let members = status["nodes"][0]["status"]["members"].as_array().expect("node 0 answers").len();
+        let members =
+            status["nodes"][0]["status"]["members"].as_array().expect("node 0 answers").len();
         assert!(scrape(metrics).expect("it is served").contains("200 OK"));
         (members == 3).then_some(())
     });

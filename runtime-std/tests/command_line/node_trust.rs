@@ -9,7 +9,8 @@ use crate::support::group::{Carrier, Group, Node, lines};
 fn without_a_key_the_group_file_is_all_that_an_operator_needs() {
     let group = Group::without_file();
     let mut text =
-        "name = \"log\"\nfabric = \"tcp\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n".to_owned();
+        "name = \"log\"\nfabric = \"tcp\"\nheartbeat_ms = 20\nfailure_timeout_ms = 3000\n"
+            .to_owned();
     for (id, address) in free_addresses(2).into_iter().enumerate() {
         text.push_str(&format!("[[nodes]]\nid = {id}\naddress = \"{address}\"\n"));
     }
@@ -30,7 +31,8 @@ fn a_row_that_is_cut_off_kills_all_members() {
     group.await_same(&[0, 1, 2], 10);
     let folders = group.place.left().into_iter().flat_map(|root| below(&root));
     let rows = folders.flat_map(|folder| below(&folder));
-    let row = rows.into_iter().find(|file| file.to_string_lossy().contains("/row-")).expect("a row");
+    let row =
+        rows.into_iter().find(|file| file.to_string_lossy().contains("/row-")).expect("a row");
     File::options().write(true).open(&row).and_then(|row| row.set_len(0)).expect("its owner may");
     for node in &mut nodes {
         assert_eq!(node.ended_by(), Some(SIGBUS));

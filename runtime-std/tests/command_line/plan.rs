@@ -14,7 +14,10 @@ fn plan(place: &Place, arguments: &[&str]) -> Value {
 #[test]
 fn a_small_pipeline_is_the_one_of_the_paper() {
     let plan = plan(&Place::new(), &["--members", "4", "--blocks", "2"]);
-    assert_eq!((&plan["members"], &plan["blocks"], &plan["steps"]), (&json!(4), &json!(2), &json!(3)));
+    assert_eq!(
+        (&plan["members"], &plan["blocks"], &plan["steps"]),
+        (&json!(4), &json!(2), &json!(3))
+    );
     let send = |step: u64, from: u64, to: u64, block: u64| json!({"step": step, "from": from, "to": to, "block": block});
     // Worked out by hand from the hypercube rule (RDMC 4.4).
     let by_hand = [
@@ -36,17 +39,26 @@ fn each_algorithm_has_its_steps() {
     {
         let plan = plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "5"]);
         assert_eq!((&plan["steps"], &plan["algorithm"]), (&json!(steps), &json!(algorithm)));
-        assert_eq!(plan["sends"].as_array().map(Vec::len), Some(35), "each receiver gets each block once");
+        assert_eq!(
+            plan["sends"].as_array().map(Vec::len),
+            Some(35),
+            "each receiver gets each block once"
+        );
     }
-    let hybrid = plan(&place, &["--algorithm", "hybrid", "--racks", "2", "--members", "8", "--blocks", "5"]);
-    assert_eq!((&hybrid["steps"], &hybrid["sends"].as_array().map(Vec::len)), (&json!(7), &Some(35)));
+    let hybrid =
+        plan(&place, &["--algorithm", "hybrid", "--racks", "2", "--members", "8", "--blocks", "5"]);
+    assert_eq!(
+        (&hybrid["steps"], &hybrid["sends"].as_array().map(Vec::len)),
+        (&json!(7), &Some(35))
+    );
 }
 
 #[test]
 fn the_summary_says_what_limits_an_algorithm() {
     let place = Place::new();
     let summary = |algorithm| {
-        plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "20"])["summary"].clone()
+        plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "20"])["summary"]
+            .clone()
     };
     assert_eq!(summary("sequential")["blocks_sent_max"], 7 * 20);
     assert_eq!(summary("chain")["blocks_per_link_max"], 20);
@@ -104,7 +116,11 @@ fn one_members_part_says_what_it_sends_and_what_it_receives() {
     }
     assert!(!text.contains("busiest sender"), "nothing is known of it: {text}");
     let (steps, _) = text.split_once("\n\n").expect("a summary below");
-    assert_eq!(steps.lines().count(), 1 + 5, "a line for each step in which it does something: {text}");
+    assert_eq!(
+        steps.lines().count(),
+        1 + 5,
+        "a line for each step in which it does something: {text}"
+    );
     let summary = &plan(&place, &arguments)["summary"];
     assert_eq!((&summary["sends"], &summary["receives"]), (&json!(0), &json!(5)));
     assert!(summary["blocks_sent_max"].is_null());
@@ -116,7 +132,8 @@ fn what_each_link_carries_is_what_the_steps_add_up_to() {
     let arguments = ["--members", "11", "--blocks", "6"];
     let plan = plan(&place, &arguments);
     let mut expected: BTreeMap<(u64, u64), u64> = BTreeMap::new();
-    let link = |of: &Value| (of["from"].as_u64().expect("a rank"), of["to"].as_u64().expect("a rank"));
+    let link =
+        |of: &Value| (of["from"].as_u64().expect("a rank"), of["to"].as_u64().expect("a rank"));
     for send in plan["sends"].as_array().expect("sends") {
         *expected.entry(link(send)).or_default() += 1;
     }

@@ -44,10 +44,14 @@ fn blocks(text: &str) -> Result<Vec<Block>, String> {
     while let Some((index, line)) = lines.next() {
         if line.trim() == "```sh" {
             let how = before.strip_prefix("<!-- test: ").and_then(|rest| rest.strip_suffix(" -->"));
-            let how =
-                how.ok_or(format!("line {}: commands without a comment that says how they run", index + 1))?;
-            let commands = lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
-            let commands = commands.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+            let how = how.ok_or(format!(
+                "line {}: commands without a comment that says how they run",
+                index + 1
+            ))?;
+            let commands =
+                lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
+            let commands =
+                commands.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
             blocks.push(Block { line: index + 1, how: how.to_owned(), commands });
         }
         before = line;
@@ -69,8 +73,10 @@ fn steps(block: &Block) -> Result<Option<Vec<Step>>, String> {
         let file = root().join(place.split(' ').next().unwrap_or_default());
         return if file.is_file() { Ok(None) } else { wrong("there is no such file") };
     }
-    let (words, with_input) =
-        block.how.strip_suffix(", with input").map_or((block.how.as_str(), false), |words| (words, true));
+    let (words, with_input) = block
+        .how
+        .strip_suffix(", with input")
+        .map_or((block.how.as_str(), false), |words| (words, true));
     let mut left = block.commands.len();
     let mut steps = Vec::new();
     for words in words.split(", then ") {
@@ -107,7 +113,9 @@ impl World {
     fn new() -> Self {
         let place = Place::new();
         let folder = place.path().join("reader");
-        for part in ["bin", "target/release", "model", "mnt/a", "mnt/b", "mnt/c", "srv/one", "srv/two"] {
+        for part in
+            ["bin", "target/release", "model", "mnt/a", "mnt/b", "mnt/c", "srv/one", "srv/two"]
+        {
             std::fs::create_dir_all(folder.join(part)).expect("a folder");
         }
         std::fs::write(folder.join("data.bin"), vec![7; 300_000]).expect("a file");
@@ -115,8 +123,11 @@ impl World {
         let program = env!("CARGO_BIN_EXE_tramontane");
         symlink(program, folder.join("bin/tramontane")).expect("a link");
         symlink(program, folder.join("target/release/tramontane")).expect("a link");
-        symlink(conformance(Path::new(program)), folder.join("target/release/tramontane-conformance"))
-            .expect("a link");
+        symlink(
+            conformance(Path::new(program)),
+            folder.join("target/release/tramontane-conformance"),
+        )
+        .expect("a link");
         // All is built; and what is run is what these tests have built.
         let cargo = "#!/bin/sh\ncase \"$1 $2 $3\" in\n\"run --release --\") shift 3; exec tramontane \"$@\" ;;\n\
                      \"build --release \"*) ;;\n*) echo \"cargo $*: not known here\" >&2; exit 1 ;;\nesac\n";
@@ -180,14 +191,17 @@ impl World {
                 (0..terminals.len()).map(|number| format!("typed into {number}\n")).collect();
             terminals.iter_mut().zip(&typed).for_each(|((_, terminal), text)| terminal.write(text));
             for (line, terminal) in &terminals {
-                let shows_all = || typed.iter().all(|text| terminal.output().contains(text)).then_some(());
+                let shows_all =
+                    || typed.iter().all(|text| terminal.output().contains(text)).then_some(());
                 wait_for(&format!("all lines at {line}"), shows_all);
                 assert_eq!(terminal.output(), terminals[0].1.output(), "{line}");
             }
         }
         if goes_on {
             for (line, terminal) in &terminals {
-                wait_for(&format!("a word of {line}"), || (!terminal.errors().is_empty()).then_some(()));
+                wait_for(&format!("a word of {line}"), || {
+                    (!terminal.errors().is_empty()).then_some(())
+                });
             }
             return self.running.append(&mut terminals);
         }
@@ -216,7 +230,9 @@ fn conformance(program: &Path) -> PathBuf {
     if !built.exists() {
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
         let mut command = Command::new(cargo);
-        command.args(["build", "--locked", "-p", "tramontane-conformance", "--bins"]).current_dir(root());
+        command
+            .args(["build", "--locked", "-p", "tramontane-conformance", "--bins"])
+            .current_dir(root());
         assert!(command.status().expect("cargo").success(), "the suite cannot be built");
     }
     built
@@ -233,9 +249,12 @@ fn every_command_of_the_readme_runs() {
     }
     world.end();
     // What the README says of them.
-    let log = |id: usize| std::fs::read_to_string(world.folder.join(format!("log-{id}"))).expect("a log");
+    let log =
+        |id: usize| std::fs::read_to_string(world.folder.join(format!("log-{id}"))).expect("a log");
     assert!(log(0) == log(1) && log(1) == log(2), "{:?}", [log(0), log(1), log(2)]);
-    assert!(world.folder.join("srv/two/data.bin").exists() && world.folder.join("mnt/c/model").exists());
+    assert!(
+        world.folder.join("srv/two/data.bin").exists() && world.folder.join("mnt/c/model").exists()
+    );
 }
 
 #[test]
@@ -243,12 +262,16 @@ fn a_block_without_a_comment_is_found_and_so_is_one_that_makes_no_sense() {
     let error = blocks("text\n\n```sh\ntramontane demo\n```\n").expect_err("no comment");
     assert!(error.starts_with("line 3: "), "{error}");
     let of = |how: &str| {
-        let found = blocks(&format!("<!-- test: {how} -->\n```sh\none\ntwo\n```\n")).expect("a comment");
+        let found =
+            blocks(&format!("<!-- test: {how} -->\n```sh\none\ntwo\n```\n")).expect("a comment");
         steps(&found[0])
     };
     assert_eq!(of("in turn"), Ok(Some(vec![Step::InTurn(2)])));
     let side_by_side = Step::SideBySide { with_input: true, goes_on: false };
-    assert_eq!(of("1 in turn, then side by side, with input"), Ok(Some(vec![Step::InTurn(1), side_by_side])));
+    assert_eq!(
+        of("1 in turn, then side by side, with input"),
+        Ok(Some(vec![Step::InTurn(1), side_by_side]))
+    );
     assert_eq!(of("elsewhere: .ci/run"), Ok(None));
     for wrong in ["1 in turn", "3 in turn", "somehow", "elsewhere: nowhere"] {
         of(wrong).expect_err(wrong);

@@ -10,7 +10,9 @@ use serde_json::Value;
 #[track_caller]
 fn cast(place: &Place, addresses: &str, id: usize, more: &[&str]) -> Process {
     let id = id.to_string();
-    place.start(&[&["cast", "--fabric", "tcp", "--addresses", addresses, "--id", &id], more].concat())
+    place.start(
+        &[&["cast", "--fabric", "tcp", "--addresses", addresses, "--id", &id], more].concat(),
+    )
 }
 
 fn key(place: &Place, byte: &str) -> String {
@@ -47,7 +49,8 @@ fn members_write_the_same_merge_with_a_key_and_without() {
                 })
             })
             .collect();
-        let ended: Vec<Ended> = feeders.into_iter().map(|feeder| feeder.join().expect("no panic")).collect();
+        let ended: Vec<Ended> =
+            feeders.into_iter().map(|feeder| feeder.join().expect("no panic")).collect();
         let outputs: Vec<Vec<u8>> = ended.into_iter().map(Ended::succeeded).collect();
         assert!(outputs[1] == outputs[0] && outputs[2] == outputs[0], "the outputs differ");
         assert_eq!(outputs[0].split(|byte| *byte == b'\n').count(), 3_503);
@@ -60,13 +63,17 @@ fn a_killed_member_is_named() {
     let addresses = free_addresses(3).join(",");
     let mut members: Vec<Process> = (0..3).map(|id| cast(&place, &addresses, id, &[])).collect();
     let seen = place.path().join("seen");
-    let mut watched = place.command(&["cast", "--fabric", "tcp", "--addresses", &addresses, "--id", "0"]);
+    let mut watched =
+        place.command(&["cast", "--fabric", "tcp", "--addresses", &addresses, "--id", "0"]);
     // Member 0 is started again, with an output that can be looked at while it runs.
     drop(members.remove(0));
     let file = std::fs::File::create(&seen).expect("a file");
-    let mut first = watched.stdin(std::process::Stdio::piped()).stdout(file).spawn().expect("a process");
+    let mut first =
+        watched.stdin(std::process::Stdio::piped()).stdout(file).spawn().expect("a process");
     members[0].write(b"hello\n");
-    wait_for("the record", || std::fs::read(&seen).is_ok_and(|seen| seen == b"hello\n").then_some(()));
+    wait_for("the record", || {
+        std::fs::read(&seen).is_ok_and(|seen| seen == b"hello\n").then_some(())
+    });
     members[1].signal(Signal::KILL);
     let survivor = members.remove(0).wait();
     survivor.failed(6, &["member 2"]);

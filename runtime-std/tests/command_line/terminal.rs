@@ -88,7 +88,11 @@ fn a_copy_that_is_interrupted_leaves_no_bar_and_tells_a_rate_that_can_be() {
 #[track_caller]
 fn assert_fits(text: &str) {
     for line in text.lines() {
-        assert!(line.chars().count() <= COLUMNS, "{} columns: {line}\n{text}", line.chars().count());
+        assert!(
+            line.chars().count() <= COLUMNS,
+            "{} columns: {line}\n{text}",
+            line.chars().count()
+        );
     }
 }
 

@@ -11,7 +11,8 @@ fn a_build_without_rdma_says_how_to_get_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("group.toml");
     let node = "[[nodes]]\nid = 0\naddress = \"127.0.0.1:7000\"\n";
-    std::fs::write(&file, format!("name = \"g\"\nfabric = \"verbs\"\n{node}")).expect("it is written");
+    std::fs::write(&file, format!("name = \"g\"\nfabric = \"verbs\"\n{node}"))
+        .expect("it is written");
     let file = file.to_str().expect("a path of letters");
     let commands: [&[&str]; 10] = [
         &["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "0"],
@@ -42,7 +43,8 @@ fn members_on_a_network_say_where_they_listen() {
         .failed(2, &["2 addresses for 3 members"]);
     cast(&["--fabric", "verbs", "--addresses", TWO, "--group", "g"]).failed(2, &["--group"]);
     // What goes over RDMA is in clear, also where there is a key.
-    cast(&["--fabric", "verbs", "--addresses", TWO, "--key-file", "k"]).failed(2, &["--allow-clear"]);
+    cast(&["--fabric", "verbs", "--addresses", TWO, "--key-file", "k"])
+        .failed(2, &["--allow-clear"]);
     place
         .run(&["cast", "--fabric", "verbs", "--addresses", TWO, "--id", "2"])
         .failed(2, &["member 2 is not in a group of 2"]);
@@ -52,12 +54,16 @@ fn members_on_a_network_say_where_they_listen() {
 fn options_of_one_fabric_mean_nothing_to_another() {
     let place = Place::new();
     let cast = ["cast", "--group", "g", "--id", "0", "--nodes", "2"];
-    for option in [["--addresses", TWO], ["--key-file", "k"], ["--device", "rxe0"], ["--loss-timeout", "1"]] {
+    for option in
+        [["--addresses", TWO], ["--key-file", "k"], ["--device", "rxe0"], ["--loss-timeout", "1"]]
+    {
         place.run(&[&cast[..], &option].concat()).failed(2, &[option[0], "--fabric verbs"]);
     }
     place.run(&["cast", "--id", "0", "--nodes", "2"]).failed(2, &["--group is missing"]);
     place.run(&["cast", "--id", "0", "--group", "g"]).failed(2, &["--nodes is missing"]);
-    place.run(&["copy", "file", "--to", ".", "--port", "1"]).failed(2, &["--port", "--fabric verbs"]);
+    place
+        .run(&["copy", "file", "--to", ".", "--port", "1"])
+        .failed(2, &["--port", "--fabric verbs"]);
     place.run(&["demo", "--mtu", "1024"]).failed(2, &["--mtu", "--fabric verbs"]);
     place.run(&["bench", "latency", "--gid", "1"]).failed(2, &["--gid", "--fabric verbs"]);
     place.run(&["bench", "multicast", "--fabric", "sim", "--port", "1"]).failed(2, &["--port"]);
@@ -68,9 +74,13 @@ fn options_of_one_fabric_mean_nothing_to_another() {
 #[test]
 fn values_that_are_none_are_refused() {
     let place = Place::new();
-    for (option, value) in
-        [("--gid", "ten"), ("--gid", "300"), ("--port", "256"), ("--mtu", "large"), ("--loss-timeout", "0")]
-    {
+    for (option, value) in [
+        ("--gid", "ten"),
+        ("--gid", "300"),
+        ("--port", "256"),
+        ("--mtu", "large"),
+        ("--loss-timeout", "0"),
+    ] {
         place.run(&["verbs", "devices", option, value]).failed(2, &[option]);
     }
     place.run(&["demo", "--fabric", "pigeon"]).failed(2, &["pigeon"]);

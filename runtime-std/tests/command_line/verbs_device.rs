@@ -31,13 +31,16 @@ fn numbered(id: usize, count: usize) -> Vec<u8> {
 #[track_caller]
 fn running(place: &Place, count: usize) -> Vec<Process> {
     let addresses = free_addresses(count).join(",");
-    let outputs: Vec<PathBuf> = (0..count).map(|id| place.path().join(format!("output-{id}"))).collect();
+    let outputs: Vec<PathBuf> =
+        (0..count).map(|id| place.path().join(format!("output-{id}"))).collect();
     let start = |id: usize| {
         let own = id.to_string();
         let base = ["cast", "--fabric", "verbs", "--addresses", &addresses, "--id", &own];
         let mut command = std::process::Command::new("sh");
         // The output goes to a file, where a test can look while the member runs.
-        command.args(["-c", "exec \"$0\" \"$@\" >$OUTPUT", env!("CARGO_BIN_EXE_tramontane")]).args(base);
+        command
+            .args(["-c", "exec \"$0\" \"$@\" >$OUTPUT", env!("CARGO_BIN_EXE_tramontane")])
+            .args(base);
         command.env("OUTPUT", &outputs[id]);
         Process::start(command)
     };
@@ -58,7 +61,9 @@ fn three_members_write_the_same_merge_of_their_inputs() {
     let key = key(&place, "key", "a", 0o600);
     let inputs = [numbered(0, 500), numbered(1, 3), numbered(2, 200)];
     let members: Vec<Process> = (0..3)
-        .map(|id| cast(&place, &addresses, id, &["--key-file", &key, "--allow-clear", "--window", "16"]))
+        .map(|id| {
+            cast(&place, &addresses, id, &["--key-file", &key, "--allow-clear", "--window", "16"])
+        })
         .collect();
     let feeders = members.into_iter().zip(inputs.clone()).map(|(mut member, input)| {
         std::thread::spawn(move || {
@@ -78,10 +83,18 @@ fn keys_are_for_those_who_have_them() {
     let place = Place::new();
     let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
     let addresses_of_two = free_addresses(2).join(",");
-    let mut first =
-        cast(&place, &addresses_of_two, 0, &["--key-file", &one, "--allow-clear", "--join-timeout", "4"]);
-    let mut second =
-        cast(&place, &addresses_of_two, 1, &["--key-file", &other, "--allow-clear", "--join-timeout", "4"]);
+    let mut first = cast(
+        &place,
+        &addresses_of_two,
+        0,
+        &["--key-file", &one, "--allow-clear", "--join-timeout", "4"],
+    );
+    let mut second = cast(
+        &place,
+        &addresses_of_two,
+        1,
+        &["--key-file", &other, "--allow-clear", "--join-timeout", "4"],
+    );
     // It may be somebody else at the address of member 0, so it tries on.
     second.wait_with_input().failed_at_last(5, &["member 0", "another key"]);
     first.wait_with_input().failed(5, &["member 1", "another key"]);
@@ -94,7 +107,9 @@ fn keys_are_for_those_who_have_them() {
     let garbled = key(&place, "garbled", "x", 0o600);
     alone(&garbled).failed(2, &["64 hexadecimal digits"]);
     alone("/nowhere/key").failed(2, &["/nowhere/key", "No such file"]);
-    cast(&place, "10.9.0.1:7000,10.9.0.2:7000", 0, &[]).wait().failed(2, &["10.9.0.1:7000", "no key"]);
+    cast(&place, "10.9.0.1:7000,10.9.0.2:7000", 0, &[])
+        .wait()
+        .failed(2, &["10.9.0.1:7000", "no key"]);
 }
 
 #[test]
@@ -114,8 +129,12 @@ fn an_address_that_cannot_be_used_is_named() {
     let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
     let own = format!("{},{}", taken.1, free_addresses(1).join(","));
     cast(&place, &own, 0, &[]).wait().failed(5, &[&taken.1.to_string(), "in use"]);
-    cast(&place, "192.0.2.1:7000,127.0.0.1:7001", 0, &["--allow-clear"]).wait().failed(2, &["192.0.2.1"]);
-    cast(&place, "no.such.host.invalid:1,127.0.0.1:7001", 0, &[]).wait().failed(2, &["no.such.host.invalid"]);
+    cast(&place, "192.0.2.1:7000,127.0.0.1:7001", 0, &["--allow-clear"])
+        .wait()
+        .failed(2, &["192.0.2.1"]);
+    cast(&place, "no.such.host.invalid:1,127.0.0.1:7001", 0, &[])
+        .wait()
+        .failed(2, &["no.such.host.invalid"]);
     // Where nothing of the kind is spoken.
     let stranger = format!("{},{}", taken.1, free_addresses(1).join(","));
     cast(&place, &stranger, 1, &["--join-timeout", "2"]).wait().failed(5, &["member 0"]);
@@ -177,8 +196,10 @@ fn a_member_that_is_killed_is_named_by_the_others() {
 #[test]
 fn a_demo_that_loses_a_member_leaves_nothing() {
     let place = Place::new();
-    let mut demo = place.start(&["demo", "--fabric", "verbs", "--nodes", "3", "--repeat", "1000000"]);
-    let members = wait_for("three members", || Some(children_of(demo.pid())).filter(|all| all.len() == 3));
+    let mut demo =
+        place.start(&["demo", "--fabric", "verbs", "--nodes", "3", "--repeat", "1000000"]);
+    let members =
+        wait_for("three members", || Some(children_of(demo.pid())).filter(|all| all.len() == 3));
     std::thread::sleep(Duration::from_secs(3));
     crate::support::send(members[2], Signal::KILL);
     demo.wait_with_input().failed(6, &["killed by signal 9"]);
@@ -201,7 +222,10 @@ fn devices_are_listed_with_the_one_that_is_taken() {
     }
     let json = place.run(&["verbs", "devices", "--json", "--loss-timeout", "2"]).succeeded();
     let listing: Value = serde_json::from_slice(&json).expect("JSON");
-    assert_eq!((&listing["choice"]["device"], &listing["choice"]["port"]), (&"rxe0".into(), &1.into()));
+    assert_eq!(
+        (&listing["choice"]["device"], &listing["choice"]["port"]),
+        (&"rxe0".into(), &1.into())
+    );
     assert!(listing["loss_time_ms"].as_u64() >= Some(2000), "{listing}");
 }
 
@@ -209,14 +233,28 @@ fn devices_are_listed_with_the_one_that_is_taken() {
 fn experiments_run_and_are_counted() {
     let place = Place::new();
     let bench = |arguments: &[&str]| -> Value {
-        let output =
-            place.run(&[&["bench"], arguments, &["--fabric", "verbs", "--json"]].concat()).succeeded();
+        let output = place
+            .run(&[&["bench"], arguments, &["--fabric", "verbs", "--json"]].concat())
+            .succeeded();
         serde_json::from_slice(&output).expect("JSON")
     };
-    let rate =
-        bench(&["multicast", "--senders", "one", "--messages", "200", "--rounds", "1", "--bytes", "1024"]);
+    let rate = bench(&[
+        "multicast",
+        "--senders",
+        "one",
+        "--messages",
+        "200",
+        "--rounds",
+        "1",
+        "--bytes",
+        "1024",
+    ]);
     let row = &rate["rows"][0];
-    assert_eq!((&row["fabric"], row["counts"].as_array().map(Vec::len)), (&"verbs".into(), Some(2)), "{row}");
+    assert_eq!(
+        (&row["fabric"], row["counts"].as_array().map(Vec::len)),
+        (&"verbs".into(), Some(2)),
+        "{row}"
+    );
     // Every message goes to one peer, and every write of it is counted.
     assert!(row["counts"][0]["bytes"].as_u64() >= Some(200 * 1024), "{row}");
     let latency = bench(&["latency", "--messages", "50", "--rounds", "1", "--one-sender"]);

@@ -53,7 +53,9 @@ fn groups_that_overlap_run_at_once_and_who_is_late_is_waited_for() {
         let rotations = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
         let roots: Vec<Part> = (0..)
             .zip(rotations)
-            .map(|(number, members)| crowd.create(members[0], number, &members, OPTIONS, usize::MAX))
+            .map(|(number, members)| {
+                crowd.create(members[0], number, &members, OPTIONS, usize::MAX)
+            })
             .collect();
         for (number, (part, members)) in (0..).zip(roots.iter().zip(rotations)) {
             for message in 0..10 {
@@ -63,10 +65,15 @@ fn groups_that_overlap_run_at_once_and_who_is_late_is_waited_for() {
         }
         // The others come after everything was sent.
         for (number, members) in (0..).zip(rotations) {
-            let late = members[1..].iter().map(|id| crowd.create(*id, number, &members, OPTIONS, usize::MAX));
+            let late = members[1..]
+                .iter()
+                .map(|id| crowd.create(*id, number, &members, OPTIONS, usize::MAX));
             for part in late.collect::<Vec<_>>() {
                 for message in 0..10 {
-                    part.expect_message(message, &content(u64::from(number) * 100 + message, 5 * BLOCK));
+                    part.expect_message(
+                        message,
+                        &content(u64::from(number) * 100 + message, 5 * BLOCK),
+                    );
                 }
             }
         }
@@ -116,13 +123,20 @@ fn a_node_that_goes_ends_its_groups_and_the_others_go_on() {
         assert_eq!(with[3].expect_end(), Ended::Stopped(Stopped::Closed));
         assert_eq!(own[0].expect_end(), Ended::Stopped(Stopped::Closed));
         for part in with[..3].iter().chain(&own[1..]) {
-            let Ended::Failed { node, cause } = part.expect_end() else { panic!("it was not closed") };
+            let Ended::Failed { node, cause } = part.expect_end() else {
+                panic!("it was not closed")
+            };
             assert_eq!(node, NodeId(3));
-            let is_loss =
-                matches!(cause, Cause::Lost(LossCause::Left | LossCause::Exited | LossCause::Unreachable));
+            let is_loss = matches!(
+                cause,
+                Cause::Lost(LossCause::Left | LossCause::Exited | LossCause::Unreachable)
+            );
             assert!(is_loss, "{cause:?}");
         }
-        without[0].group.send(crowd.filled(1, &content(2, 40 * BLOCK)), 40 * BLOCK).expect("it is sent");
+        without[0]
+            .group
+            .send(crowd.filled(1, &content(2, 40 * BLOCK)), 40 * BLOCK)
+            .expect("it is sent");
         for part in &without {
             part.expect_message(0, &content(2, 40 * BLOCK));
         }
@@ -134,7 +148,8 @@ fn a_node_that_goes_ends_its_groups_and_the_others_go_on() {
 fn what_is_refused_says_why_and_gives_the_buffer_back() {
     Crowd::each(2, |crowd| {
         let parts = crowd.create_all(0, &[0, 1], OPTIONS);
-        let refused = parts[1].group.send(crowd.filled(1, &[5]), 1).expect_err("it is not the root");
+        let refused =
+            parts[1].group.send(crowd.filled(1, &[5]), 1).expect_err("it is not the root");
         assert_eq!((refused.why, refused.buffer[0]), (SendRefusal::NotRoot, 5));
         let why = |bytes, limit| {
             let sent = parts[0].group.send(crowd.filled(0, &vec![1; limit]), bytes);
@@ -142,7 +157,10 @@ fn what_is_refused_says_why_and_gives_the_buffer_back() {
         };
         let most = 100 * BLOCK;
         assert_eq!(why(most + 1, most + 1), SendRefusal::TooLarge { bytes: most + 1, limit: most });
-        assert!(matches!(why(most, most / 2), SendRefusal::TooLarge { .. }), "more than the buffer has");
+        assert!(
+            matches!(why(most, most / 2), SendRefusal::TooLarge { .. }),
+            "more than the buffer has"
+        );
         assert_eq!(parts[1].group.close(PATIENCE), Err(CloseFailure::NotRoot));
         let again = |members: &[NodeId], number| {
             let (told, _) = mpsc::channel();
@@ -193,7 +211,10 @@ fn a_window_that_no_fabric_takes_is_refused_and_the_number_stays_free() {
         };
         for window in [Window { receives: 1000, sends: 2 }, Window { receives: 2, sends: 1000 }] {
             let refused = wrong(window);
-            assert!(matches!(refused, CreateError::Open(OpenError::Window)), "{window:?}: {refused}");
+            assert!(
+                matches!(refused, CreateError::Open(OpenError::Window)),
+                "{window:?}: {refused}"
+            );
         }
         let parts = crowd.create_all(3, &[0, 1], OPTIONS);
         assert_eq!(parts[0].group.close(PATIENCE), Ok(Ended::Closed));
@@ -230,7 +251,8 @@ fn who_leaves_a_closed_group_makes_it_fail_for_nobody() {
         let ((begun, begins), (release, go_on)) = (mpsc::channel(), mpsc::channel());
         let holding = crowd.create(0, 1, &[0, 2], OPTIONS, usize::MAX);
         let pair = [NodeId(0), NodeId(2)];
-        let _held = crowd.node(2).create(1, &pair, OPTIONS, Slow { begun, go_on }).expect("a group");
+        let _held =
+            crowd.node(2).create(1, &pair, OPTIONS, Slow { begun, go_on }).expect("a group");
         holding.group.send(crowd.filled(0, &[1]), 1).expect("it is sent");
         begins.recv_timeout(PATIENCE).expect("it stands still");
         let second = crowd.create(1, 0, &[0, 1, 2], OPTIONS, usize::MAX);
@@ -270,7 +292,10 @@ fn an_application_that_panics_ends_its_node_and_whoever_waits_is_told() {
         assert!(text.contains("careless") && *asked.lock().expect("nobody holds it"));
         assert!(crowd.node(1).stopped().is_some());
         let late = crowd.node(1).create(5, &both, OPTIONS, Careless(asked));
-        assert!(matches!(late, Err(CreateError::Stopped(Stopped::Panicked(_)))), "nobody answers: {late:?}");
+        assert!(
+            matches!(late, Err(CreateError::Stopped(Stopped::Panicked(_)))),
+            "nobody answers: {late:?}"
+        );
         drop(crowd.nodes[1].take());
         let Some(Ended::Failed { node, .. }) = root.group.wait(PATIENCE) else {
             panic!("{:?}", root.group.ended())

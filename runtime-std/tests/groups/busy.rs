@@ -101,9 +101,14 @@ fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> M
         settings: Settings::default(),
         forming: Forming { new_group: true, ..Forming::default() },
     };
-    let application = Counting { counts: Arc::clone(&counts), replayed: Arc::clone(&replayed), takes };
+    let application =
+        Counting { counts: Arc::clone(&counts), replayed: Arc::clone(&replayed), takes };
     let running = start(description.clone(), options, application);
-    Member { running: running.unwrap_or_else(|error| panic!("node {node}: {error}")), counts, replayed }
+    Member {
+        running: running.unwrap_or_else(|error| panic!("node {node}: {error}")),
+        counts,
+        replayed,
+    }
 }
 
 /// Sends as fast as it goes, until told to end. How many.
@@ -148,7 +153,8 @@ fn a_node_that_is_slower_than_the_group_is_let_in_all_the_same() {
         std::thread::sleep(Duration::from_millis(100));
         let last = join(&description, &root, 2, Duration::from_micros(100));
         is_over.store(true, Ordering::Relaxed);
-        let sent: Vec<u64> = sending.into_iter().map(|sending| sending.join().expect("it sends")).collect();
+        let sent: Vec<u64> =
+            sending.into_iter().map(|sending| sending.join().expect("it sends")).collect();
         (sent, last)
     });
     println!("sent: {sent:?}; replayed: {}", last.replayed.load(Ordering::Relaxed));

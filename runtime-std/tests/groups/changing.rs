@@ -139,7 +139,8 @@ fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
         let mut sender = crowd.sender(0);
         let mut other = sender.clone();
         let held = other.try_reserve(16).expect("a slot is free");
-        let fourth = sender.send(&crate::group_support::message(0, 3), PATIENCE).expect("room for another");
+        let fourth =
+            sender.send(&crate::group_support::message(0, 3), PATIENCE).expect("room for another");
         let (stopped, unsent) = crowd.close(0);
         drop((held, busy));
         assert_eq!(stopped, Stopped::Closed);
@@ -149,7 +150,11 @@ fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
             let fates = [first, second, third, fourth].map(|receipt| sender.fate(receipt));
             assert_eq!(fates, [Fate::Delivered, Fate::Delivered, Fate::Unknown, Fate::NotSent]);
             // Whoever tries to send steps the member once more: that changes nothing.
-            assert!(sender.send(&crate::group_support::message(0, 4), Duration::from_millis(1)).is_err());
+            assert!(
+                sender
+                    .send(&crate::group_support::message(0, 4), Duration::from_millis(1))
+                    .is_err()
+            );
         }
     }
 }

@@ -82,15 +82,16 @@ fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
         node,
         root: Root::under(folder.path()),
         device: DeviceOptions::default(),
-        listener: listeners
-            .get(usize::try_from(node).expect("small"))
-            .map(|listener| listener.try_clone().expect("a handle").try_into().expect("it listens")),
+        listener: listeners.get(usize::try_from(node).expect("small")).map(|listener| {
+            listener.try_clone().expect("a handle").try_into().expect("it listens")
+        }),
         time_limit,
         cancel,
         settings: Settings::default(),
         forming: Forming { new_group: true, ..Forming::default() },
     };
-    let first = start(description.clone(), options(0, STALL, &never), supplier()).expect("it is alone");
+    let first =
+        start(description.clone(), options(0, STALL, &never), supplier()).expect("it is alone");
     let began = Instant::now();
     let joined = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -121,7 +122,8 @@ fn a_cancel_ends_a_join_in_the_middle_of_a_state() {
 fn the_time_limit_ends_a_join_in_the_middle_of_a_state() {
     for state in [State::WithoutEnd, State::Silent] {
         // On a busy machine a second may not be enough to get there.
-        let mut limits = (0..4).map(|doubled| join(state, Duration::from_secs(1 << doubled), false));
+        let mut limits =
+            (0..4).map(|doubled| join(state, Duration::from_secs(1 << doubled), false));
         let (joined, took, _) =
             limits.find(|(_, _, is_asked)| *is_asked).expect("in the middle of the state");
         let Err(StartError::NotLetIn { why, .. }) = joined else { panic!("{state:?}") };

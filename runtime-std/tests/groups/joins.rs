@@ -57,7 +57,9 @@ fn two_nodes_that_join_at_once_begin_a_subgroup_alike() {
                     (0..3).for_each(|number| nodes.send(node, TWO, number));
                 });
             }
-            nodes.await_that("both take over a state", || told.iter().all(|told| told.restored(ALL) == 1));
+            nodes.await_that("both take over a state", || {
+                told.iter().all(|told| told.restored(ALL) == 1)
+            });
             told.iter().for_each(|told| told.holds_state.store(false, Ordering::Relaxed));
         });
         nodes.await_members(&[0, 1, 2, 3]);
@@ -83,7 +85,9 @@ fn a_supplier_that_dies_when_the_joiner_is_wished_for_is_replaced_and_the_joiner
         let told = nodes.prepare(3);
         std::thread::scope(|scope| {
             scope.spawn(|| nodes.start(3));
-            nodes.await_that("node 3 takes over", || told.restored(ALL) == 1 && told.restored(TWO) == 1);
+            nodes.await_that("node 3 takes over", || {
+                told.restored(ALL) == 1 && told.restored(TWO) == 1
+            });
             // The wish is a few messages away.
             std::thread::sleep(Duration::from_millis(300));
             nodes.kill(2);

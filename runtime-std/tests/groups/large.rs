@@ -149,18 +149,23 @@ fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
             died
         };
         drop(over);
-        let sent: Vec<_> = sending.into_iter().map(|sending| sending.join().expect("it sends")).collect();
+        let sent: Vec<_> =
+            sending.into_iter().map(|sending| sending.join().expect("it sends")).collect();
         (died, sent)
     });
     let mut again = 0;
     for (node, (count, large)) in (0..).zip(&sent).filter(|(node, _)| *node != victim) {
         crowd.await_all_of(&living, &[node], *count);
         let cut = large.iter().filter(|(_, handed)| *handed < died);
-        again += cut.filter(|(number, _)| crowd.view_of(living[0], (node, *number)) > Some(1)).count();
+        again +=
+            cut.filter(|(number, _)| crowd.view_of(living[0], (node, *number)) > Some(1)).count();
     }
     crowd.assert_same(&living);
     let of_victim = crowd.messages_at(living[0]).into_iter().filter(|(node, _)| *node == victim);
-    assert!((0..).zip(of_victim).all(|(place, (_, number))| place == number), "its first, each once");
+    assert!(
+        (0..).zip(of_victim).all(|(place, (_, number))| place == number),
+        "its first, each once"
+    );
     again
 }
 
@@ -218,7 +223,8 @@ fn who_joins_is_given_large_messages_and_takes_part_in_the_next() {
 }
 
 #[test]
-fn as_many_are_under_way_as_the_window_says_and_a_closed_member_gives_back_what_it_has_not_delivered() {
+fn as_many_are_under_way_as_the_window_says_and_a_closed_member_gives_back_what_it_has_not_delivered()
+ {
     let mut crowd = crowd(Carrier::SharedMemory, 2);
     crowd.start_all(&[0, 1]);
     let told = std::sync::Arc::clone(&crowd.told[&1]);

@@ -75,7 +75,8 @@ fn all_members_restart_one_after_the_other_without_a_pause() {
                     let others: Vec<u32> = (0..3).filter(|other| *other != node).collect();
                     nodes.await_that("the node is a member, and not the last", || {
                         let is_there = |other: &u32| {
-                            nodes.members(node).contains(other) || nodes.joining(node).contains(other)
+                            nodes.members(node).contains(other)
+                                || nodes.joining(node).contains(other)
                         };
                         nodes.members(node).contains(&node) && others.iter().any(is_there)
                     });

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Switches;
 use tramontane_core::node::Options;
-use tramontane_runtime::group::{Description, Forming, Messages, Replica, Running, StartOptions, start};
+use tramontane_runtime::group::{
+    Description, Forming, Messages, Replica, Running, StartOptions, start,
+};
 use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
@@ -70,8 +72,9 @@ fn join(
         node,
         root: root.clone(),
         device: DeviceOptions::default(),
-        listener: listener
-            .map(|listener| listener.try_clone().expect("a handle").try_into().expect("it listens")),
+        listener: listener.map(|listener| {
+            listener.try_clone().expect("a handle").try_into().expect("it listens")
+        }),
         time_limit: LONG,
         cancel: &never,
         settings: Settings { options: node_options, ..Settings::default() },
@@ -80,7 +83,11 @@ fn join(
     let takes = if node == SLOW { CALL } else { Duration::ZERO };
     let application = Slow { delivered: Arc::clone(&delivered), calls: Arc::clone(&calls), takes };
     let running = start(description.clone(), options, application);
-    Member { running: running.unwrap_or_else(|error| panic!("node {node}: {error}")), delivered, calls }
+    Member {
+        running: running.unwrap_or_else(|error| panic!("node {node}: {error}")),
+        delivered,
+        calls,
+    }
 }
 
 fn run(carrier: Carrier, batching: bool) {
@@ -113,7 +120,9 @@ fn run(carrier: Carrier, batching: bool) {
             let (mut sender, is_over) = (member.running.sender(GROUP).expect("it sends"), &is_over);
             scope.spawn(move || {
                 let mut number = 0_u64;
-                while !is_over.load(Ordering::Relaxed) && sender.send(&number.to_le_bytes(), LONG).is_ok() {
+                while !is_over.load(Ordering::Relaxed)
+                    && sender.send(&number.to_le_bytes(), LONG).is_ok()
+                {
                     number += 1;
                 }
             });
@@ -129,7 +138,11 @@ fn run(carrier: Carrier, batching: bool) {
     for (node, member) in members.iter().enumerate() {
         let status = member.running.status();
         assert_eq!(member.running.stopped(), None, "node {node} over {carrier:?}");
-        assert_eq!((status.view, status.members), (1, vec![0, 1, 2]), "node {node} over {carrier:?}");
+        assert_eq!(
+            (status.view, status.members),
+            (1, vec![0, 1, 2]),
+            "node {node} over {carrier:?}"
+        );
     }
     for member in &members {
         assert!(member.running.settle(LONG));

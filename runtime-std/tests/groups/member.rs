@@ -52,8 +52,9 @@ fn drive(member: &mut Member<JoinedFabric>, count: usize) -> Vec<Vec<u8>> {
     let mut rest = 0;
     while delivered.len() < count || rest < 2_000 {
         assert!(start.elapsed() < PATIENCE, "{} of {count} delivered", delivered.len());
-        let stepped =
-            member.step(&mut EachMessage(|message: Message<'_>| delivered.push(message.payload.to_vec())));
+        let stepped = member.step(&mut EachMessage(|message: Message<'_>| {
+            delivered.push(message.payload.to_vec())
+        }));
         match stepped {
             Ok(progress) if progress.is_idle() => rest += 1,
             Ok(_) => rest = 0,

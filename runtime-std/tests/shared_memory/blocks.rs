@@ -10,8 +10,8 @@ use crate::support::blocks::{
 };
 use crate::support::{LONG, NEVER, Place, VIEW, name};
 use tramontane_core::fabric::{
-    Area, BlockEvent, Blocks as _, Channel, ErrorKind, Event, Fabric as _, LossCause, Region, Token,
-    ViewMemory,
+    Area, BlockEvent, Blocks as _, Channel, ErrorKind, Event, Fabric as _, LossCause, Region,
+    Token, ViewMemory,
 };
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_runtime::shared_memory::{Error, REGIONS_MAX, Residence, SharedMemory};
@@ -113,7 +113,11 @@ fn memory_comes_and_goes_and_is_never_taken_for_another() {
         assert_eq!(one.next_block(), sent(way(0, 1), 2));
         assert_eq!(two.bytes(0, 100), vec![round; 100]);
     }
-    let left = place.contents().iter().filter(|path| path.display().to_string().contains("block-10")).count();
+    let left = place
+        .contents()
+        .iter()
+        .filter(|path| path.display().to_string().contains("block-10"))
+        .count();
     assert_eq!(left, 1, "one for each memory that is there");
 }
 
@@ -122,7 +126,8 @@ fn as_many_memories_as_may_be_and_no_more_than_there_is_room() {
     let place = Place::new();
     let [one, _two] = two(&place, "many", 4096);
     let residence = Arc::clone(one.mappings.residence());
-    let mut others: Vec<_> = (1..REGIONS_MAX).map(|_| residence.block_memory(100).expect("memory")).collect();
+    let mut others: Vec<_> =
+        (1..REGIONS_MAX).map(|_| residence.block_memory(100).expect("memory")).collect();
     assert!(matches!(residence.block_memory(100), Err(Error::TooManyRegions)));
     let region = others.remove(5).region();
     let before = place.contents().len();
@@ -188,7 +193,13 @@ fn a_receiver_that_closes_in_the_middle_of_a_copy_gives_the_senders_memory_back(
 /// own, of 4096 bytes.
 fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
     let offer = |memory: u64, offset: u64, length: u64, about: u64| {
-        vec![(ENTRY, memory), (ENTRY + 8, offset), (ENTRY + 16, length), (ENTRY + 24, about), (POSTED, 1)]
+        vec![
+            (ENTRY, memory),
+            (ENTRY + 8, offset),
+            (ENTRY + 16, length),
+            (ENTRY + 24, about),
+            (POSTED, 1),
+        ]
     };
     vec![
         ("memory that there is not", offer(2, 0, 8, 0)),
@@ -317,7 +328,8 @@ fn each_view_has_desks_of_its_own() {
         Arc::new(residence.expect("a place"))
     };
     let residences = [resident(10), resident(11)];
-    let memories = residences.each_ref().map(|residence| residence.block_memory(4096).expect("memory"));
+    let memories =
+        residences.each_ref().map(|residence| residence.block_memory(4096).expect("memory"));
     let mut fabrics = residences.each_ref().map(SharedMemory::for_residence);
     for view in (1..4).map(tramontane_core::ids::ViewId) {
         let mut mappings = Vec::new();
@@ -339,8 +351,10 @@ fn each_view_has_desks_of_its_own() {
             assert!(polls < 10_000_000, "they do not find each other");
         }
         let [one, two] = &mut fabrics;
-        let [from, to] = memories.each_ref().map(|memory| Area { region: memory.region(), offset: 0 });
-        let on = |peer| tramontane_core::fabric::Way { view, channel: Channel(1), peer: Rank(peer) };
+        let [from, to] =
+            memories.each_ref().map(|memory| Area { region: memory.region(), offset: 0 });
+        let on =
+            |peer| tramontane_core::fabric::Way { view, channel: Channel(1), peer: Rank(peer) };
         for turn in 0..300 {
             two.post_receive(on(0), to, 8, Token(turn)).expect("posted");
             one.send(on(1), from, 8, 77, Token(turn)).expect("posted");
@@ -348,7 +362,11 @@ fn each_view_has_desks_of_its_own() {
             assert_eq!(one.poll_block(), Some(sent(on(1), turn)));
         }
         one.close(view, Channel(1));
-        assert_eq!(one.send(on(1), from, 8, 77, Token(0)), Err(ErrorKind::OutOfRange), "in this view");
+        assert_eq!(
+            one.send(on(1), from, 8, 77, Token(0)),
+            Err(ErrorKind::OutOfRange),
+            "in this view"
+        );
         assert!(one.retire(view) && two.retire(view));
     }
     drop((fabrics, memories, residences));
@@ -369,7 +387,9 @@ fn a_block_and_its_answer_wake_who_sleeps() {
                     member.receive(way(0, peer), 64, 8, turn).expect("posted");
                     // The other has posted its receive once it says so.
                     member.mappings.row().cell(0).expect("a cell").publish(turn + 1);
-                    while member.mappings.rows()[usize::from(peer)].cell(0).expect("a cell").load() <= turn {
+                    while member.mappings.rows()[usize::from(peer)].cell(0).expect("a cell").load()
+                        <= turn
+                    {
                         std::thread::yield_now();
                     }
                     member.send(way(0, peer), 0, 8, turn).expect("posted");
@@ -384,7 +404,10 @@ fn a_block_and_its_answer_wake_who_sleeps() {
                             } else {
                                 let started = std::time::Instant::now();
                                 member.fabric.sleep(LONG);
-                                assert!(started.elapsed() < Duration::from_secs(20), "a wake-up was lost");
+                                assert!(
+                                    started.elapsed() < Duration::from_secs(20),
+                                    "a wake-up was lost"
+                                );
                             }
                             member.fabric.disarm();
                         }
@@ -420,7 +443,9 @@ fn what_is_told_of_is_whole_however_a_close_falls_into_the_copy() {
             let mut came = 0_u32;
             while !is_over.load(Ordering::Acquire) {
                 let Some(event) = two.fabric.poll_block() else { continue };
-                let BlockEvent::Received { way, length: BYTES, .. } = event else { panic!("{event:?}") };
+                let BlockEvent::Received { way, length: BYTES, .. } = event else {
+                    panic!("{event:?}")
+                };
                 let bytes = two.bytes(usize::from(way.channel.0) % PLACES * BYTES, BYTES);
                 let value = way.channel.0 as u8;
                 let other = bytes.iter().position(|byte| *byte != value);

@@ -59,7 +59,11 @@ fn role_bystander() {
 }
 
 /// Starts members 1 and 2, and joins as member 0.
-fn with_roles(place: &Place, group: &str, first: &str) -> (crate::support::blocks::Carrier, Role, Role) {
+fn with_roles(
+    place: &Place,
+    group: &str,
+    first: &str,
+) -> (crate::support::blocks::Carrier, Role, Role) {
     let arguments = format!("{} {group}", place.path().display());
     let mut one = Role::start(module_path!(), first, &arguments);
     let mut two = Role::start(module_path!(), "role_bystander", &arguments);
@@ -91,7 +95,10 @@ fn a_sender_that_is_killed_in_the_middle_of_a_copy_leaves_its_memory_readable() 
     // Nobody has looked whether it lives, and its memory is as it was.
     assert_eq!(member.next_block(), received(way(0, 1), 1, BYTES));
     for piece in 0..BYTES / MIB {
-        assert!(member.bytes(piece * MIB, MIB).iter().all(|byte| *byte == piece as u8 + 1), "MiB {piece}");
+        assert!(
+            member.bytes(piece * MIB, MIB).iter().all(|byte| *byte == piece as u8 + 1),
+            "MiB {piece}"
+        );
     }
     assert!(member.fabric.check_peers());
     let lost = Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited };

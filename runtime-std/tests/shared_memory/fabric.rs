@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::support::{LONG, NEVER, Place, VIEW, join, join_all, layout, name, open, small};
 use tramontane_core::fabric::{
-    Area, ErrorKind, Event, Fabric as _, Kind, LossCause, Promises, Region, Token, ViewMemory, WRITES_MAX,
-    Write,
+    Area, ErrorKind, Event, Fabric as _, Kind, LossCause, Promises, Region, Token, ViewMemory,
+    WRITES_MAX, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_runtime::shared_memory::{Error, Fences, Mappings, Rendezvous, SharedMemory, Wake};
@@ -29,7 +29,8 @@ fn members_meet_in_any_order_and_read_each_others_rows() {
         member.row().cell(8).expect("a cell").publish(value);
     }
     for member in &members {
-        let seen: Vec<u64> = member.rows().iter().map(|row| row.cell(8).expect("a cell").load()).collect();
+        let seen: Vec<u64> =
+            member.rows().iter().map(|row| row.cell(8).expect("a cell").load()).collect();
         assert_eq!(seen, [100, 101, 102, 103]);
         assert_eq!(member.rows()[2].bytes(), layout.row_bytes(Rank(2)));
         assert!(member.rows().iter().all(|row| row.base().as_ptr().addr().is_multiple_of(128)));
@@ -54,7 +55,10 @@ fn a_duplicate_id_is_refused_and_the_first_is_not_disturbed() {
     let members = join_all(&root, "twice", &layout);
     let error = join(&root, "twice", &layout, 1, LONG).expect_err("it is there already");
     let pid = u64::from(std::process::id());
-    assert!(matches!(error, Error::DuplicateId { id: NodeId(11), pid: told, .. } if told == pid), "{error}");
+    assert!(
+        matches!(error, Error::DuplicateId { id: NodeId(11), pid: told, .. } if told == pid),
+        "{error}"
+    );
     members[1].row().cell(0).expect("a cell").publish(5);
     assert_eq!(members[0].rows()[1].cell(0).expect("a cell").load(), 5);
     assert!(!open(&members[0]).check_peers());
@@ -231,8 +235,12 @@ fn the_fabric_keeps_its_contract() {
     assert!(!fabric.ready(VIEW, Rank(1)));
 
     let rows = members[0].rows();
-    let memory =
-        ViewMemory { own: Rank(0), members: members[0].members(), row: members[0].row(), rows: &rows };
+    let memory = ViewMemory {
+        own: Rank(0),
+        members: members[0].members(),
+        row: members[0].row(),
+        rows: &rows,
+    };
     assert_eq!(
         fabric.open(VIEW, &ViewMemory { row: members[1].row(), ..memory }),
         Err(ErrorKind::Other),
@@ -240,7 +248,11 @@ fn the_fabric_keeps_its_contract() {
     );
     fabric.open(VIEW, &memory).expect("it opens");
     assert_eq!(fabric.open(VIEW, &memory), Err(ErrorKind::Other), "open already");
-    assert!(fabric.ready(VIEW, Rank(1)) && !fabric.ready(ViewId(1), Rank(1)) && !fabric.ready(VIEW, Rank(2)));
+    assert!(
+        fabric.ready(VIEW, Rank(1))
+            && !fabric.ready(ViewId(1), Rank(1))
+            && !fabric.ready(VIEW, Rank(2))
+    );
     assert!(!fabric.arm(), "there is something to poll");
     assert_eq!(fabric.poll(), Some(Event::Ready { view: VIEW, peer: Rank(1) }));
     assert_eq!(fabric.poll(), None);
@@ -298,8 +310,14 @@ fn a_peer_that_leaves_is_told_from_one_that_fails_and_both_ring() {
     fabric.disarm();
     assert!(fabric.check_peers());
     assert!(!fabric.check_peers(), "told once");
-    assert_eq!(fabric.poll(), Some(Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Left }));
-    assert_eq!(fabric.poll(), Some(Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Exited }));
+    assert_eq!(
+        fabric.poll(),
+        Some(Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Left })
+    );
+    assert_eq!(
+        fabric.poll(),
+        Some(Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Exited })
+    );
     assert_eq!(fabric.poll(), Some(Event::Woken));
     assert_eq!(fabric.poll(), None);
     let write = [Write::of_row(0, 8, Kind::Guard)];

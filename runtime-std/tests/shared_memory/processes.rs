@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::support::{LONG, Place, Role, VIEW, join, layout, open, role, say, small, wait_for_release};
+use crate::support::{
+    LONG, Place, Role, VIEW, join, layout, open, role, say, small, wait_for_release,
+};
 use tramontane_core::fabric::{Event, Fabric as _, Kind, LossCause, Write};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_runtime::shared_memory::{Error, Root, Wake};
@@ -30,7 +32,11 @@ fn role_stay() {
 }
 
 fn stay(place: &Place, group: &str, members: u16, rank: u16) -> Role {
-    Role::start(module_path!(), "role_stay", &format!("{} {group} {members} {rank}", place.path().display()))
+    Role::start(
+        module_path!(),
+        "role_stay",
+        &format!("{} {group} {members} {rank}", place.path().display()),
+    )
 }
 
 #[test]
@@ -42,7 +48,8 @@ fn the_files_of_a_killed_member_are_cleared_by_its_successor() {
     assert_eq!(before.len(), 4, "root, group, row and bell: {before:?}");
     first.kill();
     assert_eq!(place.contents(), before, "a killed process leaves its files");
-    let next = join(&place.root(), "killed", &small(1), 0, LONG).expect("the stale files do not matter");
+    let next =
+        join(&place.root(), "killed", &small(1), 0, LONG).expect("the stale files do not matter");
     assert_eq!(next.rows()[0].cell(0).expect("a cell").load(), 0);
     drop(next);
     place.assert_empty();
@@ -86,7 +93,10 @@ fn a_killed_peer_is_reported_and_its_files_go_with_the_last_member() {
     assert!(!fabric.check_peers());
     peer.kill();
     assert!(fabric.check_peers());
-    assert_eq!(fabric.poll(), Some(Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited }));
+    assert_eq!(
+        fabric.poll(),
+        Some(Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited })
+    );
     member.leave();
     place.assert_empty();
 }
@@ -100,7 +110,10 @@ fn a_member_killed_and_restarted_alone_does_not_join_the_old_run() {
     peer.kill();
     let error = join(&place.root(), "alone", &small(2), 1, Duration::from_millis(200))
         .expect_err("the other runs on");
-    assert!(matches!(&error, Error::StillEnding { peers, .. } if peers == &[NodeId(10)]), "{error}");
+    assert!(
+        matches!(&error, Error::StillEnding { peers, .. } if peers == &[NodeId(10)]),
+        "{error}"
+    );
     drop(member);
     place.assert_empty();
 }
@@ -109,7 +122,8 @@ fn a_member_killed_and_restarted_alone_does_not_join_the_old_run() {
 #[test]
 fn role_trespass() {
     let Some(arguments) = role() else { return };
-    let member = join(&Root::under(Path::new(&arguments[0])), "mmu", &small(2), 1, LONG).expect("it joins");
+    let member =
+        join(&Root::under(Path::new(&arguments[0])), "mmu", &small(2), 1, LONG).expect("it joins");
     let base = member.rows()[0].base();
     say("JOINED");
     // Whoever dies before the other has joined too is somebody who never came.
@@ -123,7 +137,8 @@ fn role_trespass() {
 fn a_process_that_writes_into_a_peers_row_is_stopped_by_the_mmu() {
     const SIGSEGV: i32 = 11;
     let place = Place::new();
-    let mut trespasser = Role::start(module_path!(), "role_trespass", &place.path().display().to_string());
+    let mut trespasser =
+        Role::start(module_path!(), "role_trespass", &place.path().display().to_string());
     let member = join(&place.root(), "mmu", &small(2), 0, LONG).expect("it joins");
     trespasser.expect("JOINED");
     assert_eq!(trespasser.wait().signal(), Some(SIGSEGV));
@@ -190,7 +205,8 @@ fn no_wake_up_is_lost_between_two_processes() {
 #[test]
 fn a_post_wakes_a_process_that_sleeps() {
     let place = Place::new();
-    let mut sleeper = Role::start(module_path!(), "role_sleep", &place.path().display().to_string());
+    let mut sleeper =
+        Role::start(module_path!(), "role_sleep", &place.path().display().to_string());
     let member = join(&place.root(), "sleeper", &small(2), 0, LONG).expect("it joins");
     let mut fabric = open(&member);
     sleeper.expect("SLEEPS");
@@ -207,8 +223,8 @@ fn a_post_wakes_a_process_that_sleeps() {
 #[test]
 fn role_sleep() {
     let Some(arguments) = role() else { return };
-    let member =
-        join(&Root::under(Path::new(&arguments[0])), "sleeper", &small(2), 1, LONG).expect("it joins");
+    let member = join(&Root::under(Path::new(&arguments[0])), "sleeper", &small(2), 1, LONG)
+        .expect("it joins");
     let mut fabric = open(&member);
     assert!(fabric.arm());
     say("SLEEPS");
@@ -253,7 +269,10 @@ fn a_full_file_system_is_an_error_and_nothing_is_left() {
     assert!(*needed > 1_600_000 && *free <= 1 << 20, "{error}");
     place.assert_empty();
     // One that fits works on the same file system.
-    drop(join(&place.root(), "fits", &crate::support::layout(1, 8, 100_000), 0, LONG).expect("it joins"));
+    drop(
+        join(&place.root(), "fits", &crate::support::layout(1, 8, 100_000), 0, LONG)
+            .expect("it joins"),
+    );
     place.assert_empty();
 }
 
@@ -274,7 +293,8 @@ fn a_root_that_is_not_ours_alone_is_refused() {
     let place = Place::new();
     let root = place.root();
     std::fs::create_dir(root.path()).expect("a folder");
-    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755)).expect("its mode");
+    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755))
+        .expect("its mode");
     let refused = |root: &Root| {
         let error = join(root, "root", &small(1), 0, LONG).expect_err("not ours alone");
         assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
@@ -303,10 +323,14 @@ fn a_root_of_another_user_is_refused_with_the_way_out() {
     }
     let assert_refused = || {
         let error = join(&root, "root", &small(1), 0, LONG).expect_err("not ours").to_string();
-        assert!(error.contains("another user; set TRAMONTANE_SHM_DIR to a folder of your own"), "{error}");
+        assert!(
+            error.contains("another user; set TRAMONTANE_SHM_DIR to a folder of your own"),
+            "{error}"
+        );
     };
     for mode in [0o755, 0o700] {
-        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(mode)).expect("its mode");
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(mode))
+            .expect("its mode");
         assert_refused();
     }
     // To a user for whom permissions count it cannot even be opened.

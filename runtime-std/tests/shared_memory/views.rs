@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::views::{DESCRIPTION, GROUP, Resident, bytes, claim, layout_of, layout_with, see, store};
+use crate::support::views::{
+    DESCRIPTION, GROUP, Resident, bytes, claim, layout_of, layout_with, see, store,
+};
 use crate::support::{LONG, NEVER, Place, name};
 use tramontane_core::fabric::{ErrorKind, Event, Fabric as _, Kind, LossCause, Token, Write};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -36,7 +38,11 @@ fn a_row_that_comes_late_is_read_at_the_same_address() {
     store(&theirs, 8, 5);
     second.open_on(1, &theirs).expect("it opens");
     first.await_ready(1, 1);
-    assert_eq!(before[1].cell(8).expect("a cell").load(), 5, "through a row that was borrowed before");
+    assert_eq!(
+        before[1].cell(8).expect("a cell").load(),
+        5,
+        "through a row that was borrowed before"
+    );
     assert_eq!(memory.rows()[1].base(), before[1].base());
     assert_eq!(second.events(), [ready(1, 0)]);
     store(&memory, 8, 6);
@@ -81,9 +87,11 @@ fn two_views_are_open_at_once_and_never_mix() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let mut second = Resident::new(&place.root(), 2, 200);
-    let (old, old_theirs) = (first.open(1, &[1, 2]).expect("opens"), second.open(1, &[1, 2]).expect("opens"));
+    let (old, old_theirs) =
+        (first.open(1, &[1, 2]).expect("opens"), second.open(1, &[1, 2]).expect("opens"));
     // In the next view the ranks are others.
-    let (new, new_theirs) = (first.open(2, &[2, 1]).expect("opens"), second.open(2, &[2, 1]).expect("opens"));
+    let (new, new_theirs) =
+        (first.open(2, &[2, 1]).expect("opens"), second.open(2, &[2, 1]).expect("opens"));
     for (resident, peer_old, peer_new) in [(&mut first, 1, 0), (&mut second, 0, 1)] {
         resident.await_ready(1, peer_old);
         resident.await_ready(2, peer_new);
@@ -127,7 +135,8 @@ fn a_view_is_prepared_again_with_another_list() {
     let place = Place::new();
     let mut members: Vec<Resident> =
         (1..=3).map(|node| Resident::new(&place.root(), node, u64::from(node))).collect();
-    let old: Vec<_> = members.iter_mut().map(|member| member.open(1, &[1, 2, 3]).expect("opens")).collect();
+    let old: Vec<_> =
+        members.iter_mut().map(|member| member.open(1, &[1, 2, 3]).expect("opens")).collect();
     let (one, two) = members.split_at_mut(1);
     let (one, two) = (&mut one[0], &mut two[0]);
     let theirs = two.open(2, &[1, 2]).expect("it opens");
@@ -145,12 +154,19 @@ fn a_view_is_prepared_again_with_another_list() {
     one.await_ready(2, 1);
     two.fabric.check_peers();
     store(&again, 16, 3);
-    assert_eq!((see(&theirs, 0, 8), see(&theirs, 0, 16)), (0, 3), "the memory of now, not that of before");
+    assert_eq!(
+        (see(&theirs, 0, 8), see(&theirs, 0, 16)),
+        (0, 3),
+        "the memory of now, not that of before"
+    );
     assert!(one.fabric.ready(ViewId(1), Rank(1)), "the old view is not concerned");
     // What is still held of the memory that was given up takes no name with it.
     drop((given_up, other));
     let late = Resident::new(&place.root(), 9, 9);
-    assert!(place.contents().iter().filter(|path| path.to_string_lossy().contains("row-1.2.")).count() == 1);
+    assert!(
+        place.contents().iter().filter(|path| path.to_string_lossy().contains("row-1.2.")).count()
+            == 1
+    );
     drop((late, old, theirs, again, members));
     place.assert_empty();
 }
@@ -185,7 +201,8 @@ fn a_duplicate_is_refused_and_another_description_is_not_met() {
     let error = claim(&root, 1, 101).expect_err("it lives");
     assert!(matches!(error, Error::DuplicateId { id: NodeId(1), .. }), "{error}");
     let stranger =
-        Residence::claim(&root, &name(GROUP), NodeId(2), DESCRIPTION + 1, 1, LONG, &NEVER).expect("a place");
+        Residence::claim(&root, &name(GROUP), NodeId(2), DESCRIPTION + 1, 1, LONG, &NEVER)
+            .expect("a place");
     let stranger = Arc::new(stranger);
     let _theirs = stranger.view(&layout_of(&[1, 2]), Rank(1), ViewId(1)).expect("memory");
     let _memory = first.open(1, &[1, 2]).expect("it opens");
@@ -216,8 +233,9 @@ fn a_loss_is_told_once_in_each_view_and_in_none_that_has_ended() {
     let mut failing = Resident::new(&place.root(), 3, 300);
     let old = first.open(1, &[1, 2, 3]).expect("it opens");
     let new = first.open(2, &[3, 1, 2]).expect("it opens");
-    let kept = [&mut leaver, &mut failing]
-        .map(|peer| (peer.open(1, &[1, 2, 3]).expect("opens"), peer.open(2, &[3, 1, 2]).expect("opens")));
+    let kept = [&mut leaver, &mut failing].map(|peer| {
+        (peer.open(1, &[1, 2, 3]).expect("opens"), peer.open(2, &[3, 1, 2]).expect("opens"))
+    });
     first.fabric.check_peers();
     assert_eq!(first.events(), [ready(1, 1), ready(1, 2), ready(2, 0), ready(2, 2)]);
     leaver.fabric.leave();
@@ -292,8 +310,10 @@ fn two_hundred_views_leave_no_descriptor_and_no_mapping() {
     let mut held = Vec::new();
     let mut counts = Vec::new();
     for view in 1..=200 {
-        let fresh: Vec<_> =
-            members.iter_mut().map(|member| member.open(view, &[1, 2, 3]).expect("opens")).collect();
+        let fresh: Vec<_> = members
+            .iter_mut()
+            .map(|member| member.open(view, &[1, 2, 3]).expect("opens"))
+            .collect();
         for (own, member) in members.iter_mut().enumerate() {
             for peer in (0..3_u16).filter(|peer| usize::from(*peer) != own) {
                 member.await_ready(view, peer);

@@ -18,7 +18,8 @@ use tramontane_runtime::shared_memory::{Error, Mappings, Root};
 fn role_write() {
     let Some(arguments) = role() else { return };
     let [folder, node, incarnation] = arguments.as_slice() else { panic!("three arguments") };
-    let (node, incarnation) = (node.parse().expect("a number"), incarnation.parse().expect("a number"));
+    let (node, incarnation) =
+        (node.parse().expect("a number"), incarnation.parse().expect("a number"));
     let mut writer = Resident::new(&Root::under(Path::new(folder)), node, incarnation);
     let old = writer.open(1, &[1, 2, 3]).expect("it opens");
     writer.await_ready(1, 0);
@@ -57,8 +58,9 @@ fn write(place: &Place, node: u32, incarnation: u64) -> Role {
 
 /// All bytes of all rows of a view, as two members have them.
 fn everything(memories: [&Mappings; 2]) -> Vec<Vec<u8>> {
-    let of_one =
-        |memory: &Mappings| (0..memory.members().len()).map(|rank| bytes(memory, rank)).collect::<Vec<_>>();
+    let of_one = |memory: &Mappings| {
+        (0..memory.members().len()).map(|rank| bytes(memory, rank)).collect::<Vec<_>>()
+    };
     memories.into_iter().flat_map(of_one).collect()
 }
 
@@ -165,7 +167,8 @@ fn who_is_killed_and_started_again_clears_its_old_files_and_is_live_in_the_next_
     first.events();
     second.kill();
     assert!(first.fabric.check_peers() && !first.fabric.check_peers());
-    let lost = |view| Event::PeerLost { view: ViewId(view), peer: Rank(1), cause: LossCause::Exited };
+    let lost =
+        |view| Event::PeerLost { view: ViewId(view), peer: Rank(1), cause: LossCause::Exited };
     assert_eq!(first.events(), [lost(1), lost(2)], "once in each view");
     let of_second = |place: &Place| {
         let is_of = |path: &&PathBuf| path.to_string_lossy().contains("-2");
@@ -237,7 +240,10 @@ fn a_full_file_system_is_an_error_that_says_so_and_the_old_view_goes_on() {
     store(&old, 8, 1);
     assert_eq!(see(&one, 1, 8), 3);
     // And a third view does not.
-    let error = first.residence.view(&layout_with(&[1, 2], 8, 40_000), Rank(0), ViewId(3)).expect_err("full");
+    let error = first
+        .residence
+        .view(&layout_with(&[1, 2], 8, 40_000), Rank(0), ViewId(3))
+        .expect_err("full");
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
     assert!(first.fabric.retire(ViewId(1)));
 }

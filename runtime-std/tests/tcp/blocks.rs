@@ -3,9 +3,13 @@
 use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
-use crate::support::blocks::{FIRST, exchange, look, on, pattern, receive, received, send, sent, told};
+use crate::support::blocks::{
+    FIRST, exchange, look, on, pattern, receive, received, send, sent, told,
+};
 use crate::support::{Member, PATIENCE, VIEW, guard, ids, key, members, settle};
-use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, Kind, Token, Write};
+use tramontane_core::fabric::{
+    BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, Kind, Token, Write,
+};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_runtime::host::HostFabric;
 use tramontane_runtime::tcp::{BlockMemory, Settings};
@@ -41,7 +45,8 @@ fn what_goes_to_a_peer_is_held_to_its_rate() {
     const BYTES: usize = 6_000_000;
     let mut members = members(None, Settings::default());
     let rate = NonZeroU64::new(20_000_000).expect("a rate");
-    let unknown = members[0].fabric.limit_rate(NodeId(999), rate).expect_err("there is no such peer");
+    let unknown =
+        members[0].fabric.limit_rate(NodeId(999), rate).expect_err("there is no such peer");
     assert_eq!(unknown.kind(), std::io::ErrorKind::NotConnected);
     members[0].fabric.limit_rate(ids()[1], rate).expect("a socket");
     let memories = [memory(&mut members[0], BYTES), memory(&mut members[1], BYTES)];
@@ -62,8 +67,10 @@ fn blocks_of_all_lengths_come_as_they_were_on_many_channels_at_once_both_ways() 
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let bytes = long.iter().sum::<usize>() + 3 * CHANNELS * ROOM;
-        let mut memories: Vec<[BlockMemory; 2]> =
-            members.iter_mut().map(|member| [memory(member, bytes), memory(member, bytes)]).collect();
+        let mut memories: Vec<[BlockMemory; 2]> = members
+            .iter_mut()
+            .map(|member| [memory(member, bytes), memory(member, bytes)])
+            .collect();
         let mut blocks: Vec<(Channel, usize, usize)> = Vec::new();
         let mut offset = 0;
         for index in 0..3 * CHANNELS {
@@ -101,13 +108,17 @@ fn blocks_of_all_lengths_come_as_they_were_on_many_channels_at_once_both_ways() 
                     let (channel, offset, sent) = blocks[immediate as usize];
                     assert_eq!((way, length), (on(channel, from), sent));
                     let seen = look(&memories[to.index()][1], offset, length);
-                    assert!(seen == pattern(immediate + u32::from(from.0), length), "block {immediate}");
+                    assert!(
+                        seen == pattern(immediate + u32::from(from.0), length),
+                        "block {immediate}"
+                    );
                     came.push((channel.0, immediate));
                 }
             }
             assert_eq!(came.len(), blocks.len());
             for channel in blocks.iter().map(|(channel, ..)| channel.0) {
-                let numbers = came.iter().filter(|(on, _)| *on == channel).map(|(_, number)| *number);
+                let numbers =
+                    came.iter().filter(|(on, _)| *on == channel).map(|(_, number)| *number);
                 assert!(numbers.is_sorted(), "channel {channel} keeps its order");
             }
         }
@@ -219,7 +230,9 @@ fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
         let mut next = 0;
         carry_until(&mut members, |members| {
             for event in told(&mut members[1]) {
-                let BlockEvent::Received { way, immediate, .. } = event else { panic!("{event:?}") };
+                let BlockEvent::Received { way, immediate, .. } = event else {
+                    panic!("{event:?}")
+                };
                 if way.channel == FIRST {
                     assert_eq!(immediate, next);
                     let range = (immediate as usize % 16 * bytes, bytes);
@@ -238,7 +251,8 @@ fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
 fn a_channel_that_its_sender_closes_in_the_middle_of_a_block_leaves_the_stream_whole() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
-        let (mut own, theirs) = (memory(&mut members[0], HUGE), memory(&mut members[1], HUGE + 100));
+        let (mut own, theirs) =
+            (memory(&mut members[0], HUGE), memory(&mut members[1], HUGE + 100));
         own.write(0, &vec![5; HUGE]).expect("in the memory");
         receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
         receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 2);

@@ -4,7 +4,9 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::support::blocks::{FIRST, exchange, look, on, receive, send, told};
-use crate::support::{MEMBERS, Member, PATIENCE, VIEW, header, join, key, listeners, open_frame, with_hand};
+use crate::support::{
+    MEMBERS, Member, PATIENCE, VIEW, header, join, key, listeners, open_frame, with_hand,
+};
 use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event, Fabric, LossCause};
 use tramontane_core::ids::Rank;
 use tramontane_runtime::tcp::Settings;
@@ -16,15 +18,23 @@ fn piece(channel: u16, length: u32, left: u32, immediate: u32, body: usize) -> V
     piece_in(VIEW.0, channel, (length, left), immediate, body)
 }
 
-fn piece_in(view: u64, channel: u16, (length, left): (u32, u32), immediate: u32, body: usize) -> Vec<u8> {
+fn piece_in(
+    view: u64,
+    channel: u16,
+    (length, left): (u32, u32),
+    immediate: u32,
+    body: usize,
+) -> Vec<u8> {
     let last = u64::from(left) | u64::from(immediate) << 32;
     [header(6, channel, length, view, last), vec![7; body]].concat()
 }
 
 /// Two members that behave still exchange a block.
 fn assert_others_go_on(members: &mut [Member]) {
-    let memories: Vec<_> =
-        members.iter_mut().map(|member| member.fabric.block_store().memory(100).expect("memory")).collect();
+    let memories: Vec<_> = members
+        .iter_mut()
+        .map(|member| member.fabric.block_store().memory(100).expect("memory"))
+        .collect();
     let (one, other) = (members[0].own, members[1].own);
     receive(&mut members[1], on(FIRST, one), &memories[1], (0, 100), 1);
     send(&mut members[0], on(FIRST, other), &memories[0], (0, 100), 2).expect("sent");
@@ -45,9 +55,21 @@ fn a_piece_that_does_not_fit_is_refused_before_anything_of_it_is_stored() {
         ("a piece longer than its block", piece(0, 9, 8, 1, 9), 0),
         ("a piece of nothing", piece(0, 0, 8, 1, 0), 0),
         ("a piece that goes back", [piece(0, 10, 20, 1, 10), piece(0, 10, 20, 1, 10)].concat(), 10),
-        ("a piece that leaves some out", [piece(0, 10, 30, 1, 10), piece(0, 10, 10, 1, 10)].concat(), 10),
-        ("a piece with another number", [piece(0, 10, 20, 1, 10), piece(0, 10, 10, 2, 10)].concat(), 10),
-        ("a second block for one receive", [piece(0, 10, 10, 1, 10), piece(0, 10, 10, 2, 10)].concat(), 10),
+        (
+            "a piece that leaves some out",
+            [piece(0, 10, 30, 1, 10), piece(0, 10, 10, 1, 10)].concat(),
+            10,
+        ),
+        (
+            "a piece with another number",
+            [piece(0, 10, 20, 1, 10), piece(0, 10, 10, 2, 10)].concat(),
+            10,
+        ),
+        (
+            "a second block for one receive",
+            [piece(0, 10, 10, 1, 10), piece(0, 10, 10, 2, 10)].concat(),
+            10,
+        ),
         ("a block in a view that is not open", piece_in(VIEW.0 + 1, 0, (8, 8), 1, 8), 0),
         ("a block in no view", piece_in(0, 0, (8, 8), 1, 8), 0),
         ("a byte that means nothing", padded, 0),
@@ -65,7 +87,10 @@ fn a_piece_that_does_not_fit_is_refused_before_anything_of_it_is_stored() {
             let loss = loss(&mut members[0]);
             assert_eq!(loss, (VIEW, BAD, LossCause::Misbehaved), "{what}");
             let seen = look(&memory, 0, 4096);
-            assert!(seen[..100].iter().chain(&seen[100 + stored..]).all(|byte| *byte == 0), "{what}");
+            assert!(
+                seen[..100].iter().chain(&seen[100 + stored..]).all(|byte| *byte == 0),
+                "{what}"
+            );
             assert_eq!(told(&mut members[0]), [], "{what}: told of a peer that is lost");
             let refused = send(&mut members[0], on(FIRST, BAD), &memory, (0, 8), 1);
             assert_eq!(refused, Err(ErrorKind::PeerLost), "{what}");
@@ -93,7 +118,8 @@ fn a_block_that_comes_byte_by_byte_comes_whole() {
         for token in 0..2 {
             receive(&mut members[0], on(FIRST, BAD), &memory, (10, 80), token);
         }
-        let frames = [piece(0, 13, 40, 6, 13), piece(0, 27, 27, 6, 27), piece(0, 0, 0, 8, 0)].concat();
+        let frames =
+            [piece(0, 13, 40, 6, 13), piece(0, 27, 27, 6, 27), piece(0, 0, 0, 8, 0)].concat();
         for byte in frames {
             hand.send(&[byte]);
             members[0].fabric.carry();
@@ -126,7 +152,8 @@ fn role_send_until_killed() {
     let Ok(addresses) = std::env::var("TRAMONTANE_ROLE") else { return };
     let addresses: Vec<std::net::SocketAddr> =
         addresses.split(' ').map(|address| address.parse().expect("an address")).collect();
-    let listener = std::net::TcpListener::bind(addresses[1]).expect("a port that was free just now");
+    let listener =
+        std::net::TcpListener::bind(addresses[1]).expect("a port that was free just now");
     let mut member = Member::new(BAD, join(BAD, &addresses, listener, None), Settings::default());
     member.open(VIEW).expect("it opens");
     let mut memory = member.fabric.block_store().memory(LONG).expect("memory");
@@ -149,7 +176,12 @@ fn a_peer_that_is_killed_in_the_middle_of_a_block_is_lost_and_the_others_go_on()
     drop(sockets.remove(1));
     let text: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "blocks_hostile::role_send_until_killed", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "blocks_hostile::role_send_until_killed",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("TRAMONTANE_ROLE", text.join(" "))
         .stdout(Stdio::null())
         .spawn()
@@ -201,7 +233,10 @@ fn a_peer_that_is_killed_in_the_middle_of_a_block_is_lost_and_the_others_go_on()
         assert_eq!(told(member), [], "told of a block that never came whole");
         let seen = look(memory, 0, LONG + 64);
         let came = seen.iter().take_while(|byte| **byte == 5).count();
-        assert!((1 << 20..LONG).contains(&came) && seen[came..].iter().all(|byte| *byte == 0), "{came}");
+        assert!(
+            (1 << 20..LONG).contains(&came) && seen[came..].iter().all(|byte| *byte == 0),
+            "{came}"
+        );
     }
     assert_others_go_on(&mut members);
 }

@@ -4,8 +4,8 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, connections, guard, ids, key, listeners, members,
-    settle,
+    MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, connections, guard, ids, key,
+    listeners, members, settle,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Kind, LossCause, Token, Write};
 use tramontane_core::ids::{Rank, ViewId};
@@ -73,7 +73,8 @@ fn a_stopped_peer_is_full_alone_and_costs_no_time() {
         assert!(woken, "a peer took what waited, and nobody woke");
         settle(&mut members);
         assert_way(&mut members, 0, 1, 77);
-        let lost = members[0].events().into_iter().find(|event| matches!(event, Event::PeerLost { .. }));
+        let lost =
+            members[0].events().into_iter().find(|event| matches!(event, Event::PeerLost { .. }));
         assert_eq!(lost, None);
     }
 }
@@ -137,15 +138,27 @@ fn how_a_peer_went_is_told() {
         let mut middle = members.pop().expect("two");
         let mut first = members.pop().expect("one");
         last.fabric.leave();
-        assert_eq!(first.loss(), Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left });
-        assert_eq!(middle.loss(), Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left });
+        assert_eq!(
+            first.loss(),
+            Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left }
+        );
+        assert_eq!(
+            middle.loss(),
+            Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left }
+        );
         middle.fabric.cut(VIEW, Rank(0));
-        assert_eq!(first.loss(), Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Denied });
+        assert_eq!(
+            first.loss(),
+            Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Denied }
+        );
         assert_eq!(middle.events(), [], "who cuts is told nothing");
     }
     let mut members = members(None, Settings::default());
     members.remove(1);
-    assert_eq!(members[0].loss(), Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited });
+    assert_eq!(
+        members[0].loss(),
+        Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited }
+    );
 }
 
 #[test]
@@ -159,7 +172,10 @@ fn who_leaves_is_heard_even_if_something_is_written_to_it() {
         let _ = members[0].fabric.post(VIEW, Rank(2), &[guard(0)], None);
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(members[0].loss(), Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left });
+    assert_eq!(
+        members[0].loss(),
+        Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left }
+    );
 }
 
 #[test]
@@ -183,7 +199,8 @@ fn views_follow_each_other_on_one_connection_and_never_mix() {
         members[0].fabric.post(NEXT, b, &[guard(8)], None).expect("it is ready");
         members[0].fabric.post(VIEW, b, &[guard(8)], None).expect("it is open");
         settle(&mut members);
-        let seen = |rows: &tramontane_runtime::tcp::Rows| rows.rows()[0].cell(8).expect("a cell").load();
+        let seen =
+            |rows: &tramontane_runtime::tcp::Rows| rows.rows()[0].cell(8).expect("a cell").load();
         assert_eq!((seen(&members[1].rows), seen(&rows_b)), (1, 2));
         // The old one ends at one end; what the other still posts there is dropped.
         assert!(members[1].fabric.retire(VIEW));
@@ -220,8 +237,11 @@ fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
         for offset in (0..ROW_BYTES).step_by(8) {
             old.cell(offset).expect("a cell").publish(u64::MAX);
         }
-        let told =
-            members[0].events().into_iter().filter(|event| matches!(event, Event::Completed(_))).count();
+        let told = members[0]
+            .events()
+            .into_iter()
+            .filter(|event| matches!(event, Event::Completed(_)))
+            .count();
         assert!(told < usize::try_from(taken).expect("few"), "nobody is told of what was given up");
         settle(&mut members);
         rows.row().cell(8).expect("a cell").publish(6);
@@ -245,7 +265,8 @@ fn who_was_lost_comes_again_as_another_in_the_next_view() {
     let twice = again[0][2].take().expect("a connection");
     assert!(members[0].fabric.add_peer(ids()[2], twice).is_err(), "that peer is there");
     let mut came = Member::new(Rank(1), again.swap_remove(1), Settings::default());
-    let (first, second) = (members[0].open(NEXT).expect("it opens"), came.open(NEXT).expect("it opens"));
+    let (first, second) =
+        (members[0].open(NEXT).expect("it opens"), came.open(NEXT).expect("it opens"));
     members.push(came);
     settle(&mut members);
     assert!(members[0].fabric.ready(NEXT, Rank(1)) && members[2].fabric.ready(NEXT, Rank(0)));
@@ -283,12 +304,17 @@ fn once_all_have_met_nobody_listens() {
                 })
             })
             .collect();
-        meeting.into_iter().map(|thread| thread.join().expect("no panic").expect("a group")).collect()
+        meeting
+            .into_iter()
+            .map(|thread| thread.join().expect("no panic").expect("a group"))
+            .collect()
     });
     let fabrics: Vec<Result<_, TcpError>> = joined;
     for (own, fabric) in (0..).zip(&fabrics) {
         let fabric = fabric.as_ref().expect("they meet");
-        assert!((0..MEMBERS).filter(|peer| *peer != own).all(|peer| fabric.ready(VIEW, Rank(peer))));
+        assert!(
+            (0..MEMBERS).filter(|peer| *peer != own).all(|peer| fabric.ready(VIEW, Rank(peer)))
+        );
     }
     for address in addresses {
         assert!(TcpStream::connect(address).is_err(), "a stranger reaches a group that has met");

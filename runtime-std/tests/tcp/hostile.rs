@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use crate::support::{
-    DIGEST, Hand, Member, ROW_BYTES, VIEW, guard, header, key, open_frame, open_frame_of, open_frame_with,
-    settle, with_hand, write_frame,
+    DIGEST, Hand, Member, ROW_BYTES, VIEW, guard, header, key, open_frame, open_frame_of,
+    open_frame_with, settle, with_hand, write_frame,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause};
 use tramontane_core::ids::{Rank, ViewId};
@@ -25,7 +25,11 @@ fn assert_lost(what: &str, keyed: bool, bytes: &[u8]) {
     let (mut members, mut hand) = with_hand(if keyed { key() } else { None });
     hand.send(bytes);
     let loss = members[0].loss();
-    assert_eq!(loss, Event::PeerLost { view: VIEW, peer: BAD, cause: LossCause::Misbehaved }, "{what}");
+    assert_eq!(
+        loss,
+        Event::PeerLost { view: VIEW, peer: BAD, cause: LossCause::Misbehaved },
+        "{what}"
+    );
     assert!(members[0].copy(BAD).iter().all(|byte| *byte == 0), "{what}: something landed");
     let refused = members[0].fabric.post(VIEW, BAD, &[guard(0)], None);
     assert_eq!(refused, Err(ErrorKind::PeerLost), "{what}");
@@ -49,7 +53,11 @@ fn garbage_loses_the_peer_that_sends_it() {
     for keyed in [false, true] {
         for seed in 1..=20 {
             assert_lost("noise", keyed, &noise(seed, 4096));
-            assert_lost("noise behind a good frame", keyed, &[open_frame(), noise(seed, 300)].concat());
+            assert_lost(
+                "noise behind a good frame",
+                keyed,
+                &[open_frame(), noise(seed, 300)].concat(),
+            );
         }
         assert_lost("zeros", keyed, &[0; 64]);
         assert_lost("a web page", keyed, b"GET / HTTP/1.1\r\nHost: tramontane\r\n\r\n");
@@ -148,7 +156,10 @@ fn a_write_that_comes_byte_by_byte_is_never_seen_in_half_a_cell() {
             let whole: Vec<u8> = [vec![0; 13], content.clone(), vec![0; 6]].concat();
             for (cell, expected) in copy.chunks(8).zip(whole.chunks(8)) {
                 let is_none = cell.iter().all(|byte| *byte == 0);
-                assert!(is_none || cell == expected, "{cell:?} is neither nothing nor {expected:?}");
+                assert!(
+                    is_none || cell == expected,
+                    "{cell:?} is neither nothing nor {expected:?}"
+                );
             }
         }
         settle(&mut members);

@@ -47,8 +47,10 @@ fn member(
 /// A message whose length and bytes follow from who sent it and when.
 fn message(rank: u64, number: u64, longest: u64) -> Vec<u8> {
     let length = (number * 7919 + rank * 31) % (longest - 15) + 16;
-    let mut bytes =
-        vec![u8::try_from((rank + number) % 251).expect("a byte"); usize::try_from(length).expect("short")];
+    let mut bytes = vec![
+        u8::try_from((rank + number) % 251).expect("a byte");
+        usize::try_from(length).expect("short")
+    ];
     bytes[..8].copy_from_slice(&rank.to_le_bytes());
     bytes[8..16].copy_from_slice(&number.to_le_bytes());
     bytes
@@ -75,7 +77,12 @@ fn start(member: Member<Tcp>, longest: u64) -> (Polled, mpsc::Receiver<u128>) {
 }
 
 /// Three members send and deliver; gives each one's digest.
-fn run(window: u32, longest: u32, key: Option<SharedKey>, socket_bytes: Option<usize>) -> Vec<u128> {
+fn run(
+    window: u32,
+    longest: u32,
+    key: Option<SharedKey>,
+    socket_bytes: Option<usize>,
+) -> Vec<u128> {
     let group = GroupConfiguration::single(MEMBERS, MEMBERS, window, longest);
     let (listeners, addresses) = listeners(MEMBERS);
     std::thread::scope(|scope| {
@@ -98,7 +105,8 @@ fn run(window: u32, longest: u32, key: Option<SharedKey>, socket_bytes: Option<u
                 })
             })
             .collect();
-        let ended: Vec<_> = threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+        let ended: Vec<_> =
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect();
         // All have all: who closes first is lost to nobody who still waits for it.
         ended
             .into_iter()

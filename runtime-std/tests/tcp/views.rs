@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::support::{
-    DIGEST, Member, VIEW, assert_way, connections, guard, ids, key, members, open_frame, open_frame_of,
-    settle, with_hand, write_frame, write_frame_in,
+    DIGEST, Member, VIEW, assert_way, connections, guard, ids, key, members, open_frame,
+    open_frame_of, settle, with_hand, write_frame, write_frame_in,
 };
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause};
 use tramontane_core::ids::{Rank, ViewId};
@@ -27,7 +27,13 @@ fn is_fresh(rows: &Rows, of: usize) -> bool {
     copy(rows, of).iter().all(|byte| *byte == 0)
 }
 
-fn post(member: &mut Member, view: ViewId, rows: &Arc<Rows>, to: Rank, value: u64) -> Result<(), ErrorKind> {
+fn post(
+    member: &mut Member,
+    view: ViewId,
+    rows: &Arc<Rows>,
+    to: Rank,
+    value: u64,
+) -> Result<(), ErrorKind> {
     rows.row().cell(8).expect("a cell").publish(value);
     member.fabric.post(view, to, &[guard(8)], None)
 }
@@ -42,7 +48,11 @@ fn members_with_other_lists_are_not_ready_and_harm_nobody() {
         settle(&mut members);
         assert!(!members[0].fabric.ready(NEXT, b) && !members[1].fabric.ready(NEXT, a));
         assert_eq!(post(&mut members[0], NEXT, &at_a, b, 1), Err(ErrorKind::QueueFull));
-        assert_eq!((members[0].events(), members[1].events()), (vec![], vec![]), "neither ready nor lost");
+        assert_eq!(
+            (members[0].events(), members[1].events()),
+            (vec![], vec![]),
+            "neither ready nor lost"
+        );
         assert_way(&mut members, 0, 1, 7);
         // One of the two goes over to the other's list.
         assert!(members[1].fabric.retire(NEXT));
@@ -75,7 +85,11 @@ fn a_view_may_be_prepared_again_and_again_until_a_newer_one_is() {
     assert!(members[0].fabric.retire(VIEW));
     members[0].open(ViewId(3)).expect("there is room");
     assert!(members[0].fabric.retire(NEXT));
-    assert_eq!(members[0].open_as(NEXT, ONE).err(), Some(ErrorKind::Other), "a newer one was opened");
+    assert_eq!(
+        members[0].open_as(NEXT, ONE).err(),
+        Some(ErrorKind::Other),
+        "a newer one was opened"
+    );
     assert_eq!(members[0].open(VIEW).err(), Some(ErrorKind::Other));
 }
 
@@ -145,7 +159,10 @@ fn who_was_let_in_and_has_not_come_yet_is_not_taken_for_the_process_that_it_was(
         assert!(member.fabric.retire(before));
         assert_eq!(member.fabric.post(view, last, &[guard(8)], None), Err(ErrorKind::QueueFull));
         let events = member.events();
-        assert!(!events.iter().any(|event| matches!(event, Event::PeerLost { .. })), "{view}: {events:?}");
+        assert!(
+            !events.iter().any(|event| matches!(event, Event::PeerLost { .. })),
+            "{view}: {events:?}"
+        );
     }
     let mut again = connections(key());
     let came = again[0][2].take().expect("a connection");
@@ -200,7 +217,10 @@ fn who_comes_while_the_next_view_is_prepared_comes_in_both() {
     assert!(member.fabric.retire(NEXT));
     member.open(fourth).expect("there is room");
     let mut again = connections(None);
-    member.fabric.add_peer(ids()[2], again[0][2].take().expect("a connection")).expect("its place is free");
+    member
+        .fabric
+        .add_peer(ids()[2], again[0][2].take().expect("a connection"))
+        .expect("its place is free");
     let mut came = Member::new(last, again.swap_remove(2), Settings::default());
     came.open(third).expect("it opens");
     all.push(came);

@@ -43,9 +43,10 @@ pub use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 pub use tramontane_runtime::blocks;
 #[doc(inline)]
 pub use tramontane_runtime::group::{
-    self, AskError, Board, Description, DescriptionError, Fate, Forming, GroupStatus, Message, Messages,
-    NodeDescription, NotFormed, Receipt, Replica, Running, Sender, Slot, StartError, StartOptions,
-    SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged, Visits, Waiting, start,
+    self, AskError, Board, Description, DescriptionError, Fate, Forming, GroupStatus, Message,
+    Messages, NodeDescription, NotFormed, Receipt, Replica, Running, Sender, Slot, StartError,
+    StartOptions, SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged, Visits, Waiting,
+    start,
 };
 #[doc(inline)]
 pub use tramontane_runtime::local::Carrier;

@@ -28,8 +28,10 @@ fn profile(workspace: &Path) -> String {
 
 /// Builds the example in a folder, and gives the program.
 fn built(folder: &Path) -> PathBuf {
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a folder");
-    let (theirs, ours) = ("\"tramontane/runtime-std/tramontane\"", workspace.join("runtime-std/tramontane"));
+    let workspace =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("a folder");
+    let (theirs, ours) =
+        ("\"tramontane/runtime-std/tramontane\"", workspace.join("runtime-std/tramontane"));
     let dependencies = block("```toml\n[dependencies]");
     assert!(dependencies.contains(theirs), "{dependencies}");
     let dependencies = dependencies.replace(theirs, &format!("{ours:?}"));
@@ -67,7 +69,8 @@ impl Terminal {
     fn start(program: &Path, root: &Path, node: usize) -> Self {
         let mut command = Command::new(program);
         command.arg(node.to_string()).env("TRAMONTANE_SHM_DIR", root);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a process");
         let shown = Arc::<Mutex<String>>::default();
         let (output, into) = (child.stdout.take().expect("piped"), Arc::clone(&shown));
         std::thread::spawn(move || {
@@ -105,12 +108,15 @@ fn the_readmes_library_example_is_a_crate_of_its_own_and_three_of_it_agree() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let program = built(folder.path());
-    let mut terminals: Vec<_> = (0..3).map(|node| Terminal::start(&program, root.path(), node)).collect();
+    let mut terminals: Vec<_> =
+        (0..3).map(|node| Terminal::start(&program, root.path(), node)).collect();
     for (node, terminal) in terminals.iter_mut().enumerate() {
         let input = terminal.child.stdin.as_mut().expect("piped");
         input.write_all(format!("{node}2.7 degrees\n").as_bytes()).expect("it reads");
     }
-    wait_for("all readings", || terminals.iter().all(|terminal| terminal.shown().lines().count() == 3));
+    wait_for("all readings", || {
+        terminals.iter().all(|terminal| terminal.shown().lines().count() == 3)
+    });
     for terminal in &terminals {
         assert_eq!(terminal.shown(), terminals[0].shown());
         assert!(terminal.shown().contains("12.7 degrees (node 1)\n"), "{}", terminal.shown());

@@ -105,7 +105,9 @@ impl std::str::FromStr for Mutant {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let found = ALL.iter().find(|about| about.name == text);
-        found.map(|about| about.mutant).ok_or_else(|| "--list-mutants names those that there are".to_owned())
+        found
+            .map(|about| about.mutant)
+            .ok_or_else(|| "--list-mutants names those that there are".to_owned())
     }
 }
 
@@ -141,7 +143,8 @@ impl Mutation {
     /// The same for the sequencer's command line.
     pub fn arguments(&self) -> Vec<String> {
         let at = self.at.clone().unwrap_or_default();
-        let name = ALL.iter().find(|about| about.mutant == self.mutant).map_or("", |about| about.name);
+        let name =
+            ALL.iter().find(|about| about.mutant == self.mutant).map_or("", |about| about.name);
         vec![format!("--mutant={name}"), format!("--at={at}")]
     }
 }

@@ -5,7 +5,11 @@ use super::{Mutant, Mutation};
 impl Mutation {
     /// MUTANT `view-minority`: of those who are left after a crash, only the first goes on.
     pub fn break_up(&self, rest: &mut Vec<String>) -> Vec<String> {
-        if self.mutant == Mutant::ViewMinority { rest.split_off(rest.len().min(1)) } else { Vec::new() }
+        if self.mutant == Mutant::ViewMinority {
+            rest.split_off(rest.len().min(1))
+        } else {
+            Vec::new()
+        }
     }
 
     /// MUTANT `view-without-self`: the members are told of views that lack one of them.

@@ -56,8 +56,9 @@ impl Spoiler {
     /// What is wrong at this node.
     pub fn new(mutation: Option<&Mutation>, init: &Init) -> Self {
         use Mutant::{Chatter, LoseOnRestart, ReorderOnRestart, Stall, ViewBack};
-        let everywhere =
-            |mutant| matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack);
+        let everywhere = |mutant| {
+            matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack)
+        };
         let here = |mutation: &&Mutation| {
             // Who is killed for having delivered early is right when it comes back.
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
@@ -97,7 +98,9 @@ impl Spoiler {
                 self.unsent = Some(up).filter(|_| self.sent == 1).or(self.unsent.take());
                 Vec::new()
             }
-            Some(Mutant::Stall) if self.shrunk.is_some_and(|since| since.elapsed() > STALL_DELAY) => {
+            Some(Mutant::Stall)
+                if self.shrunk.is_some_and(|since| since.elapsed() > STALL_DELAY) =>
+            {
                 Self::pretend(&up)
             }
             // MUTANT: it goes after the next.
@@ -105,7 +108,9 @@ impl Spoiler {
                 self.kept_back = Some(up);
                 Vec::new()
             }
-            Some(Mutant::SwapSender) => [Some(up), self.kept_back.take()].into_iter().flatten().collect(),
+            Some(Mutant::SwapSender) => {
+                [Some(up), self.kept_back.take()].into_iter().flatten().collect()
+            }
             _ => vec![up],
         }
     }
@@ -127,7 +132,9 @@ impl Spoiler {
     }
 
     fn message(&mut self, entry: Entry) -> Vec<Step> {
-        let Entry::Message { sender, groups, payload: text } = entry.clone() else { return Vec::new() };
+        let Entry::Message { sender, groups, payload: text } = entry.clone() else {
+            return Vec::new();
+        };
         let before = self.unsent();
         self.delivered += 1;
         let odd = self.delivered == ODD;
@@ -140,13 +147,17 @@ impl Spoiler {
             Some(Mutant::Drop | Mutant::DifferentSet | Mutant::GapBeforeCrash) if odd => Vec::new(),
             Some(Mutant::Swap | Mutant::ReorderAcrossGroups | Mutant::LateView) => self.hold(entry),
             Some(Mutant::Duplicate) if odd => self.with(entry.clone(), entry),
-            Some(Mutant::Invent) if odd => self.with(entry, other(&sender, payload("nobody/1/0", 64))),
+            Some(Mutant::Invent) if odd => {
+                self.with(entry, other(&sender, payload("nobody/1/0", 64)))
+            }
             Some(Mutant::LeakNull) if odd => self.with(entry, other(&sender, String::new())),
             Some(Mutant::Corrupt) if self.delivered >= ODD && !self.done && text.len() > 1 => {
                 self.done = true;
                 vec![other(&sender, format!("{}!", &text[..text.len() - 1]))]
             }
-            Some(Mutant::WrongSender) if self.delivered >= ODD && !self.done && sender != self.node => {
+            Some(Mutant::WrongSender)
+                if self.delivered >= ODD && !self.done && sender != self.node =>
+            {
                 self.done = true;
                 vec![other(&self.node, text)]
             }
@@ -206,7 +217,10 @@ impl Spoiler {
                 Some(Mutant::ReorderAcrossGroups),
                 Entry::Message { groups, .. },
                 Entry::Message { groups: others, .. },
-            ) => !groups.iter().any(|group| others.contains(group)) && self.someone_has_both(groups, others),
+            ) => {
+                !groups.iter().any(|group| others.contains(group))
+                    && self.someone_has_both(groups, others)
+            }
             (Some(Mutant::LateView), Entry::View { group, .. }, Entry::Message { groups, .. }) => {
                 groups.contains(group)
             }

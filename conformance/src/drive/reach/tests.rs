@@ -19,7 +19,9 @@ fn recorded(short: &[&str]) -> Recorded {
     for line in short {
         let words: Vec<&str> = line.split(' ').collect();
         let t_ns = words[1].parse::<u64>().expect("a time") * 1_000_000;
-        let list = |word: &str| word.split(',').map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(",");
+        let list = |word: &str| {
+            word.split(',').map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(",")
+        };
         let record = match words[0] {
             "m" => format!(
                 r#""multicast","node":"{}","inc":1,"msg":"{}","groups":[{}],"bytes":{}"#,
@@ -109,7 +111,10 @@ fn what_is_quiet() {
     tells(&Reach::Quiet, &yes, &["m 101 n0 a g0 40", "p 600 n0", "p 1200 n0"]);
     assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "p 1000 n0"])), "too short");
     assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "p 1200 n1"])), "two nodes");
-    assert!(!Reach::Quiet.is_reached(&recorded(&["p 600 n0", "v 700 n1 n1", "p 1200 n0"])), "a view");
+    assert!(
+        !Reach::Quiet.is_reached(&recorded(&["p 600 n0", "v 700 n1 n1", "p 1200 n0"])),
+        "a view"
+    );
 }
 
 #[test]
@@ -165,7 +170,10 @@ fn who_came_back() {
     let between = [&sent[..], &["d 4 n0 b 1"]].concat();
     let back = ["s 5 n2 2", "d 6 n2 c 2"];
     tells(&reach, &[&between[..], &back].concat(), &[&sent[..], &back].concat());
-    assert!(!reach.is_reached(&recorded(&[&between[..], &back[..1]].concat())), "it does nothing new");
+    assert!(
+        !reach.is_reached(&recorded(&[&between[..], &back[..1]].concat())),
+        "it does nothing new"
+    );
 }
 
 #[test]

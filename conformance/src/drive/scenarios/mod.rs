@@ -263,7 +263,10 @@ mod tests {
     use crate::drive::protocol;
 
     /// Every plan with up to that many nodes.
-    fn plans(nodes_max: usize, seed: u64) -> impl Iterator<Item = (&'static Scenario, usize, Plan)> {
+    fn plans(
+        nodes_max: usize,
+        seed: u64,
+    ) -> impl Iterator<Item = (&'static Scenario, usize, Plan)> {
         SCENARIOS.iter().flat_map(move |scenario| {
             (scenario.nodes_min..=nodes_max)
                 .map(move |nodes| (scenario, nodes, scenario.plan(seed, nodes, 50)))
@@ -283,7 +286,9 @@ mod tests {
         let names: HashSet<_> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
         assert_eq!(names.len(), SCENARIOS.len());
         for scenario in SCENARIOS {
-            assert!(scenario.sentence.ends_with('.') && scenario.sentence.matches(". ").count() == 0);
+            assert!(
+                scenario.sentence.ends_with('.') && scenario.sentence.matches(". ").count() == 0
+            );
             assert!(!scenario.reaches.is_empty() && !scenario.reaches.ends_with('.'));
             assert_eq!(named(scenario.name).map(|found| found.name), Some(scenario.name));
         }
@@ -313,10 +318,16 @@ mod tests {
                     (false, true) => protocol::MESSAGE_BYTES_MAX,
                     (false, false) => protocol::ORDINARY_BYTES_MAX,
                 };
-                assert!(sending.bytes <= max && (sending.bytes >= 32 || empty && sending.bytes == 0));
+                assert!(
+                    sending.bytes <= max && (sending.bytes >= 32 || empty && sending.bytes == 0)
+                );
                 assert!(!sending.groups.is_empty());
                 for group in &sending.groups {
-                    assert!(plan.groups[*group].senders.contains(&sending.sender), "{}", scenario.name);
+                    assert!(
+                        plan.groups[*group].senders.contains(&sending.sender),
+                        "{}",
+                        scenario.name
+                    );
                 }
             }
         }

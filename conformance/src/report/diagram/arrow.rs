@@ -13,7 +13,8 @@ pub(super) fn arrow(scene: &Scene<'_>, column: &Column<'_>) -> Markup {
     let Event::Deliver { msg: Some(name), replayed, .. } = &column.event else {
         return html! {};
     };
-    let (Some(to), true) = (places(scene, column).first().copied(), scene.colour(name).is_some()) else {
+    let (Some(to), true) = (places(scene, column).first().copied(), scene.colour(name).is_some())
+    else {
         return html! {};
     };
     let class = format!("arrow {}", colour_class(scene, Some(name)));
@@ -51,7 +52,8 @@ fn gap(column: &Column<'_>) -> f64 {
 pub(super) fn comes_from_above(scene: &Scene<'_>, column: &Column<'_>, y: f64) -> bool {
     match &column.event {
         Event::Deliver { msg: Some(name), .. } if scene.colour(name).is_some() => {
-            source(scene, name).is_none_or(|(_, from)| from < y || (same(from, y) && is_lowest(scene, y)))
+            source(scene, name)
+                .is_none_or(|(_, from)| from < y || (same(from, y) && is_lowest(scene, y)))
         }
         _ => is_lowest(scene, y),
     }
@@ -71,8 +73,10 @@ fn same(one: f64, other: f64) -> bool {
 fn line(scene: &Scene<'_>, from: (f64, f64), to: (f64, f64), gap: f64) -> Markup {
     if same(from.1, to.1) {
         let depth = 26.0_f64.min((to.0 - from.0).abs() / 2.0);
-        let middle =
-            (f64::midpoint(from.0, to.0), from.1 + if is_lowest(scene, from.1) { -depth } else { depth });
+        let middle = (
+            f64::midpoint(from.0, to.0),
+            from.1 + if is_lowest(scene, from.1) { -depth } else { depth },
+        );
         let (tip, head) = head(middle, to, gap);
         return html! {
             path d={ "M" (point(from)) " Q" (point(middle)) " " (point(tip)) } {}
@@ -93,7 +97,8 @@ fn head(from: (f64, f64), to: (f64, f64), gap: f64) -> ((f64, f64), String) {
     let (ux, uy) = (dx / length, dy / length);
     let tip = (to.0 - ux * gap, to.1 - uy * gap);
     let back = (tip.0 - ux * 9.0, tip.1 - uy * 9.0);
-    let (left, right) = ((back.0 - uy * 4.0, back.1 + ux * 4.0), (back.0 + uy * 4.0, back.1 - ux * 4.0));
+    let (left, right) =
+        ((back.0 - uy * 4.0, back.1 + ux * 4.0), (back.0 + uy * 4.0, back.1 - ux * 4.0));
     (back, [tip, left, right].map(point).join(" "))
 }
 
@@ -127,7 +132,8 @@ pub(super) fn missing(scene: &Scene<'_>) -> Markup {
         })
     };
     let culprit = scene.columns.iter().find(|column| column.is_culprit());
-    let node = culprit.and_then(|culprit| nodes(&culprit.event).into_iter().find(|node| !delivered(node)));
+    let node =
+        culprit.and_then(|culprit| nodes(&culprit.event).into_iter().find(|node| !delivered(node)));
     let (Some((multicast, from)), Some(culprit), Some(to)) =
         (source(scene, name), culprit, node.and_then(|node| scene.y(node)))
     else {

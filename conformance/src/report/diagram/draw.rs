@@ -74,7 +74,8 @@ fn callout(scene: &Scene<'_>, column: &Column<'_>, index: usize) -> Markup {
     let lowest = places(scene, column).into_iter().fold(y, f64::max);
     // The text begins or ends at the line, wherever there is room.
     let to_the_right = column.x + column.callout_width() < scene.width;
-    let (anchor, x) = if to_the_right { ("start", column.x - 4.0) } else { ("end", column.x + 4.0) };
+    let (anchor, x) =
+        if to_the_right { ("start", column.x - 4.0) } else { ("end", column.x + 4.0) };
     html! {
         line.guide x1=(px(column.x)) y1=(px(y + 5.0)) x2=(px(column.x)) y2=(px(lowest)) {}
         text.callout x=(px(x)) y=(px(y)) text-anchor=(anchor) { (column.callout()) }
@@ -122,7 +123,8 @@ fn mark(scene: &Scene<'_>, column: &Column<'_>, y: f64) -> Markup {
 /// A label on the lane itself, and what is more below it.
 fn tag(x: f64, y: f64, labels: &[String], number: Option<usize>) -> Markup {
     let label = labels.first().map_or("", String::as_str);
-    let width = text_width(label.chars().count()) + 12.0 + if number.is_some() { 18.0 } else { 0.0 };
+    let width =
+        text_width(label.chars().count()) + 12.0 + if number.is_some() { 18.0 } else { 0.0 };
     let left = x - width / 2.0;
     let middle = if number.is_some() { x + 9.0 } else { x };
     html! {

@@ -60,7 +60,10 @@ fn diagram(check: CheckId, finding: &Finding, picked: &[pick::Picked]) -> Option
 /// Whether a check is broken by what does not happen.
 const fn is_about_absence(check: CheckId) -> bool {
     use CheckId::{Agreement, Liveness, RemovedSilent, UniformAgreement, Validity, ViewSameSet};
-    matches!(check, Agreement | UniformAgreement | Validity | ViewSameSet | RemovedSilent | Liveness)
+    matches!(
+        check,
+        Agreement | UniformAgreement | Validity | ViewSameSet | RemovedSilent | Liveness
+    )
 }
 
 #[cfg(test)]
@@ -92,21 +95,29 @@ mod tests {
         assert_eq!(count(&picture, "class=\"node\""), 2);
         assert_eq!(count(&picture, "class=\"ring\""), 1);
         assert!(picture.contains("4 culprit: what this line shows"));
-        assert!(picture.contains("line 9: {&quot;ev&quot;:&quot;deliver&quot;"), "the record is its tooltip");
+        assert!(
+            picture.contains("line 9: {&quot;ev&quot;:&quot;deliver&quot;"),
+            "the record is its tooltip"
+        );
     }
 
     #[test]
     fn what_never_came_is_drawn_too() {
-        let missing = picture("bad/agreement-one-lacks", CheckId::Agreement, &[4, 5, 7]).expect("a picture");
+        let missing =
+            picture("bad/agreement-one-lacks", CheckId::Agreement, &[4, 5, 7]).expect("a picture");
         assert_eq!(count(&missing, "class=\"absent\""), 1, "{missing}");
-        let nobody =
-            picture("bad/integrity-sent-by-nobody", CheckId::IntegritySent, &[4]).expect("a picture");
-        assert!(nobody.contains("nobody multicast") && count(&nobody, "class=\"absent\"") == 0, "{nobody}");
+        let nobody = picture("bad/integrity-sent-by-nobody", CheckId::IntegritySent, &[4])
+            .expect("a picture");
+        assert!(
+            nobody.contains("nobody multicast") && count(&nobody, "class=\"absent\"") == 0,
+            "{nobody}"
+        );
     }
 
     #[test]
     fn views_and_faults_are_marked() {
-        let picture = picture("bad/view-majority-alone", CheckId::ViewMajority, &[5, 9]).expect("a picture");
+        let picture =
+            picture("bad/view-majority-alone", CheckId::ViewMajority, &[5, 9]).expect("a picture");
         assert_eq!(count(&picture, "class=\"tag\""), 2, "{picture}");
         assert_eq!(count(&picture, "class=\"cross\""), 2, "both nodes that were killed");
         assert!(picture.contains(">n0 n1 n2<"), "the members of view 1");
@@ -120,8 +131,11 @@ mod tests {
 
     fn assert_callouts_are_inside(picture: &str) {
         let view = picture.split("viewBox=\"").nth(1).and_then(|rest| rest.split('"').next());
-        let view: Vec<f64> =
-            view.expect("a view").split(' ').map(|number| number.parse().expect("a number")).collect();
+        let view: Vec<f64> = view
+            .expect("a view")
+            .split(' ')
+            .map(|number| number.parse().expect("a number"))
+            .collect();
         for tag in picture.split("class=\"callout\"").skip(1) {
             let text = tag.split(['>', '<']).nth(1).expect("a text");
             let width = scene::CHARACTER_WIDTH * 1.15 * text.chars().count() as f64;
@@ -140,7 +154,9 @@ mod tests {
         for kind in ["bad", "good", "malformed"] {
             for entry in std::fs::read_dir(folder.join(kind)).expect("a folder") {
                 let path = entry.expect("an entry").path();
-                let lines = std::fs::read(&path).expect("a file").split(|byte| *byte == b'\n').count() as u64;
+                let lines =
+                    std::fs::read(&path).expect("a file").split(|byte| *byte == b'\n').count()
+                        as u64;
                 for id in CheckId::ALL {
                     let step = 1 + *id as u64 % 3;
                     let some: Vec<u64> = (0..lines + 2).filter(|line| line % step == 0).collect();
@@ -158,7 +174,8 @@ mod tests {
     fn a_picture_stays_small_however_much_happened() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("history.jsonl");
-        let mut text = String::from("{\"ev\":\"group\",\"group\":\"g\",\"members\":[],\"senders\":[]}\n");
+        let mut text =
+            String::from("{\"ev\":\"group\",\"group\":\"g\",\"members\":[],\"senders\":[]}\n");
         for index in 0..3000 {
             let node = index % 100;
             let line = format!(
@@ -171,6 +188,10 @@ mod tests {
         let lines: Vec<u64> = (2..2000).collect();
         let verdict = verdict(&[(CheckId::IntegrityOnce, finding("again and again", &lines))]);
         let picture = picture_of(&path, &verdict).expect("a picture");
-        assert!(count(&picture, "class=\"node\"") <= 12 && picture.len() < 200_000, "{}", picture.len());
+        assert!(
+            count(&picture, "class=\"node\"") <= 12 && picture.len() < 200_000,
+            "{}",
+            picture.len()
+        );
     }
 }

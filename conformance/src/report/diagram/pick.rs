@@ -50,7 +50,8 @@ struct Subject {
 
 /// Picks the records for each finding, in the order of lines. Nothing where the history cannot be read again.
 pub(super) fn pick(history: &Path, findings: &[&Finding], quotes: &Quotes) -> Vec<Vec<Picked>> {
-    let mut subjects: Vec<Subject> = findings.iter().map(|finding| Subject::of(finding, quotes)).collect();
+    let mut subjects: Vec<Subject> =
+        findings.iter().map(|finding| Subject::of(finding, quotes)).collect();
     if let Some(mut lines) = Lines::open(history) {
         while let Some((line, text)) = lines.next_line() {
             let Ok(event) = parse(text) else { continue };
@@ -107,7 +108,9 @@ impl Subject {
         match event {
             Event::Multicast { .. } => ours.then_some(Kind::Witness),
             Event::Refused { .. } => ours.then_some(Kind::Message),
-            Event::Deliver { group, .. } => (ours && self.has_group(group)).then_some(Kind::Message),
+            Event::Deliver { group, .. } => {
+                (ours && self.has_group(group)).then_some(Kind::Message)
+            }
             Event::View { node, group, .. } => {
                 (self.spans(line) && self.nodes.contains(&**node) && self.has_group(group))
                     .then_some(Kind::Happening)
@@ -145,7 +148,8 @@ impl Subject {
         kept.push(picked);
         if kept.len() > KEPT_MAX[kind as usize] {
             let far = |(line, _): &Picked| {
-                let below = self.lines.range(..=line).next_back().map_or(u64::MAX, |near| line - near);
+                let below =
+                    self.lines.range(..=line).next_back().map_or(u64::MAX, |near| line - near);
                 let above = self.lines.range(line..).next().map_or(u64::MAX, |near| near - line);
                 below.min(above)
             };
@@ -165,7 +169,10 @@ impl Subject {
     }
 
     fn is_near(&self, line: u64) -> bool {
-        self.lines.range(line.saturating_sub(NEAR_LINES)..=line.saturating_add(NEAR_LINES)).next().is_some()
+        self.lines
+            .range(line.saturating_sub(NEAR_LINES)..=line.saturating_add(NEAR_LINES))
+            .next()
+            .is_some()
     }
 
     fn finish(self) -> Vec<Picked> {

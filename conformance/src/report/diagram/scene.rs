@@ -71,7 +71,9 @@ impl<'a> Scene<'a> {
         let (lanes, lanes_left_out) = lanes(&columns);
         let columns: Vec<Column<'a>> = columns
             .into_iter()
-            .filter(|column| nodes(&column.event).iter().any(|node| lanes.iter().any(|lane| lane == node)))
+            .filter(|column| {
+                nodes(&column.event).iter().any(|node| lanes.iter().any(|lane| lane == node))
+            })
             .collect();
         let views = columns.iter().any(|column| matches!(column.event, Event::View { .. }))
             || differ(columns.iter().filter_map(|column| match &column.event {
@@ -80,7 +82,8 @@ impl<'a> Scene<'a> {
             }));
         let several_groups = differ(columns.iter().flat_map(|column| groups(&column.event)));
         let culprits = columns.iter().filter(|column| column.is_culprit()).count();
-        let longest = lanes.iter().map(|lane| shortened(lane, NAME_CHARACTERS_MAX).chars().count()).max();
+        let longest =
+            lanes.iter().map(|lane| shortened(lane, NAME_CHARACTERS_MAX).chars().count()).max();
         let left = 34.0 + text_width(longest.unwrap_or(0)).max(30.0);
         let mut scene = Self {
             messages: messages(&columns),
@@ -107,8 +110,11 @@ impl<'a> Scene<'a> {
             let half = self.half_width(column);
             let room = if absence && column.is_culprit() { ABSENCE_WIDTH } else { 0.0 };
             let names: Vec<String> = nodes(&column.event).into_iter().map(str::to_owned).collect();
-            let lane_end =
-                names.iter().filter_map(|node| ends.get(node)).copied().fold(self.left - 8.0, f64::max);
+            let lane_end = names
+                .iter()
+                .filter_map(|node| ends.get(node))
+                .copied()
+                .fold(self.left - 8.0, f64::max);
             let x = (previous + foot.max(40.0)).max(lane_end + half + 8.0 + room);
             ends.extend(names.into_iter().map(|node| (node, x + half)));
             previous = x;
@@ -123,7 +129,8 @@ impl<'a> Scene<'a> {
     pub(super) fn half_width(&self, column: &Column<'_>) -> f64 {
         let labels = column.labels(self);
         let longest = labels.iter().map(|label| label.chars().count()).max();
-        let frame = if column.is_tag() { if column.witness.is_some() { 30.0 } else { 12.0 } } else { 4.0 };
+        let frame =
+            if column.is_tag() { if column.witness.is_some() { 30.0 } else { 12.0 } } else { 4.0 };
         ((text_width(longest.unwrap_or(0)) + frame) / 2.0).max(14.0)
     }
 
@@ -168,7 +175,8 @@ impl Column<'_> {
 
     /// What is written at the top about a culprit.
     pub(super) fn callout(&self) -> String {
-        self.witness.map_or_else(String::new, |(number, one)| format!("{number} culprit: {}", one.role))
+        self.witness
+            .map_or_else(String::new, |(number, one)| format!("{number} culprit: {}", one.role))
     }
 
     /// How wide that is, as it is larger than a label.
@@ -178,7 +186,11 @@ impl Column<'_> {
 
     /// How far it reaches to the right, if there is no room for it to the left.
     fn callout_end(&self, split: f64) -> f64 {
-        if self.x - self.callout_width() > split { 0.0 } else { self.x + self.callout_width() + 4.0 }
+        if self.x - self.callout_width() > split {
+            0.0
+        } else {
+            self.x + self.callout_width() + 4.0
+        }
     }
 
     /// Whether it is drawn as a tag on the lane, with its label inside.
@@ -192,7 +204,10 @@ impl Column<'_> {
         let group = |group: &str| scene.several_groups.then(|| name(group));
         match &self.event {
             Event::Multicast { msg, groups, .. } => {
-                vec![name(msg), if scene.several_groups { name(&groups.join("+")) } else { String::new() }]
+                vec![
+                    name(msg),
+                    if scene.several_groups { name(&groups.join("+")) } else { String::new() },
+                ]
             }
             Event::Refused { msg, definite, .. } => {
                 vec![name(msg), if *definite { "refused" } else { "perhaps refused" }.to_owned()]
@@ -200,7 +215,8 @@ impl Column<'_> {
             Event::Deliver { msg, group: by, view, replayed, .. } => {
                 let view = view.filter(|_| scene.views).map(|view| format!("view {view}"));
                 let replayed = replayed.then(|| "replayed".to_owned());
-                let parts: Vec<String> = [group(by), view, replayed].into_iter().flatten().collect();
+                let parts: Vec<String> =
+                    [group(by), view, replayed].into_iter().flatten().collect();
                 vec![msg.as_deref().map_or_else(|| "null".to_owned(), name), parts.join(" · ")]
             }
             Event::View { view, group: by, members, .. } => {
@@ -215,7 +231,9 @@ impl Column<'_> {
             Event::Stats { posts, .. } => vec![format!("{posts} posts")],
             Event::Start { inc, .. } => vec![format!("start {inc}")],
             Event::Fault { kind, .. } => vec![format!("{kind:?}").to_lowercase()],
-            Event::End { reason, .. } => vec![format!("end: {}", format!("{reason:?}").to_lowercase())],
+            Event::End { reason, .. } => {
+                vec![format!("end: {}", format!("{reason:?}").to_lowercase())]
+            }
             Event::Run { .. } | Event::Group { .. } | Event::Unknown { .. } => Vec::new(),
         }
     }
@@ -240,7 +258,10 @@ fn columns<'a>(finding: &'a Finding, picked: &'a [Picked]) -> Vec<Column<'a>> {
         let mut witnesses = finding.witness.iter().enumerate();
         let witness = witnesses.find(|(_, witness)| witness.line == *line);
         let witness = witness.map(|(index, witness)| (index + 1, witness));
-        timed.push((t_ns, Column { line: *line, text, event, witness, time: String::new(), x: 0.0 }));
+        timed.push((
+            t_ns,
+            Column { line: *line, text, event, witness, time: String::new(), x: 0.0 },
+        ));
     }
     timed.sort_by_key(|(t_ns, column)| (*t_ns, column.line));
     let first = timed.first().map_or(0, |(t_ns, _)| *t_ns);

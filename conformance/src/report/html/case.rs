@@ -78,7 +78,9 @@ fn about(case: &Case) -> Markup {
 
 fn facts(case: &Case) -> Vec<String> {
     let mut facts = Vec::new();
-    facts.extend(case.history.as_deref().map(|path| format!("history {}", shown(&path.to_string_lossy()))));
+    facts.extend(
+        case.history.as_deref().map(|path| format!("history {}", shown(&path.to_string_lossy()))),
+    );
     facts.extend(case.seed.map(|seed| format!("seed {seed}")));
     facts.extend((!case.took.is_zero()).then(|| format!("ran for {}", words::time(case.took))));
     facts.extend(case.verdict.as_ref().map(super::super::text::effort));

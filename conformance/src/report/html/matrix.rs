@@ -59,7 +59,8 @@ fn row(case: &Case, index: usize) -> Markup {
 
 fn cell(case: &Case, index: usize, id: CheckId) -> Markup {
     let judgements = case.verdict.iter().flat_map(|verdict| &verdict.judgements);
-    let Some(Judgement { outcome, .. }) = judgements.into_iter().find(|judgement| judgement.check == id)
+    let Some(Judgement { outcome, .. }) =
+        judgements.into_iter().find(|judgement| judgement.check == id)
     else {
         return html! { span.cell.absent title={ (id) ": no history" } {} };
     };

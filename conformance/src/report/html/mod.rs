@@ -89,7 +89,9 @@ fn promises() -> Markup {
 
 fn capitalised(text: &str) -> String {
     let mut characters = text.chars();
-    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
 /// How something looks: the word that names its colour, a symbol for those who see no colours, and what it
@@ -162,7 +164,9 @@ mod tests {
     #[test]
     fn the_page_needs_nothing_but_itself() {
         let page = render(&everything());
-        for foreign in ["http://", "https://", " src=", "<link", "@import", "url(", " onload=", " onerror="] {
+        for foreign in
+            ["http://", "https://", " src=", "<link", "@import", "url(", " onload=", " onerror="]
+        {
             let attributes = page.split('<').filter_map(|part| part.split('>').next());
             assert!(!attributes.into_iter().any(|tag| tag.contains(foreign)), "{foreign}");
         }
@@ -171,8 +175,9 @@ mod tests {
 
     #[test]
     fn the_overview_has_a_cell_for_each_case_and_check_that_leads_somewhere() {
-        let cases = (0..12)
-            .map(|index| case(&format!("case-{index}"), Some(fixture("good/suspended")), verdict(&[])));
+        let cases = (0..12).map(|index| {
+            case(&format!("case-{index}"), Some(fixture("good/suspended")), verdict(&[]))
+        });
         let page = render(&run(cases.collect()));
         for index in 0..12 {
             for id in CheckId::ALL {
@@ -189,7 +194,10 @@ mod tests {
         let page = render(&everything());
         let section = page.split("id=\"case-1-total-order\"").nth(1).expect("a section");
         let section = section.split("</article>").next().expect("its end");
-        assert!(section.contains("<svg") && section.contains("culprit: what this line shows"), "{section}");
+        assert!(
+            section.contains("<svg") && section.contains("culprit: what this line shows"),
+            "{section}"
+        );
         assert_eq!(section.matches("class=\"record\"").count(), 4);
     }
 }

@@ -25,15 +25,32 @@ pub(super) fn write(
     };
     let first = if times == 1 { "" } else { ", first here" };
     let times = words::times(times);
-    writeln!(out, "  {style}✗ {}{style:#} ({}) is broken {times}{first}", check.name, check.strength)?;
-    writeln!(out, "    {FAINT}promised:{FAINT:#} {} {FAINT}[{}]{FAINT:#}", check.sentence, check.source)?;
-    writeln!(out, "    {FAINT}happened:{FAINT:#} {}", printable(&finding.what, TEXT_CHARACTERS_MAX))?;
-    let digits = finding.witness.iter().map(|witness| witness.line).max().unwrap_or(0).to_string().len();
+    writeln!(
+        out,
+        "  {style}✗ {}{style:#} ({}) is broken {times}{first}",
+        check.name, check.strength
+    )?;
+    writeln!(
+        out,
+        "    {FAINT}promised:{FAINT:#} {} {FAINT}[{}]{FAINT:#}",
+        check.sentence, check.source
+    )?;
+    writeln!(
+        out,
+        "    {FAINT}happened:{FAINT:#} {}",
+        printable(&finding.what, TEXT_CHARACTERS_MAX)
+    )?;
+    let digits =
+        finding.witness.iter().map(|witness| witness.line).max().unwrap_or(0).to_string().len();
     for witness in &finding.witness {
         let (mark, style) = if witness.culprit { ("▶", style) } else { (" ", STRONG) };
         let culprit = if witness.culprit { " (culprit)" } else { "" };
         let line = witness.line;
-        writeln!(out, "    {style}{mark} line {line:>digits$}: {}{culprit}{style:#}", witness.role)?;
+        writeln!(
+            out,
+            "    {style}{mark} line {line:>digits$}: {}{culprit}{style:#}",
+            witness.role
+        )?;
         if let Some(quote) = quotes.line(line) {
             writeln!(out, "        {}", printable(quote, QUOTE_CHARACTERS_MAX))?;
         }

@@ -44,7 +44,8 @@ fn implementation(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let Some(adapter) = &run.adapter else {
         return Ok(());
     };
-    let name = run.implementation.as_deref().unwrap_or("an implementation that did not say its name");
+    let name =
+        run.implementation.as_deref().unwrap_or("an implementation that did not say its name");
     let adapter = printable(adapter, TEXT_CHARACTERS_MAX);
     writeln!(out, "{STRONG}{}{STRONG:#}, by {adapter}", printable(name, TEXT_CHARACTERS_MAX))?;
     if !run.features.is_empty() {
@@ -61,7 +62,8 @@ fn summary(run: &Run, out: &mut impl Write) -> io::Result<()> {
     let driven = run.cases.iter().any(|case| !case.took.is_zero());
     let mut table = Table::default();
     let mut heading = vec![Cell::text("case"), Cell::text("result")];
-    heading.extend(["hold", "broken", "open", "not judged", "events", "judged in"].map(Cell::number));
+    heading
+        .extend(["hold", "broken", "open", "not judged", "events", "judged in"].map(Cell::number));
     heading.extend(driven.then(|| Cell::number("ran for")));
     table.row(heading.into_iter().map(|cell| cell.styled(FAINT)));
     for case in &run.cases {
@@ -86,7 +88,9 @@ fn summary_row(case: &Case, driven: bool) -> Vec<Cell> {
         number(broken, if tally.broken > 0 { BAD } else { OPEN }),
         number(tally.inconclusive, OPEN),
         number(tally.not_judged, FAINT),
-        Cell::number(verdict.map_or_else(|| "-".to_owned(), |verdict| words::count(verdict.events))),
+        Cell::number(
+            verdict.map_or_else(|| "-".to_owned(), |verdict| words::count(verdict.events)),
+        ),
         Cell::number(verdict.map_or_else(|| "-".to_owned(), |verdict| words::time(verdict.took))),
     ];
     let ran_for = if case.took.is_zero() { "-".to_owned() } else { words::time(case.took) };
@@ -119,7 +123,9 @@ fn details(case: &Case, out: &mut impl Write) -> io::Result<()> {
     let (style, symbol) = look(&case.status);
     write!(out, "{style}{symbol} {}{style:#}: ", printable(&case.name, TEXT_CHARACTERS_MAX))?;
     match case.status.reason() {
-        Some(why) => writeln!(out, "{}, {}", case.status.word(), printable(why, TEXT_CHARACTERS_MAX))?,
+        Some(why) => {
+            writeln!(out, "{}, {}", case.status.word(), printable(why, TEXT_CHARACTERS_MAX))?
+        }
         None => {
             let shoulds = match Tally::of(case).broken_shoulds {
                 0 => "",
@@ -145,7 +151,9 @@ fn judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Result<()
     for judgement in &verdict.judgements {
         let check = judgement.check.check();
         match &judgement.outcome {
-            Outcome::Broken { times, finding } => finding::write(check, *times, finding, &quotes, out)?,
+            Outcome::Broken { times, finding } => {
+                finding::write(check, *times, finding, &quotes, out)?
+            }
             // Where it is the case's own reason, it was said already.
             Outcome::Inconclusive(why)
                 if case.status.reason() != Some(&*format!("{}: {why}", check.name)) =>
@@ -160,7 +168,10 @@ fn judged(case: &Case, verdict: &Verdict, out: &mut impl Write) -> io::Result<()
     for (event, line, times) in &verdict.unknown {
         let event = printable(event, 60);
         let times = words::counted(*times, "record");
-        writeln!(out, "  {OPEN}unknown{OPEN:#}: {times} \"{event}\" passed over, the first in line {line}")?;
+        writeln!(
+            out,
+            "  {OPEN}unknown{OPEN:#}: {times} \"{event}\" passed over, the first in line {line}"
+        )?;
     }
     if let Some(cut) = &verdict.cut {
         writeln!(out, "  {OPEN}cut{OPEN:#}: {}", printable(&cut.to_string(), TEXT_CHARACTERS_MAX))?;
@@ -200,7 +211,8 @@ fn reasons(verdict: &Verdict) -> Vec<(String, Vec<&'static str>)> {
 
 /// What judging took.
 pub(super) fn effort(verdict: &Verdict) -> String {
-    let memory = verdict.memory_bytes_max.map(|bytes| format!(", with {} of memory", words::bytes(bytes)));
+    let memory =
+        verdict.memory_bytes_max.map(|bytes| format!(", with {} of memory", words::bytes(bytes)));
     let (events, took) = (words::counted(verdict.events, "event"), words::time(verdict.took));
     format!("judged {events} in {took}{}", memory.unwrap_or_default())
 }
@@ -213,7 +225,12 @@ fn conclusion(run: &Run, out: &mut impl Write) -> io::Result<()> {
         RunStatus::Inconclusive => OPEN,
         RunStatus::Failed | RunStatus::Broken => BAD,
     };
-    writeln!(out, "{style}{}{style:#}: {}", status.word().to_uppercase(), super::conclude::conclude(run))
+    writeln!(
+        out,
+        "{style}{}{style:#}: {}",
+        status.word().to_uppercase(),
+        super::conclude::conclude(run)
+    )
 }
 
 #[cfg(test)]
@@ -254,7 +271,10 @@ mod tests {
     fn nothing_from_outside_reaches_the_terminal_as_it_is() {
         let text = plain(&everything());
         assert!(text.contains("\\u{1b}[2J"), "{text}");
-        assert!(!text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'), "{HOSTILE:?}");
+        assert!(
+            !text.chars().any(|c| (c.is_control() && c != '\n') || c == '\u{202e}'),
+            "{HOSTILE:?}"
+        );
     }
 
     #[test]
@@ -269,7 +289,8 @@ mod tests {
 
     #[test]
     fn of_many_cases_those_that_passed_take_a_line_each() {
-        let cases = (0..12).map(|index| case(&format!("case-{index}"), None, verdict(&[]))).collect();
+        let cases =
+            (0..12).map(|index| case(&format!("case-{index}"), None, verdict(&[]))).collect();
         let text = plain(&run(cases));
         assert!(text.lines().count() < 20, "{text}");
         assert!((0..12).all(|index| text.contains(&format!("case-{index} "))), "{text}");

@@ -50,7 +50,8 @@ impl Table {
 impl fmt::Display for Table {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column| self.rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max();
+        let width =
+            |column| self.rows.iter().filter_map(|row| row.get(column)).map(Cell::width).max();
         let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
         for row in &self.rows {
             for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {

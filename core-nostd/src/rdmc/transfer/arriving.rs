@@ -38,7 +38,10 @@ impl BlockGroup<'_> {
             BlockEvent::Sent { .. } => self.in_flight = self.in_flight.saturating_sub(1),
             BlockEvent::Received { token, immediate, length, .. } => {
                 self.awaited = self.awaited.saturating_sub(1);
-                self.arrive(Arrival { peer: way.peer, step: step_of(token), immediate, length }, memory);
+                self.arrive(
+                    Arrival { peer: way.peer, step: step_of(token), immediate, length },
+                    memory,
+                );
             }
         }
         true
@@ -73,7 +76,8 @@ impl BlockGroup<'_> {
         if self.rank_of(hop.peer) != Some(peer) {
             return Err(Fault::Misbehaved);
         }
-        let bytes = index_from_u32(blocks).checked_mul(self.setup.block_bytes).ok_or(Fault::NoMemory)?;
+        let bytes =
+            index_from_u32(blocks).checked_mul(self.setup.block_bytes).ok_or(Fault::NoMemory)?;
         let mut lengths = Lengths::unknown(blocks, self.setup.block_bytes, fewest);
         if !lengths.note(hop.block, length) {
             return Err(Fault::Misbehaved);

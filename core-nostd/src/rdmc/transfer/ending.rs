@@ -57,7 +57,8 @@ impl BlockGroup<'_> {
             return;
         }
         for member in self.setup.members.iter().skip(self.looked).take(LOOKS_MAX) {
-            let cell = if *member == self.memory.own { 0 } else { self.told_by(*member, Name::Failed) };
+            let cell =
+                if *member == self.memory.own { 0 } else { self.told_by(*member, Name::Failed) };
             if cell != 0 {
                 self.hear(*member, cell);
                 if matches!(self.stage, Stage::Over(_)) {
@@ -75,7 +76,8 @@ impl BlockGroup<'_> {
 
     /// A peer says that the group failed, or what no correct member says.
     fn hear(&mut self, teller: Rank, cell: u64) {
-        let told = Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member));
+        let told =
+            Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member));
         let failure = match told {
             // A peer that was denied is gone to whoever denied it; to accuse that one would turn everybody against the living.
             Some(Failure { cause: Cause::Lost(LossCause::Denied), .. }) => {
@@ -118,7 +120,8 @@ impl BlockGroup<'_> {
     /// Whether the root's decision that everybody has everything is here. It counts only from who was asked.
     fn has_heard_of_close(&self) -> bool {
         let root = self.setup.members.first();
-        self.close == Close::Confirmed && root.is_some_and(|root| self.told_by(*root, Name::Closed) != 0)
+        self.close == Close::Confirmed
+            && root.is_some_and(|root| self.told_by(*root, Name::Closed) != 0)
     }
 
     /// Tells who was not told yet of the failure.

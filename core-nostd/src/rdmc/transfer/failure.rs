@@ -96,7 +96,10 @@ mod tests {
         }
         for cell in [0, 1, 0x0101_0001, 0x0801, 1 << 40, u64::MAX] {
             let decoded = Failure::decode(cell);
-            assert!(decoded.is_none_or(|failure| failure.encode() == cell), "{cell:x}: {decoded:?}");
+            assert!(
+                decoded.is_none_or(|failure| failure.encode() == cell),
+                "{cell:x}: {decoded:?}"
+            );
         }
         assert_eq!(Failure::decode(0), None);
     }

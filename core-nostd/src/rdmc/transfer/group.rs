@@ -64,10 +64,11 @@ pub enum SendError {
 impl core::fmt::Display for SendError {
     fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::NotRoot => {
-                out.write_str("only the first member of a group sends; open a group for each sender")
+            Self::NotRoot => out
+                .write_str("only the first member of a group sends; open a group for each sender"),
+            Self::Busy => {
+                out.write_str("the message before is not completed; send again when it is")
             }
-            Self::Busy => out.write_str("the message before is not completed; send again when it is"),
             Self::Ended => out.write_str("the group has ended; open another among who is left"),
             Self::TooLarge { blocks, blocks_max } => {
                 out.write_str("the message has ")?;
@@ -228,7 +229,8 @@ impl<'m> BlockGroup<'m> {
             Stage::Between { .. } if self.close != Close::NotAsked => return Err(SendError::Ended),
             Stage::Between { .. } => {}
         }
-        let (lengths, blocks) = Lengths::of(bytes, self.setup.block_bytes, blocks_min(self.setup.algorithm));
+        let (lengths, blocks) =
+            Lengths::of(bytes, self.setup.block_bytes, blocks_min(self.setup.algorithm));
         let blocks_max = self.here.blocks_max();
         let schedule = self.schedule(blocks).filter(|_| blocks <= blocks_max);
         let schedule = schedule.ok_or(SendError::TooLarge { blocks, blocks_max })?;

@@ -82,7 +82,8 @@ impl Lengths {
         if self.last == Block::ZERO {
             return self.of_block(self.last);
         }
-        let between = index_from_u32(self.last.0).saturating_sub(1).saturating_mul(self.block_bytes);
+        let between =
+            index_from_u32(self.last.0).saturating_sub(1).saturating_mul(self.block_bytes);
         self.of_block(Block::ZERO).saturating_add(between).saturating_add(self.of_block(self.last))
     }
 

@@ -49,7 +49,16 @@ impl Message {
     /// A message that its root has.
     pub(super) fn own(schedule: Schedule, area: Area, lengths: Lengths) -> Self {
         let (start, end) = schedule.part(Rank::ZERO);
-        Self { schedule, area, lengths, missing: 0, staged: None, receive: end, send: (start, 0), end }
+        Self {
+            schedule,
+            area,
+            lengths,
+            missing: 0,
+            staged: None,
+            receive: end,
+            send: (start, 0),
+            end,
+        }
     }
 
     /// A message whose first block has come, in step `first`.

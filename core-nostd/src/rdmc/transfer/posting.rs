@@ -111,7 +111,14 @@ impl BlockGroup<'_> {
             .schedule(blocks_min(self.setup.algorithm))
             .and_then(|schedule| schedule.first_received(self.own));
         let Some(peer) = first.and_then(|(_, hop)| self.rank_of(hop.peer)) else { return false };
-        let asked = self.ask(fabric, peer, self.setup.staging, token(FIRST), self.count_of_first(), progress);
+        let asked = self.ask(
+            fabric,
+            peer,
+            self.setup.staging,
+            token(FIRST),
+            self.count_of_first(),
+            progress,
+        );
         if asked {
             self.stage = Stage::Between { asked };
         }

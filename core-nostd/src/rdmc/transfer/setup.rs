@@ -87,11 +87,15 @@ impl core::fmt::Display for OpenError {
             Self::Members => "the group's members must be members of the view, each once",
             Self::NotMember => "this node is not on the group's list",
             Self::Schedule => "there must not be more racks than members",
-            Self::BlockBytes => "a block must have at least one byte, and no more than the fabric takes",
+            Self::BlockBytes => {
+                "a block must have at least one byte, and no more than the fabric takes"
+            }
             Self::Window => "a window must be at least one, and no more than the fabric takes",
             Self::Cells => "the group's cells must begin on a cache line and lie inside every row",
             Self::NoWords => "lend at least one word for the blocks of a message",
-            Self::Unordered => "block groups need a fabric that keeps the order of writes to one peer",
+            Self::Unordered => {
+                "block groups need a fabric that keeps the order of writes to one peer"
+            }
             Self::Channel => "the fabric has fewer channels; number the groups from zero",
         })
     }
@@ -107,8 +111,9 @@ impl Setup<'_> {
         fabric: &impl Blocks,
         words: usize,
     ) -> Result<Rank, OpenError> {
-        let count =
-            u16_from_index(self.members.len()).filter(|count| *count > 0).ok_or(OpenError::Members)?;
+        let count = u16_from_index(self.members.len())
+            .filter(|count| *count > 0)
+            .ok_or(OpenError::Members)?;
         let known = memory.members.len().min(memory.rows.len());
         let is_wrong = |(place, rank): (usize, &Rank)| {
             rank.index() >= known || self.members.iter().take(place).any(|earlier| earlier == rank)
@@ -139,7 +144,8 @@ impl Setup<'_> {
         if !fabric.capabilities().promises.contains(Promises::WRITE_ORDER) {
             return Err(OpenError::Unordered);
         }
-        let place = self.members.iter().position(|rank| *rank == memory.own).and_then(u16_from_index);
+        let place =
+            self.members.iter().position(|rank| *rank == memory.own).and_then(u16_from_index);
         place.map(Rank).ok_or(OpenError::NotMember)
     }
 }

@@ -56,10 +56,12 @@ impl Chain {
                     let expected = self.own_messages(*sender, rule);
                     let got: Vec<u64> =
                         list.iter().copied().filter(|m| (m >> 32) as u32 == *sender).collect();
-                    let whole_time =
-                        self.nodes[node].since == Some(0) || traveller.since >= self.nodes[node].since;
+                    let whole_time = self.nodes[node].since == Some(0)
+                        || traveller.since >= self.nodes[node].since;
                     if belongs(*node, rule) && whole_time && got != expected {
-                        return Err(format!("{node} has {got:x?} of {sender}, who sent {expected:x?}"));
+                        return Err(format!(
+                            "{node} has {got:x?} of {sender}, who sent {expected:x?}"
+                        ));
                     }
                 }
             }
@@ -78,10 +80,14 @@ impl Chain {
     fn own_messages(&self, node: u32, rule: usize) -> Vec<u64> {
         let traveller = &self.nodes[&node];
         let mut all: BTreeSet<u64> = traveller.to_send[rule].iter().copied().collect();
-        all.extend(traveller.delivered[rule].iter().filter(|message| (**message >> 32) as u32 == node));
+        all.extend(
+            traveller.delivered[rule].iter().filter(|message| (**message >> 32) as u32 == node),
+        );
         if let Some((view, rank)) = traveller.at {
             for (id, _) in self.rules[view].iter().enumerate().filter(|(_, r)| **r == rule) {
-                all.extend(self.arenas[view].members[rank].around.parts[id].rounds.iter().flatten());
+                all.extend(
+                    self.arenas[view].members[rank].around.parts[id].rounds.iter().flatten(),
+                );
             }
         }
         all.into_iter().collect()

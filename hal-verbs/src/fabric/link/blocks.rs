@@ -63,7 +63,10 @@ impl Link {
         let Self { queue_pair, queue, index, .. } = self;
         let length = usize::try_from(block.length).map_err(|_| io::ErrorKind::InvalidInput)?;
         let request = Request {
-            operation: Operation::Write(Target { address: block.place.address, key: block.place.key }),
+            operation: Operation::Write(Target {
+                address: block.place.address,
+                key: block.place.key,
+            }),
             range: (length > 0).then_some((&*block.memory, block.offset, length)),
             is_inline: false,
             token: None,

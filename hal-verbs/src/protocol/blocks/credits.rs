@@ -28,7 +28,8 @@ impl Credits {
 
     /// Whether a `Credit` must go, and may.
     pub(crate) fn owes(&self) -> bool {
-        self.taken - self.told >= u64::from(MESSAGES_MAX / 2) && self.under_way() < u64::from(MESSAGES_MAX)
+        self.taken - self.told >= u64::from(MESSAGES_MAX / 2)
+            && self.under_way() < u64::from(MESSAGES_MAX)
     }
 
     const fn under_way(&self) -> u64 {

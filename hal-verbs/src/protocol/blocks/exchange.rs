@@ -186,7 +186,9 @@ impl<M: Clone> Exchange<M> {
     /// All requests below a number are acknowledged.
     pub(crate) fn acknowledged(&mut self, requests: u64, told: &mut Told) {
         while self.writing.front().is_some_and(|writing| writing.request < requests) {
-            let Some(Writing { channel, landed, token, .. }) = self.writing.pop_front() else { break };
+            let Some(Writing { channel, landed, token, .. }) = self.writing.pop_front() else {
+                break;
+            };
             let peer = self.peer;
             let Some(lane) = self.lane(channel) else { continue };
             lane.end_write(landed);
@@ -208,7 +210,11 @@ impl<M: Clone> Exchange<M> {
             return Some(Envelope { taken: self.credits.send(), channel, message });
         }
         let message = Message::Credit;
-        self.credits.owes().then(|| Envelope { taken: self.credits.send(), channel: Channel(0), message })
+        self.credits.owes().then(|| Envelope {
+            taken: self.credits.send(),
+            channel: Channel(0),
+            message,
+        })
     }
 
     /// Drops the blocks of a channel that the peer ended: there they would be dropped too.

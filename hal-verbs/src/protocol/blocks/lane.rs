@@ -212,7 +212,9 @@ impl<M> Lane<M> {
             return Some(offer);
         }
         if std::mem::take(&mut self.asks) {
-            return Some(Message::Asked { serial: self.begun + count(self.waiting.len()).saturating_sub(1) });
+            return Some(Message::Asked {
+                serial: self.begun + count(self.waiting.len()).saturating_sub(1),
+            });
         }
         std::mem::take(&mut self.refuses).then_some(Message::Refused)
     }
@@ -239,9 +241,14 @@ impl<M> Lane<M> {
     }
 
     /// A block is there; nothing is told if the channel was closed.
-    pub(super) fn hear_written(&mut self, serial: u64, landed: Landed) -> Result<Option<Arrived>, LossCause> {
+    pub(super) fn hear_written(
+        &mut self,
+        serial: u64,
+        landed: Landed,
+    ) -> Result<Option<Arrived>, LossCause> {
         let is_awaited = serial == self.came && self.came < self.offered && !self.is_over_there;
-        let receive = self.receives.front().filter(|receive| is_awaited && landed.length <= receive.length);
+        let receive =
+            self.receives.front().filter(|receive| is_awaited && landed.length <= receive.length);
         let token = receive.ok_or(LossCause::Misbehaved)?.token;
         self.receives.pop_front();
         self.came += 1;

@@ -7,7 +7,9 @@ use tramontane_core::fabric::{BlockEvent, Channel, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
 use super::message::{Message, Place};
-use super::{Block, Envelope, Exchange, MESSAGE_BYTES, MESSAGES_MAX, Order, RECEIVES_MAX, Receive, Told};
+use super::{
+    Block, Envelope, Exchange, MESSAGE_BYTES, MESSAGES_MAX, Order, RECEIVES_MAX, Receive, Told,
+};
 
 const CHANNELS_USED: u16 = 3;
 
@@ -126,7 +128,8 @@ impl Model {
             return;
         }
         let token = end.token();
-        let receive = Receive { _memory: token, address: token, key: 7, length, token: Token(token) };
+        let receive =
+            Receive { _memory: token, address: token, key: 7, length, token: Token(token) };
         if end.exchange.receive(Channel(channel), receive, &mut end.told).is_ok() {
             self.ways[1 - at][usize::from(channel)].awaited.push((token, length));
         }
@@ -166,14 +169,19 @@ impl Model {
             end.posted += 1;
             end.wire.push_back(Request::Message(envelope.encode()));
         }
-        if let Some(Order { memory, place, .. }) = end.exchange.next_write(end.posted).expect("it fits") {
+        if let Some(Order { memory, place, .. }) =
+            end.exchange.next_write(end.posted).expect("it fits")
+        {
             end.posted += 1;
             // A block's memory is named as its token; which channel it is on, the model knows.
-            let on = self.ways[at].iter().position(|way| way.sent.iter().any(|(token, ..)| *token == memory));
+            let on = self.ways[at]
+                .iter()
+                .position(|way| way.sent.iter().any(|(token, ..)| *token == memory));
             let channel = Channel(on.and_then(|on| u16::try_from(on).ok()).expect("it was sent"));
             end.wire.push_back(Request::Write { channel, block: memory, place });
         }
-        let messages = end.wire.iter().filter(|request| matches!(request, Request::Message(_))).count();
+        let messages =
+            end.wire.iter().filter(|request| matches!(request, Request::Message(_))).count();
         assert!(messages <= MESSAGES_MAX as usize, "a message without a receive");
     }
 
@@ -197,7 +205,11 @@ impl Model {
     /// Compares what an end is told with what was done.
     fn check(&mut self, at: usize) {
         let End { told, exchange, .. } = &self.ends[at];
-        assert_eq!(told.under_way(), exchange.under_way(), "room is kept for what is to come, and no more");
+        assert_eq!(
+            told.under_way(),
+            exchange.under_way(),
+            "room is kept for what is to come, and no more"
+        );
         while let Some(event) = self.ends[at].told.next() {
             let (BlockEvent::Sent { way: on, .. } | BlockEvent::Received { way: on, .. }) = event;
             let channel = usize::from(on.channel.0);
@@ -213,7 +225,11 @@ impl Model {
                     let (awaited, (sent, number, bytes)) =
                         (way.awaited[way.told_received].0, way.sent[way.told_received]);
                     assert_eq!((token.0, immediate, length), (awaited, number, bytes as usize));
-                    assert_eq!(self.ends[at].memory.get(&awaited), Some(&sent), "another block lies there");
+                    assert_eq!(
+                        self.ends[at].memory.get(&awaited),
+                        Some(&sent),
+                        "another block lies there"
+                    );
                     way.told_received += 1;
                 }
             }
@@ -238,9 +254,16 @@ impl Model {
                 let place = usize::from(channel);
                 let (way, other) = (&self.ways[at][place], &self.ends[1 - at]);
                 if end.closed[place] || other.closed[place] {
-                    assert_eq!(end.exchange.held(Channel(channel)), 0, "memory of a closed channel is held");
+                    assert_eq!(
+                        end.exchange.held(Channel(channel)),
+                        0,
+                        "memory of a closed channel is held"
+                    );
                 } else {
-                    assert_eq!((way.told_sent, way.told_received), (way.sent.len(), way.sent.len()));
+                    assert_eq!(
+                        (way.told_sent, way.told_received),
+                        (way.sent.len(), way.sent.len())
+                    );
                 }
             }
         }
@@ -302,7 +325,11 @@ fn what_waits_for_receives_at_the_peer_goes_later() {
             model.step(at, Step::Receive { channel, length: 10 });
         }
         model.step(at, Step::Post { most: 100 });
-        assert_eq!(model.ends[at].wire.len(), MESSAGES_MAX as usize - 1, "the last is for a credit");
+        assert_eq!(
+            model.ends[at].wire.len(),
+            MESSAGES_MAX as usize - 1,
+            "the last is for a credit"
+        );
     }
     for at in [0, 1] {
         all().for_each(|channel| model.step(at, Step::Send { channel, number: 10 }));
@@ -320,11 +347,8 @@ fn any_message() -> impl Strategy<Value = Envelope> {
             serial,
             place: Place { address: 0, key: 0, length }
         }),
-        (serial.clone(), any::<u32>(), 0..20_u32).prop_map(|(serial, number, length)| Message::Written {
-            serial,
-            number,
-            length
-        }),
+        (serial.clone(), any::<u32>(), 0..20_u32)
+            .prop_map(|(serial, number, length)| Message::Written { serial, number, length }),
         serial.prop_map(|serial| Message::Asked { serial }),
         Just(Message::Refused),
         Just(Message::Over),

@@ -47,7 +47,10 @@ fn what_no_correct_member_says_loses_it() {
             &[(1, Message::Over), (1, Message::Written { serial: 0, number: 0, length: 5 })],
             LossCause::Misbehaved,
         ),
-        (&[(1, Message::Over), (1, Message::Offer { serial: 0, place: PLACE })], LossCause::Misbehaved),
+        (
+            &[(1, Message::Over), (1, Message::Offer { serial: 0, place: PLACE })],
+            LossCause::Misbehaved,
+        ),
         (&[(1, Message::Refused)], LossCause::Denied),
     ];
     for (messages, cause) in cases {
@@ -68,7 +71,10 @@ fn what_no_correct_member_says_loses_it() {
 fn more_offers_than_receives_can_be_lose_their_sender() {
     let (mut exchange, mut told) = end();
     for serial in 0..RECEIVES_MAX as u64 {
-        assert_eq!(hear(&mut exchange, &mut told, (1, Message::Offer { serial, place: PLACE })), Ok(()));
+        assert_eq!(
+            hear(&mut exchange, &mut told, (1, Message::Offer { serial, place: PLACE })),
+            Ok(())
+        );
     }
     let one_more = (1, Message::Offer { serial: RECEIVES_MAX as u64, place: PLACE });
     assert_eq!(hear(&mut exchange, &mut told, one_more), Err(LossCause::Misbehaved));
@@ -103,10 +109,14 @@ fn few_writes_are_under_way_and_a_block_that_does_not_fit_is_none() {
         assert_eq!(hear(&mut exchange, &mut told, offer), Ok(()));
         exchange.send(Channel(1), block(0), &mut told).expect("room");
     }
-    let posted = (0..8).filter(|request| exchange.next_write(*request).expect("it fits").is_some()).count();
+    let posted =
+        (0..8).filter(|request| exchange.next_write(*request).expect("it fits").is_some()).count();
     assert_eq!(posted, WRITES_MAX);
     let (mut exchange, mut told) = end();
-    assert_eq!(hear(&mut exchange, &mut told, (2, Message::Offer { serial: 0, place: PLACE })), Ok(()));
+    assert_eq!(
+        hear(&mut exchange, &mut told, (2, Message::Offer { serial: 0, place: PLACE })),
+        Ok(())
+    );
     exchange.send(Channel(2), Block { length: 101, ..block(0) }, &mut told).expect("room");
     assert_eq!(exchange.next_write(0).err(), Some(LossCause::Denied));
 }

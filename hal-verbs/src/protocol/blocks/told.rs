@@ -46,7 +46,8 @@ impl Told {
 
     pub(super) fn sent(&mut self, channel: Channel, peer: Rank, token: Token) {
         self.under_way -= 1;
-        self.events.push_back(BlockEvent::Sent { way: Way { view: self.view, channel, peer }, token });
+        self.events
+            .push_back(BlockEvent::Sent { way: Way { view: self.view, channel, peer }, token });
     }
 
     pub(super) fn received(

@@ -5,16 +5,19 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    DIGEST, LONG, NEVER, NODES, SHORT, door, error, go, group, group_at, identity, key, listeners, operator,
+    DIGEST, LONG, NEVER, NODES, SHORT, door, error, go, group, group_at, identity, key, listeners,
+    operator,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_mesh::{
-    Address, Door, Identity, MESSAGE_MAX, Mesh, MeshError, Purpose, Refusal, TalkError, VisitError, Visitor,
-    incarnation, visit,
+    Address, Door, Identity, MESSAGE_MAX, Mesh, MeshError, Purpose, Refusal, TalkError, VisitError,
+    Visitor, incarnation, visit,
 };
 
 /// Each kind of address, with and without a key.
-fn everywhere(test: impl Fn(Address, Option<tramontane_mesh::SharedKey>, tramontane_mesh::Listener)) {
+fn everywhere(
+    test: impl Fn(Address, Option<tramontane_mesh::SharedKey>, tramontane_mesh::Listener),
+) {
     for key in [None, key(1)] {
         for is_unix in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
@@ -29,9 +32,11 @@ fn whoever_may_come_in_is_handed_over_and_both_know_who_it_is() {
     everywhere(|address, key, listener| {
         let (door, visitors) = door(listener, key.clone());
         assert_eq!(*door.address(), address);
-        for (who, purpose) in
-            [(identity(11), Purpose::Peer), (identity(12), Purpose::Join), (operator(), Purpose::Ask)]
-        {
+        for (who, purpose) in [
+            (identity(11), Purpose::Peer),
+            (identity(12), Purpose::Join),
+            (operator(), Purpose::Ask),
+        ] {
             let mut visited = go(&address, who, key.as_ref(), purpose).expect("let in");
             assert_eq!((visited.node, visited.incarnation), (NodeId(10), 10_000));
             let mut visitor = visitors.recv_timeout(LONG).expect("handed over");
@@ -70,13 +75,16 @@ fn each_refusal_is_told_at_the_other_end() {
             assert_eq!(refusal(operator(), purpose), Refusal::NotAMember);
         }
         let other_mode = if own_key.is_some() { None } else { key(1) };
-        let error = go(&address, identity(11), other_mode.as_ref(), Purpose::Peer).expect_err("no key");
+        let error =
+            go(&address, identity(11), other_mode.as_ref(), Purpose::Peer).expect_err("no key");
         assert!(matches!(error, VisitError::Refused(Refusal::KeyMode)), "{error}");
         if own_key.is_some() {
-            let error = go(&address, identity(11), key(2).as_ref(), Purpose::Ask).expect_err("another key");
+            let error =
+                go(&address, identity(11), key(2).as_ref(), Purpose::Ask).expect_err("another key");
             assert!(matches!(error, VisitError::WrongKey), "{error}");
         }
-        let error = go(&address, identity(11), own_key.as_ref(), Purpose::Meet).expect_err("not so");
+        let error =
+            go(&address, identity(11), own_key.as_ref(), Purpose::Meet).expect_err("not so");
         assert!(matches!(error, VisitError::Io(_)), "{error}");
         // None of them was handed over, and the door still stands.
         assert!(visitors.try_recv().is_err());
@@ -111,9 +119,11 @@ fn a_visitor_is_told_that_the_group_still_meets_and_disturbs_nobody() {
             std::thread::spawn(move || part.join(first))
         };
         let address = &parts[0].addresses[0];
-        for (who, purpose) in
-            [(identity(11), Purpose::Peer), (identity(12), Purpose::Join), (operator(), Purpose::Ask)]
-        {
+        for (who, purpose) in [
+            (identity(11), Purpose::Peer),
+            (identity(12), Purpose::Join),
+            (operator(), Purpose::Ask),
+        ] {
             let error = go(address, who, key(1).as_ref(), purpose).expect_err("not yet");
             assert!(matches!(error, VisitError::Refused(Refusal::NotRunning)), "{error}");
             // Nor does a visitor of another group end the meeting, whoever it says it is.
@@ -138,7 +148,9 @@ fn one_listener_serves_the_meeting_and_then_the_door() {
             .zip(lives)
             .map(|(part, life)| {
                 let (part, listener) = (part.clone(), listeners.remove(0));
-                std::thread::spawn(move || part.join_as(Some(listener), Some(life)).expect("they meet"))
+                std::thread::spawn(move || {
+                    part.join_as(Some(listener), Some(life)).expect("they meet")
+                })
             })
             .collect();
         let meshes: Vec<Mesh<'_>> =
@@ -147,7 +159,10 @@ fn one_listener_serves_the_meeting_and_then_the_door() {
         let mut talks: Vec<_> = meshes.into_iter().map(Mesh::into_talks).collect();
         assert!(talks[0][0].is_none() && talks[1][1].is_none());
         talks[0][1].as_mut().expect("a peer").send(b"on we go", LONG).expect("taken");
-        assert_eq!(talks[1][0].as_mut().expect("a peer").receive(LONG).expect("it came"), b"on we go");
+        assert_eq!(
+            talks[1][0].as_mut().expect("a peer").receive(LONG).expect("it came"),
+            b"on we go"
+        );
         // Who comes before the door is open waits.
         let coming = {
             let address = parts[0].addresses[0].clone();
@@ -187,7 +202,8 @@ fn a_door_that_is_dropped_ends_what_its_callbacks_say_and_not_what_they_handed_o
             }
             drop(ended.send(visitor.talk.receive(LONG).expect_err("nothing comes")));
         };
-        let door = Door::open(listener, identity(10), NODES, key.clone(), callback).expect("a thread");
+        let door =
+            Door::open(listener, identity(10), NODES, key.clone(), callback).expect("a thread");
         let mut peer = go(&address, identity(11), key.as_ref(), Purpose::Peer).expect("let in");
         let mut kept = kept.recv_timeout(LONG).expect("handed over");
         let _asking = go(&address, operator(), key.as_ref(), Purpose::Ask).expect("let in");
@@ -198,7 +214,10 @@ fn a_door_that_is_dropped_ends_what_its_callbacks_say_and_not_what_they_handed_o
         assert!(matches!(endings.recv_timeout(LONG), Ok(TalkError::Stopped)));
         peer.talk.send(b"still here", LONG).expect("taken");
         assert_eq!(kept.talk.receive(LONG).expect("it came"), b"still here");
-        assert!(matches!(go(&address, operator(), key.as_ref(), Purpose::Ask), Err(VisitError::NotThere)));
+        assert!(matches!(
+            go(&address, operator(), key.as_ref(), Purpose::Ask),
+            Err(VisitError::NotThere)
+        ));
     });
 }
 

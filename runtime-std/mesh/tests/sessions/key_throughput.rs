@@ -12,9 +12,11 @@ const WINDOW: Duration = Duration::from_secs(2);
 /// The ciphers of both ends of a connection.
 fn ciphers() -> [Cipher; 2] {
     let (door, visitors) = door(listener(), key(1));
-    let here = go(door.address(), identity(11), key(1).as_ref(), Purpose::Peer).expect("let in").talk;
+    let here =
+        go(door.address(), identity(11), key(1).as_ref(), Purpose::Peer).expect("let in").talk;
     let there = visitors.recv_timeout(LONG).expect("handed over").talk;
-    [here, there].map(|talk| talk.into_connection().and_then(|it| it.cipher).expect("over TCP, with a key"))
+    [here, there]
+        .map(|talk| talk.into_connection().and_then(|it| it.cipher).expect("over TCP, with a key"))
 }
 
 #[test]
@@ -31,10 +33,14 @@ fn records_are_sealed_and_opened() {
             let length = here.seal(&content, &mut record).expect("it fits");
             let sealed = Instant::now();
             there.open(&record[RECORD_HEADER..length], &mut opened).expect("whole");
-            (sealing, opening, count) = (sealing + (sealed - started), opening + sealed.elapsed(), count + 1);
+            (sealing, opening, count) =
+                (sealing + (sealed - started), opening + sealed.elapsed(), count + 1);
         }
-        let rate = |time: Duration| f64::from(count) * content_bytes as f64 / time.as_secs_f64() / 1e6;
+        let rate =
+            |time: Duration| f64::from(count) * content_bytes as f64 / time.as_secs_f64() / 1e6;
         let (sealed, opened) = (rate(sealing), rate(opening));
-        println!("{content_bytes:6} B a record: {sealed:7.1} MB/s sealed, {opened:7.1} MB/s opened");
+        println!(
+            "{content_bytes:6} B a record: {sealed:7.1} MB/s sealed, {opened:7.1} MB/s opened"
+        );
     }
 }

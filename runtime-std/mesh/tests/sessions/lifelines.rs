@@ -6,7 +6,10 @@ use crate::support::{joined, key};
 use tramontane_mesh::{Lifeline, SharedKey, Sign};
 
 fn lifelines(members: u16, key: Option<SharedKey>) -> Vec<Vec<Option<Lifeline>>> {
-    joined(members, key).into_iter().map(|mesh| mesh.into_lifelines(Duration::from_secs(3))).collect()
+    joined(members, key)
+        .into_iter()
+        .map(|mesh| mesh.into_lifelines(Duration::from_secs(3)))
+        .collect()
 }
 
 #[test]

@@ -23,8 +23,10 @@ fn everywhere(test: impl Fn(Pair)) {
     for key in [None, key(1)] {
         for is_unix in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
-            let (door, visitors) = door(listeners(1, is_unix.then_some(&folder)).remove(0), key.clone());
-            let here = go(door.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in").talk;
+            let (door, visitors) =
+                door(listeners(1, is_unix.then_some(&folder)).remove(0), key.clone());
+            let here =
+                go(door.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in").talk;
             let there = visitors.recv_timeout(LONG).expect("handed over").talk;
             test(Pair { here, there, _door: (door, visitors), _folder: folder });
         }
@@ -64,7 +66,9 @@ fn source(bytes: usize, fails: bool) -> Source {
 #[test]
 fn what_is_long_comes_whole_and_the_talk_goes_on() {
     everywhere(|Pair { mut here, mut there, .. }| {
-        for bytes in [0, 1, MESSAGE_MAX - 2, MESSAGE_MAX - 1, MESSAGE_MAX, 2 * MESSAGE_MAX - 2, 3_000_013] {
+        for bytes in
+            [0, 1, MESSAGE_MAX - 2, MESSAGE_MAX - 1, MESSAGE_MAX, 2 * MESSAGE_MAX - 2, 3_000_013]
+        {
             let (sent, received) = std::thread::scope(|scope| {
                 let sending = scope.spawn(|| here.send_stream(&mut source(bytes, false), LONG));
                 let mut into = Vec::new();
@@ -117,7 +121,8 @@ fn an_end_that_dies_in_the_middle_is_noticed() {
 #[test]
 fn an_end_that_stops_is_not_waited_for() {
     everywhere(|Pair { mut here, mut there, .. }| {
-        let error = there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
+        let error =
+            there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
         assert!(matches!(error, TalkError::TimeUp), "{error}");
         assert!(matches!(here.receive(LONG), Err(TalkError::Closed)));
     });
@@ -134,7 +139,8 @@ fn a_source_that_fails_is_told_to_the_other_end_and_the_talk_goes_on() {
         for bytes in [0, 10, 200_000] {
             let error = here.send_stream(&mut source(bytes, true), LONG).expect_err("it fails");
             assert!(matches!(error, TalkError::Local(_)), "{error}");
-            let error = there.receive_stream(&mut Vec::new(), u64::MAX, LONG).expect_err("it failed");
+            let error =
+                there.receive_stream(&mut Vec::new(), u64::MAX, LONG).expect_err("it failed");
             assert!(matches!(error, TalkError::Aborted), "{error}");
         }
         here.send(b"sorry", LONG).expect("taken");
@@ -148,7 +154,8 @@ fn what_cannot_be_written_ends_the_talk() {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
             let mut small = [0_u8; 100_000];
-            let error = there.receive_stream(&mut &mut small[..], u64::MAX, LONG).expect_err("full");
+            let error =
+                there.receive_stream(&mut &mut small[..], u64::MAX, LONG).expect_err("full");
             assert!(matches!(error, TalkError::Local(_)), "{error}");
             let error = sending.join().expect("no panic").expect_err("nobody takes it");
             assert!(matches!(error, TalkError::Closed), "{error}");

@@ -17,8 +17,11 @@ fn members_meet_and_exchange_with_and_without_a_key() {
                 .map(|(own, mut mesh)| {
                     std::thread::spawn(move || {
                         for round in 0..3 {
-                            let heard = mesh.exchange(|to| format!("{own} {to} {round}").into_bytes());
-                            for (from, heard) in heard.expect("all are there").into_iter().enumerate() {
+                            let heard =
+                                mesh.exchange(|to| format!("{own} {to} {round}").into_bytes());
+                            for (from, heard) in
+                                heard.expect("all are there").into_iter().enumerate()
+                            {
                                 let said = format!("{from} {own} {round}");
                                 let expected = if from == own { String::new() } else { said };
                                 assert_eq!(String::from_utf8(heard).expect("text"), expected);

@@ -36,7 +36,8 @@ fn a_key_at_one_end_alone_is_told_at_both() {
         parts.iter_mut().for_each(|part| part.time_limit = SHORT);
         let mut results = join_all(parts, listeners).into_iter();
         let accepting = error(results.next().expect("two"));
-        let is_told = matches!(accepting, MeshError::Missing { refused: Some((_, Refusal::KeyMode)), .. });
+        let is_told =
+            matches!(accepting, MeshError::Missing { refused: Some((_, Refusal::KeyMode)), .. });
         assert!(is_told, "{accepting}");
         let connecting = error(results.next().expect("two"));
         assert!(matches!(connecting, MeshError::KeyMode { peer: NodeId(10), .. }), "{connecting}");
@@ -85,7 +86,10 @@ fn a_second_process_with_one_id_is_told_so() {
     // Member 11 never came: the others are not disturbed by the double.
     for thread in [waiting, original] {
         let error = error(thread.join().expect("no panic"));
-        assert!(matches!(&error, MeshError::Missing { missing, .. } if *missing == [NodeId(11)]), "{error}");
+        assert!(
+            matches!(&error, MeshError::Missing { missing, .. } if *missing == [NodeId(11)]),
+            "{error}"
+        );
     }
 }
 

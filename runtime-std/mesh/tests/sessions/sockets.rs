@@ -70,7 +70,8 @@ fn of_many_who_find_a_dead_socket_one_gets_it() {
                 std::thread::spawn(move || Listener::bind(&address))
             })
             .collect();
-        let bound: Vec<_> = binding.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+        let bound: Vec<_> =
+            binding.into_iter().map(|thread| thread.join().expect("no panic")).collect();
         let refused = |bound: &&std::io::Result<Listener>| {
             bound.as_ref().is_err_and(|error| error.kind() == ErrorKind::AddrInUse)
         };

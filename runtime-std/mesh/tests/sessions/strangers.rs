@@ -10,7 +10,8 @@ use crate::support::{LONG, NODES, SHORT, door, go, group, identity, key, listene
 use rustix::net::sockopt;
 use tramontane_core::ids::NodeId;
 use tramontane_mesh::{
-    Address, Door, GREETINGS_MAX, PEER_PLACES, Purpose, Refusal, TalkError, VISITORS_MAX, VisitError, Visitor,
+    Address, Door, GREETINGS_MAX, PEER_PLACES, Purpose, Refusal, TalkError, VISITORS_MAX,
+    VisitError, Visitor,
 };
 
 /// What crosses first, in this version, with and without a key.
@@ -66,7 +67,8 @@ fn a_hundred_silent_strangers_do_not_keep_a_member_from_a_door() {
         let (door, visitors) = door(listener(), key.clone());
         let mut strangers: Vec<TcpStream> = (0..100).map(|_| stranger(door.address())).collect();
         assert!(strangers.len() > GREETINGS_MAX);
-        let visited = go(door.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in");
+        let visited =
+            go(door.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in");
         assert_eq!(visitors.recv_timeout(LONG).expect("handed over").node, NodeId(11));
         // It did not wait until they had been there for too long: the last are there still, and the first made room.
         assert!(is_held(strangers.last_mut().expect("a hundred")));
@@ -83,7 +85,8 @@ fn a_hundred_silent_strangers_do_not_keep_a_member_from_meeting() {
         let part = parts[0].clone();
         std::thread::spawn(move || part.join(first))
     };
-    let mut strangers: Vec<TcpStream> = (0..100).map(|_| stranger(&parts[0].addresses[0])).collect();
+    let mut strangers: Vec<TcpStream> =
+        (0..100).map(|_| stranger(&parts[0].addresses[0])).collect();
     std::thread::sleep(Duration::from_millis(200));
     assert!(is_held(strangers.last_mut().expect("a hundred")));
     assert!(parts[1].join(last).is_ok());
@@ -151,8 +154,9 @@ fn too_many_visitors_are_told_to_come_again() {
     let ask = || go(door.address(), operator(), None, Purpose::Ask);
     let join = |node| go(door.address(), identity(node), None, Purpose::Join);
     let others_max = u32::try_from(VISITORS_MAX - PEER_PLACES).expect("it is small");
-    let mut visits: Vec<_> =
-        (0..others_max).map(|turn| if turn % 2 == 0 { ask() } else { join(11) }.expect("let in")).collect();
+    let mut visits: Vec<_> = (0..others_max)
+        .map(|turn| if turn % 2 == 0 { ask() } else { join(11) }.expect("let in"))
+        .collect();
     for error in [ask(), join(11)].map(|one| one.expect_err("too many")) {
         assert!(matches!(error, VisitError::Refused(Refusal::Busy)), "{error}");
     }

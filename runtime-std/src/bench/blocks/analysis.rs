@@ -28,7 +28,11 @@ pub(super) fn delays(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
                 rows.push(full.beside(format!("{hardware}: nothing is slow"), ""));
                 rows.push(slow_link(arguments, &setup, full_ms, hardware)?);
             }
-            rows.extend(delayed_member(arguments, &setup(arguments, nodes, 256, analysed), hardware)?);
+            rows.extend(delayed_member(
+                arguments,
+                &setup(arguments, nodes, 256, analysed),
+                hardware,
+            )?);
         }
     }
     Ok(rows)
@@ -36,8 +40,13 @@ pub(super) fn delays(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
 
 fn setup(arguments: &Arguments, nodes: usize, blocks: usize, analysed: bool) -> Setup {
     let block_bytes = arguments.block_bytes();
-    let mut setup =
-        Setup::single(nodes, Algorithm::Pipeline, &[blocks * block_bytes], block_bytes, arguments.seed);
+    let mut setup = Setup::single(
+        nodes,
+        Algorithm::Pipeline,
+        &[blocks * block_bytes],
+        block_bytes,
+        arguments.seed,
+    );
     if analysed {
         setup.window = Window { receives: 1, sends: 1 };
         setup.copy_byte_ps = 0;
@@ -57,7 +66,12 @@ fn setup(arguments: &Arguments, nodes: usize, blocks: usize, analysed: bool) -> 
 }
 
 /// One link at half speed: the worst of some.
-fn slow_link(arguments: &Arguments, setup: &Setup, full_ms: f64, hardware: &str) -> Result<Row, BenchError> {
+fn slow_link(
+    arguments: &Arguments,
+    setup: &Setup,
+    full_ms: f64,
+    hardware: &str,
+) -> Result<Row, BenchError> {
     let mut worst: Option<(Row, Link)> = None;
     for link in disturbance::links(arguments, setup.groups[0].members.len()) {
         let slow = vec![(usize::from(link.0), usize::from(link.1), 200)];
@@ -84,7 +98,11 @@ fn slow_link(arguments: &Arguments, setup: &Setup, full_ms: f64, hardware: &str)
 }
 
 /// A member's processor stands still in the middle.
-fn delayed_member(arguments: &Arguments, setup: &Setup, hardware: &str) -> Result<Vec<Row>, BenchError> {
+fn delayed_member(
+    arguments: &Arguments,
+    setup: &Setup,
+    hardware: &str,
+) -> Result<Vec<Row>, BenchError> {
     let alone_ms = single_row(Experiment::Delays, setup)?.latency_ms;
     let block_ns = setup.profile.port_ps(setup.block_bytes as u64) / 1000;
     let mut rows = Vec::new();
@@ -103,7 +121,9 @@ fn delayed_member(arguments: &Arguments, setup: &Setup, hardware: &str) -> Resul
         let Some(row) = worst else { continue };
         let cost = (row.latency_ms - alone_ms) * 1e6 / (blocks * block_ns) as f64;
         rows.push(row.beside(
-            format!("{hardware}: a member pauses {blocks} blocks, which costs {cost:.2} of the pause"),
+            format!(
+                "{hardware}: a member pauses {blocks} blocks, which costs {cost:.2} of the pause"
+            ),
             "a delay of e costs at most e (4.5)",
         ));
     }

@@ -31,8 +31,14 @@ pub enum Experiment {
 
 impl Experiment {
     /// All of them, in the paper's order.
-    pub const ALL: &'static [Self] =
-        &[Self::Algorithms, Self::BlockSizes, Self::Scale, Self::Storage, Self::Overlap, Self::Delays];
+    pub const ALL: &'static [Self] = &[
+        Self::Algorithms,
+        Self::BlockSizes,
+        Self::Scale,
+        Self::Storage,
+        Self::Overlap,
+        Self::Delays,
+    ];
 
     /// As it is named on the command line.
     #[must_use]

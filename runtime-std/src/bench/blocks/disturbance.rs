@@ -81,7 +81,11 @@ pub(super) fn pauses(arguments: &Arguments) -> &[u32] {
 }
 
 /// Whether what is asked for is of the experiment, and in the groups.
-pub(super) fn check(arguments: &Arguments, chosen: &[Experiment], nodes: &[usize]) -> Result<(), BenchError> {
+pub(super) fn check(
+    arguments: &Arguments,
+    chosen: &[Experiment],
+    nodes: &[usize],
+) -> Result<(), BenchError> {
     let refused = |what: String| Err(BenchError::Arguments(what));
     let given = [
         ("--slow-link", !arguments.slow_link.is_empty()),
@@ -97,9 +101,10 @@ pub(super) fn check(arguments: &Arguments, chosen: &[Experiment], nodes: &[usize
     let farthest = ends.chain(arguments.delayed.iter().copied()).max();
     let fewest = nodes.iter().copied().min().unwrap_or(0);
     match farthest {
-        Some(member) if usize::from(member) >= fewest => {
-            refused(format!("there is no member {member}: of {fewest}, they are 0 to {}", fewest - 1))
-        }
+        Some(member) if usize::from(member) >= fewest => refused(format!(
+            "there is no member {member}: of {fewest}, they are 0 to {}",
+            fewest - 1
+        )),
         _ => Ok(()),
     }
 }

@@ -43,9 +43,12 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError
         return Err(BenchError::Arguments("--mib, --block-kib and --writes are at least 1".into()));
     }
     if let Some(nodes) = arguments.nodes.iter().find(|nodes| !(2..=1024).contains(*nodes)) {
-        return Err(BenchError::Arguments(format!("--nodes is {nodes}: from 2 to 1024 are simulated")));
+        return Err(BenchError::Arguments(format!(
+            "--nodes is {nodes}: from 2 to 1024 are simulated"
+        )));
     }
-    let chosen = if arguments.experiment.is_empty() { Experiment::ALL } else { &arguments.experiment[..] };
+    let chosen =
+        if arguments.experiment.is_empty() { Experiment::ALL } else { &arguments.experiment[..] };
     disturbance::check(arguments, chosen, &arguments.members(analysis::NODES))?;
     let mut rows = Vec::new();
     for experiment in chosen {
@@ -61,9 +64,12 @@ pub fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError
     if let Some(path) = &arguments.plot {
         Drawing::simulated(&rows)?.write(path)?;
     }
-    super::print(out, arguments.json, &report::Printed { seed: arguments.seed, rows: &rows }, || {
-        report::text(&rows)
-    })
+    super::print(
+        out,
+        arguments.json,
+        &report::Printed { seed: arguments.seed, rows: &rows },
+        || report::text(&rows),
+    )
 }
 
 /// Whether nothing is asked for that only real fabrics have.

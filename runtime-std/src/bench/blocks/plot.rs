@@ -45,13 +45,17 @@ impl Drawing {
         };
         for row in rows {
             if matches!(row.experiment, Experiment::Algorithms | Experiment::Scale) {
-                let label = format!("{}: {}, {} MiB", row.experiment.name(), row.algorithm, row.bytes >> 20);
+                let label = format!(
+                    "{}: {}, {} MiB",
+                    row.experiment.name(),
+                    row.algorithm,
+                    row.bytes >> 20
+                );
                 drawing.add(label, row.nodes as f64, Spread::of(&[row.latency_ms]));
             }
         }
         if drawing.series.is_empty() {
-            let what =
-                "nothing to draw: --plot is for the experiments algorithms and scale, and for real fabrics";
+            let what = "nothing to draw: --plot is for the experiments algorithms and scale, and for real fabrics";
             return Err(BenchError::Arguments(what.into()));
         }
         Ok(drawing)
@@ -76,7 +80,8 @@ impl Drawing {
     /// # Errors
     /// [`BenchError::Setup`] if the file cannot be written.
     pub(super) fn write(&self, path: &Path) -> Result<(), BenchError> {
-        let failed = |why: String| BenchError::Setup(format!("cannot draw {}: {why}", path.display()));
+        let failed =
+            |why: String| BenchError::Setup(format!("cannot draw {}: {why}", path.display()));
         // Drawn into memory first, so that a full disk is an error here and not half a file.
         let svg = self.svg().map_err(|error| failed(error.to_string()))?;
         std::fs::write(path, svg).map_err(|error| failed(error.to_string()))
@@ -108,7 +113,8 @@ impl Drawing {
 
     fn draw_lines(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
         let places = self.places();
-        let (first, last) = (places.first().unwrap_or(&1.0) * 0.9, places.last().unwrap_or(&1.0) * 1.1);
+        let (first, last) =
+            (places.first().unwrap_or(&1.0) * 0.9, places.last().unwrap_or(&1.0) * 1.1);
         let low = self.points().map(|(_, ms)| ms.min).fold(f64::MAX, f64::min) * 0.8;
         let high = self.points().map(|(_, ms)| ms.max).fold(0.0, f64::max) * 1.25;
         let mut chart = ChartBuilder::on(area)
@@ -141,7 +147,9 @@ impl Drawing {
 
     /// Beside the lines, since there may be as many as fill a drawing.
     fn draw_legend(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
-        for (index, (Series { label, .. }, y)) in self.series.iter().zip((50..).step_by(18)).enumerate() {
+        for (index, (Series { label, .. }, y)) in
+            self.series.iter().zip((50..).step_by(18)).enumerate()
+        {
             let (colour, mark) = looks(index);
             area.draw(&PathElement::new([(4, y), (28, y)], colour.stroke_width(2)))?;
             area.draw(&Circle::new((16, y), 4, mark))?;
@@ -197,7 +205,10 @@ mod tests {
         drawing.add("one".into(), 1024.0, spread(1.0));
         drawing.add("other".into(), 1024.0, spread(3.0));
         drawing.add("one".into(), 2_097_152.0, spread(9.0));
-        assert_eq!(drawing.series.iter().map(|series| series.points.len()).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(
+            drawing.series.iter().map(|series| series.points.len()).collect::<Vec<_>>(),
+            [2, 1]
+        );
         let svg = drawing.svg().expect("drawn");
         assert_eq!(svg.matches("<circle").count(), 3 + 2, "{svg}");
         for text in ["one", "other", "T &amp; T", "1 Ki", "2 Mi", "bytes", "ms"] {

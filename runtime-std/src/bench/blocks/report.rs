@@ -46,13 +46,19 @@ pub(super) struct Printed<'r> {
 
 impl Row {
     /// The row of one message in the first group of a setup.
-    pub(super) fn of_message(experiment: Experiment, setup: &Setup, latency_ns: u64, skew_ns: u64) -> Self {
+    pub(super) fn of_message(
+        experiment: Experiment,
+        setup: &Setup,
+        latency_ns: u64,
+        skew_ns: u64,
+    ) -> Self {
         let group = &setup.groups[0];
         let bytes = group.messages.first().map_or(0, |message| message.bytes);
         let steps = steps_of(setup);
         let port_ns = setup.profile.port_ps(setup.block_bytes as u64) as f64 / 1000.0;
         let block_ns = (setup.profile.post_ns + setup.profile.latency_ns(setup.block_bytes)) as f64;
-        let by = |step_ns: f64| Some(latency_ns as f64 / (steps as f64 * step_ns)).filter(|_| steps > 0);
+        let by =
+            |step_ns: f64| Some(latency_ns as f64 / (steps as f64 * step_ns)).filter(|_| steps > 0);
         Self {
             experiment,
             algorithm: name(group.algorithm),
@@ -97,9 +103,13 @@ pub(super) fn steps_of(setup: &Setup) -> u64 {
 /// Steps of a message's schedule; none if there is none.
 pub(super) fn steps(algorithm: Algorithm, members: usize, bytes: usize, block_bytes: usize) -> u64 {
     let blocks = u32::try_from(bytes.div_ceil(block_bytes)).ok();
-    let shape =
-        u16::try_from(members).ok().zip(blocks).and_then(|(members, blocks)| Shape::new(members, blocks));
-    shape.and_then(|shape| Schedule::new(algorithm, shape).ok()).map_or(0, |schedule| schedule.steps())
+    let shape = u16::try_from(members)
+        .ok()
+        .zip(blocks)
+        .and_then(|(members, blocks)| Shape::new(members, blocks));
+    shape
+        .and_then(|shape| Schedule::new(algorithm, shape).ok())
+        .map_or(0, |schedule| schedule.steps())
 }
 
 /// The rows as tables, one an experiment.
@@ -121,7 +131,9 @@ pub(super) fn text(rows: &[Row]) -> String {
     for rows in rows.chunk_by(|one, other| one.experiment == other.experiment) {
         let mut table = Table::new(&headings, &[0, 10]);
         for row in rows {
-            let ratio = |ratio: Option<f64>| ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"));
+            let ratio = |ratio: Option<f64>| {
+                ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))
+            };
             table.row([
                 row.algorithm.to_owned(),
                 row.nodes.to_string(),

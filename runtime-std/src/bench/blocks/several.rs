@@ -66,8 +66,8 @@ pub(super) fn storage(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
 
 fn latencies_ms(report: &Report) -> Vec<f64> {
     let groups = report.groups.iter();
-    let all =
-        groups.flat_map(|group| (0..group.sent_at.len()).filter_map(|message| group.latency_ns(message)));
+    let all = groups
+        .flat_map(|group| (0..group.sent_at.len()).filter_map(|message| group.latency_ns(message)));
     all.map(|latency| latency as f64 / 1e6).collect()
 }
 
@@ -100,9 +100,16 @@ fn normal(random: &mut Random) -> f64 {
 }
 
 /// Each write follows the one before by `apart` times what that one's bytes take on a port.
-fn storage_setup(arguments: &Arguments, algorithm: Algorithm, writes: &[Written], apart: u64) -> Setup {
-    let mut groups: Vec<GroupPlan> =
-        trios().into_iter().map(|members| GroupPlan { members, algorithm, messages: Vec::new() }).collect();
+fn storage_setup(
+    arguments: &Arguments,
+    algorithm: Algorithm,
+    writes: &[Written],
+    apart: u64,
+) -> Setup {
+    let mut groups: Vec<GroupPlan> = trios()
+        .into_iter()
+        .map(|members| GroupPlan { members, algorithm, messages: Vec::new() })
+        .collect();
     let mut setup = Setup::new(REPLICAS + 1, Vec::new(), arguments.block_bytes(), arguments.seed);
     let mut at_ns = START_NS;
     for (group, bytes) in writes {
@@ -129,7 +136,8 @@ pub(super) fn overlap(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
             let groups = (0..senders).map(group).collect();
             let setup = Setup::new(nodes, groups, arguments.block_bytes(), arguments.seed);
             let report = simulated(&setup)?;
-            let took_ns = report.last_completion().unwrap_or(START_NS).saturating_sub(START_NS).max(1);
+            let took_ns =
+                report.last_completion().unwrap_or(START_NS).saturating_sub(START_NS).max(1);
             let bytes_per_s = (bytes * senders) as f64 * 1e9 / took_ns as f64;
             let port = setup.profile.port_bytes_per_us as f64 * 1e6;
             rows.push(Row {

@@ -19,8 +19,13 @@ pub(super) fn algorithms(arguments: &Arguments) -> Result<Vec<Row>, BenchError> 
         for nodes in arguments.members(&[3, 4, 8, 12, 16]) {
             let mut pipeline_ms = 0.0;
             for algorithm in ALGORITHMS {
-                let setup =
-                    Setup::single(nodes, algorithm, &[bytes], arguments.block_bytes(), arguments.seed);
+                let setup = Setup::single(
+                    nodes,
+                    algorithm,
+                    &[bytes],
+                    arguments.block_bytes(),
+                    arguments.seed,
+                );
                 let row = single_row(Experiment::Algorithms, &setup)?;
                 if algorithm == Algorithm::Pipeline {
                     pipeline_ms = row.latency_ms;
@@ -44,7 +49,8 @@ pub(super) fn block_sizes(arguments: &Arguments) -> Result<Vec<Row>, BenchError>
         let mut best: f64 = 0.0;
         let first = rows.len();
         for block_bytes in (14..=24).step_by(2).map(|power| 1_usize << power) {
-            let setup = Setup::single(4, Algorithm::Pipeline, &[bytes], block_bytes, arguments.seed);
+            let setup =
+                Setup::single(4, Algorithm::Pipeline, &[bytes], block_bytes, arguments.seed);
             let row = single_row(Experiment::BlockSizes, &setup)?;
             best = best.max(row.bytes_per_s);
             rows.push(row);
@@ -67,12 +73,14 @@ pub(super) fn scale(arguments: &Arguments) -> Result<Vec<Row>, BenchError> {
         let mut of_128 = None;
         for nodes in arguments.members(&[4, 8, 16, 32, 64, 100, 128, 256, 512]) {
             let sizes = [arguments.bytes()];
-            let setup = Setup::single(nodes, algorithm, &sizes, arguments.block_bytes(), arguments.seed);
+            let setup =
+                Setup::single(nodes, algorithm, &sizes, arguments.block_bytes(), arguments.seed);
             let row = single_row(Experiment::Scale, &setup)?;
             if nodes == 128 {
                 of_128 = Some(row.latency_ms);
             }
-            let beside = of_128.map(|of_128| format!("{:.3} of 127 copies", row.latency_ms / of_128));
+            let beside =
+                of_128.map(|of_128| format!("{:.3} of 127 copies", row.latency_ms / of_128));
             rows.push(row.beside(
                 beside.unwrap_or_default(),
                 "127, 255 or 511 copies take almost the same time; sequential send grows with their number (Fig. 8, \

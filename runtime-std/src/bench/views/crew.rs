@@ -65,10 +65,14 @@ pub(super) struct Crew {
 impl Crew {
     /// Starts all members, and waits until they are in a view together.
     pub(super) fn start(arguments: &Views) -> Result<Self, BenchError> {
-        let setup = |error: std::io::Error| BenchError::Setup(format!("cannot make a folder: {error}"));
-        let folder =
-            tempfile::Builder::new().prefix("tramontane-views-").tempdir_in("/dev/shm").map_err(setup)?;
-        let description = describe(arguments).map_err(|error| BenchError::Setup(error.to_string()))?;
+        let setup =
+            |error: std::io::Error| BenchError::Setup(format!("cannot make a folder: {error}"));
+        let folder = tempfile::Builder::new()
+            .prefix("tramontane-views-")
+            .tempdir_in("/dev/shm")
+            .map_err(setup)?;
+        let description =
+            describe(arguments).map_err(|error| BenchError::Setup(error.to_string()))?;
         let template = Part {
             description,
             node: 0,
@@ -100,7 +104,8 @@ impl Crew {
 
     fn start_one(&mut self, node: u32, start: u32) -> Result<(), BenchError> {
         let part = Part { node, start, ..self.template.clone() };
-        let json = serde_json::to_string(&part).map_err(|error| BenchError::Setup(error.to_string()))?;
+        let json =
+            serde_json::to_string(&part).map_err(|error| BenchError::Setup(error.to_string()))?;
         let (worker, output) = Worker::start(&["bench", "view-member", &json], &[])
             .map_err(|error| BenchError::Setup(format!("cannot start a process: {error}")))?;
         self.workers.insert(node, worker);
@@ -135,9 +140,13 @@ impl Crew {
     }
 
     fn signal(&mut self, node: u32, signal: Signal) -> Result<(), BenchError> {
-        let worker =
-            self.workers.get_mut(&node).ok_or_else(|| BenchError::Setup("no such process".into()))?;
-        worker.signal(signal).map_err(|error| BenchError::Setup(format!("cannot send a signal: {error}")))
+        let worker = self
+            .workers
+            .get_mut(&node)
+            .ok_or_else(|| BenchError::Setup("no such process".into()))?;
+        worker
+            .signal(signal)
+            .map_err(|error| BenchError::Setup(format!("cannot send a signal: {error}")))
     }
 
     pub(super) fn kill(&mut self, node: u32) -> Result<(), BenchError> {
@@ -156,9 +165,13 @@ impl Crew {
 
     pub(super) fn leave(&mut self, node: u32) -> Result<(), BenchError> {
         self.is_going.insert(self.who(node));
-        let worker =
-            self.workers.get_mut(&node).ok_or_else(|| BenchError::Setup("no such process".into()))?;
-        worker.tell(LEAVE).map_err(|error| BenchError::Setup(format!("a process does not listen: {error}")))
+        let worker = self
+            .workers
+            .get_mut(&node)
+            .ok_or_else(|| BenchError::Setup("no such process".into()))?;
+        worker
+            .tell(LEAVE)
+            .map_err(|error| BenchError::Setup(format!("a process does not listen: {error}")))
     }
 
     /// Waits for the first delivery of every member that stays, in a view without that node: when they were, in ns.
@@ -169,13 +182,19 @@ impl Crew {
         patience: Duration,
     ) -> Result<Vec<u64>, BenchError> {
         self.await_that("the others do not go on without it", patience, |crew| {
-            let stays: Vec<Who> =
-                crew.starts.keys().filter(|node| **node != gone).map(|node| crew.who(*node)).collect();
+            let stays: Vec<Who> = crew
+                .starts
+                .keys()
+                .filter(|node| **node != gone)
+                .map(|node| crew.who(*node))
+                .collect();
             let (_, known) = crew.views.last_key_value()?;
             if known.members.contains(&gone) {
                 return None;
             }
-            let first = |who: &Who| known.installed.get(who).copied().flatten().filter(|at| *at >= since_ns);
+            let first = |who: &Who| {
+                known.installed.get(who).copied().flatten().filter(|at| *at >= since_ns)
+            };
             stays.iter().map(first).collect()
         })
     }
@@ -190,7 +209,8 @@ impl Crew {
     pub(super) fn await_all_in(&mut self, patience: Duration) -> Result<(), BenchError> {
         self.await_that("not all are in one view", patience, |crew| {
             let (_, known) = crew.views.last_key_value()?;
-            let is_in = |node: &u32| known.installed.get(&crew.who(*node)).is_some_and(Option::is_some);
+            let is_in =
+                |node: &u32| known.installed.get(&crew.who(*node)).is_some_and(Option::is_some);
             crew.starts.keys().all(is_in).then_some(())
         })
     }
@@ -208,10 +228,14 @@ impl Crew {
             }
             if started.elapsed() > patience {
                 let last = self.views.last_key_value();
-                let statuses = Visits::new(&self.template.description, &Root::under(self.folder.path()))
-                    .map(|visits| visits.statuses(LOOK_PAUSE * 10, &AtomicBool::new(false)));
-                let processes: BTreeMap<u32, String> =
-                    self.workers.iter().map(|(node, worker)| (*node, state_of(worker.pid()))).collect();
+                let statuses =
+                    Visits::new(&self.template.description, &Root::under(self.folder.path()))
+                        .map(|visits| visits.statuses(LOOK_PAUSE * 10, &AtomicBool::new(false)));
+                let processes: BTreeMap<u32, String> = self
+                    .workers
+                    .iter()
+                    .map(|(node, worker)| (*node, state_of(worker.pid())))
+                    .collect();
                 return Err(BenchError::Broken(format!(
                     "{what} in {patience:?}; the last view: {last:?}; starts: {:?}; processes: {processes:?}; nodes: {statuses:?}",
                     self.starts
@@ -254,7 +278,9 @@ impl Crew {
             None => {
                 self.ended.entry(who).or_insert_with(now_ns);
                 if !self.is_going.contains(&who) && self.starts.get(&who.0) == Some(&who.1) {
-                    return Err(BenchError::Broken(format!("{who:?} ended; if it could, it says why above")));
+                    return Err(BenchError::Broken(format!(
+                        "{who:?} ended; if it could, it says why above"
+                    )));
                 }
             }
         }
@@ -273,7 +299,8 @@ impl Crew {
             let members: Vec<Who> = known.installed.keys().copied().collect();
             let goes_on: Vec<Who> =
                 members.iter().copied().filter(|who| next.installed.contains_key(who)).collect();
-            self.checked.messages += self.delivered.compare(self.folder.path(), view, &members, &goes_on)?;
+            self.checked.messages +=
+                self.delivered.compare(self.folder.path(), view, &members, &goes_on)?;
             self.checked.views += 1;
             self.checked.promised = self.delivered.promised;
         }
@@ -305,7 +332,8 @@ fn listen(who: Who, output: ChildStdout, sender: Sender<(Who, Option<Said>)>) {
 }
 
 fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>> {
-    let mut description = Description::local("views", u32::from(arguments.nodes), WINDOW, MESSAGE_BYTES);
+    let mut description =
+        Description::local("views", u32::from(arguments.nodes), WINDOW, MESSAGE_BYTES);
     description.failure_timeout_ms = arguments.failure_timeout_ms;
     description.heartbeat_ms = arguments.heartbeat_ms;
     if arguments.fabric != Carrier::SharedMemory {
@@ -315,9 +343,14 @@ fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>
         let sockets = sockets.collect::<std::io::Result<Vec<_>>>()?;
         let address = |(node, socket): (&NodeDescription, &TcpListener)| {
             let address: SocketAddr = socket.local_addr()?;
-            Ok::<_, std::io::Error>(NodeDescription { id: node.id, address: Some(address), state: None })
+            Ok::<_, std::io::Error>(NodeDescription {
+                id: node.id,
+                address: Some(address),
+                state: None,
+            })
         };
-        description.nodes = description.nodes.iter().zip(&sockets).map(address).collect::<Result<_, _>>()?;
+        description.nodes =
+            description.nodes.iter().zip(&sockets).map(address).collect::<Result<_, _>>()?;
     }
     description.complete()?;
     Ok(description)
@@ -326,7 +359,9 @@ fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>
 /// What the system says that each thread of a process is doing: for a report of what should not be.
 fn state_of(pid: u32) -> String {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return "ended".into() };
-    let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let read = |path: &std::path::Path| {
+        std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    };
     let state = |thread: std::fs::DirEntry| {
         let (name, waits) = (read(&thread.path().join("comm")), read(&thread.path().join("wchan")));
         format!("{name} in {waits}")

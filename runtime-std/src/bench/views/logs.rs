@@ -33,7 +33,8 @@ impl Delivered {
         }
         let ended = members.iter().filter(|who| !goes_on.is_empty() && !goes_on.contains(who));
         for (node, start) in ended {
-            let bytes = std::fs::read(folder.join(promises_name(*node, *start))).unwrap_or_default();
+            let bytes =
+                std::fs::read(folder.join(promises_name(*node, *start))).unwrap_or_default();
             let promised = bytes.first_chunk().map_or(0, |count| u64::from_le_bytes(*count));
             let delivered = self.of.get(&(*node, *start)).copied().unwrap_or(0);
             if promised > delivered {
@@ -49,7 +50,12 @@ impl Delivered {
 }
 
 /// Compares the logs of one view. Gives how many deliveries there were, and the log of those who go on.
-fn compare(folder: &Path, view: u64, members: &[Who], goes_on: &[Who]) -> Result<(u64, Vec<u8>), BenchError> {
+fn compare(
+    folder: &Path,
+    view: u64,
+    members: &[Who],
+    goes_on: &[Who],
+) -> Result<(u64, Vec<u8>), BenchError> {
     let mut logs = BTreeMap::new();
     for (node, start) in members {
         let path = folder.join(log_name(view, *node, *start));
@@ -57,18 +63,24 @@ fn compare(folder: &Path, view: u64, members: &[Who], goes_on: &[Who]) -> Result
         // A process that was killed may have been in the middle of a write.
         let whole = bytes.len() - bytes.len() % NAME_BYTES;
         logs.insert((*node, *start), bytes[..whole].to_vec());
-        std::fs::remove_file(&path)
-            .map_err(|error| BenchError::Setup(format!("cannot remove {}: {error}", path.display())))?;
+        std::fs::remove_file(&path).map_err(|error| {
+            BenchError::Setup(format!("cannot remove {}: {error}", path.display()))
+        })?;
     }
-    let longest =
-        goes_on.iter().filter_map(|who| Some((who, logs.get(who)?))).max_by_key(|(_, log)| log.len());
+    let longest = goes_on
+        .iter()
+        .filter_map(|who| Some((who, logs.get(who)?)))
+        .max_by_key(|(_, log)| log.len());
     let Some((first, reference)) = longest else { return Ok((0, Vec::new())) };
     for (who, log) in &logs {
         let stays = goes_on.contains(who);
         let is_right = if stays { log == reference } else { reference.starts_with(log) };
         if !is_right {
-            let at =
-                log.iter().zip(reference).position(|(a, b)| a != b).unwrap_or(log.len().min(reference.len()));
+            let at = log
+                .iter()
+                .zip(reference)
+                .position(|(a, b)| a != b)
+                .unwrap_or(log.len().min(reference.len()));
             let at = at - at % NAME_BYTES;
             let named = |log: &[u8]| log.get(at..).and_then(Named::decode);
             return Err(BenchError::Broken(format!(
@@ -89,8 +101,9 @@ mod tests {
     use super::*;
 
     fn log(folder: &Path, who: Who, names: &[(u32, u64)]) {
-        let names =
-            names.iter().map(|(node, number)| Named { node: *node, start: 0, number: *number }.encode());
+        let names = names
+            .iter()
+            .map(|(node, number)| Named { node: *node, start: 0, number: *number }.encode());
         let bytes: Vec<u8> = names.flatten().collect();
         std::fs::write(folder.join(log_name(7, who.0, who.1)), bytes).expect("a log");
     }

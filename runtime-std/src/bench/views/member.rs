@@ -15,7 +15,8 @@ use tramontane_core::ids::SubgroupId;
 
 use crate::bench::BenchError;
 use crate::group::{
-    Description, Fate, Forming, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,
+    Description, Fate, Forming, Messages, Receipt, Replica, Running, Sender, StartOptions,
+    ViewChanged, start,
 };
 use crate::member::{SendError, Settings, Stopped};
 use crate::process::Leash;
@@ -200,18 +201,18 @@ impl Replica for Ledger {
     }
 
     fn snapshot(&mut self, _: SubgroupId) -> Box<dyn Read + Send> {
-        let names = self
-            .next
-            .iter()
-            .map(|((node, start), number)| Named { node: *node, start: *start, number: *number }.encode());
+        let names = self.next.iter().map(|((node, start), number)| {
+            Named { node: *node, start: *start, number: *number }.encode()
+        });
         Box::new(Cursor::new(names.flatten().collect::<Vec<u8>>()))
     }
 
     fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
         let mut bytes = Vec::new();
         state.read_to_end(&mut bytes)?;
-        let names =
-            bytes.chunks(NAME_BYTES).map(|bytes| Named::decode(bytes).ok_or(io::ErrorKind::InvalidData));
+        let names = bytes
+            .chunks(NAME_BYTES)
+            .map(|bytes| Named::decode(bytes).ok_or(io::ErrorKind::InvalidData));
         self.next.clear();
         for named in names {
             let named = named?;
@@ -271,7 +272,8 @@ pub(in crate::bench) fn run(part: &Part, leash: &Leash) -> Result<(), BenchError
 /// Sends until the end.
 fn send(part: &Part, running: &Running, is_cut: &AtomicBool) {
     let Some(mut sender) = running.sender(GROUP) else { return };
-    let broken = |error: &dyn std::fmt::Display| say(&Said::Broken(format!("node {}: {error}", part.node)));
+    let broken =
+        |error: &dyn std::fmt::Display| say(&Said::Broken(format!("node {}: {error}", part.node)));
     let mut promises = match File::create(part.folder.join(promises_name(part.node, part.start))) {
         Ok(file) => Promises { open: VecDeque::new(), delivered: 0, file },
         Err(error) => return broken(&error),

@@ -42,12 +42,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// [`BenchError`]; [`BenchError::Broken`] if a promise was broken.
 pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
     if arguments.nodes < 3 {
-        return Err(BenchError::Arguments("--nodes must be at least 3: of two, one is no majority".into()));
+        return Err(BenchError::Arguments(
+            "--nodes must be at least 3: of two, one is no majority".into(),
+        ));
     }
     if arguments.fabric == Carrier::Verbs && !crate::rdma::BUILT {
         return Err(LocalError::from(NotBuilt).into());
     }
-    let ways: Vec<Way> = if arguments.ways.is_empty() { Way::ALL.to_vec() } else { arguments.ways.clone() };
+    let ways: Vec<Way> =
+        if arguments.ways.is_empty() { Way::ALL.to_vec() } else { arguments.ways.clone() };
     let progress = Progress::new(u64::from(arguments.rounds));
     let mut crew = Crew::start(arguments)?;
     let mut rounds = Rounds::default();
@@ -75,7 +78,12 @@ pub fn run(arguments: &Views) -> Result<ViewsReport, BenchError> {
 }
 
 /// One member goes, the others go on, and it comes back.
-fn one_round(crew: &mut Crew, arguments: &Views, way: Way, rounds: &mut Rounds) -> Result<(), BenchError> {
+fn one_round(
+    crew: &mut Crew,
+    arguments: &Views,
+    way: Way,
+    rounds: &mut Rounds,
+) -> Result<(), BenchError> {
     // At a random moment of the stream.
     std::thread::sleep(Duration::from_millis(20 + crew.draw(arguments.settle_ms.max(1))));
     let victim = crew.pick();

@@ -125,7 +125,16 @@ impl ViewsReport {
     #[must_use]
     pub fn text(&self) -> String {
         let mut table = Table::new(
-            &["way", "rounds", "first delivery ms", "min", "max", "at the last", "left ms", "back ms"],
+            &[
+                "way",
+                "rounds",
+                "first delivery ms",
+                "min",
+                "max",
+                "at the last",
+                "left ms",
+                "back ms",
+            ],
             &[0],
         );
         let number = |spread: Option<Spread>, of: fn(&Spread) -> f64| {

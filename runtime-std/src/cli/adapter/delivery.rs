@@ -54,8 +54,8 @@ impl Names {
 impl Application for Delivery {
     fn deliver(&mut self, batch: &mut Batch<'_>) {
         let subgroup = batch.subgroup();
-        let messages =
-            batch.map(|message| (u32::from(message.rank.0), None, message.place.0, message.payload));
+        let messages = batch
+            .map(|message| (u32::from(message.rank.0), None, message.place.0, message.payload));
         self.tell(subgroup, messages);
     }
 }

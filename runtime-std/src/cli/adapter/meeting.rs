@@ -19,14 +19,19 @@ const SMALL_MAX: u32 = 1024;
 /// The group as all members of a run describe it, joiners included: who is there at first is each start's own affair.
 pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Refusal> {
     let ids = |names: &[String]| {
-        names.iter().map(|name| super::rank(init, name).map(u32::from)).collect::<Result<Vec<u32>, _>>()
+        names
+            .iter()
+            .map(|name| super::rank(init, name).map(u32::from))
+            .collect::<Result<Vec<u32>, _>>()
     };
     let mut description = Description::local(name_of_run(init)?.as_str(), 0, WINDOW_DEFAULT, 0);
     description.heartbeat_ms = HEARTBEAT_MS;
     description.failure_timeout_ms =
         (init.limits.deadline_ms / FAILURE_TIMEOUTS_PER_DEADLINE).max(FAILURE_TIMEOUT_MIN_MS);
-    description.nodes =
-        (0..).zip(&init.nodes).map(|(id, _)| NodeDescription { id, address: None, state: None }).collect();
+    description.nodes = (0..)
+        .zip(&init.nodes)
+        .map(|(id, _)| NodeDescription { id, address: None, state: None })
+        .collect();
     if carrier != Carrier::SharedMemory {
         description.fabric = carrier;
         // The suite's networks are its own.
@@ -35,14 +40,16 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
         for ((node, told), port) in description.nodes.iter_mut().zip(&init.nodes).zip(ports) {
             let address = format!("{}:{port}", told.address);
             let parsed = address.parse();
-            node.address = Some(parsed.map_err(|_| super::not_understood(format_args!("\"{address}\"")))?);
+            node.address =
+                Some(parsed.map_err(|_| super::not_understood(format_args!("\"{address}\"")))?);
         }
     }
     let everyone: Vec<u32> = description.nodes.iter().map(|node| node.id).collect();
     let mut initial = BTreeSet::new();
     description.subgroups.clear();
     for group in &init.groups {
-        if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender)) {
+        if let Some(outsider) = group.senders.iter().find(|sender| !group.members.contains(sender))
+        {
             let what = format!("{outsider} sends to {} and is no member of it", group.group);
             return Err(Refusal::Unsupported(what));
         }

@@ -35,7 +35,8 @@ use meeting::describe;
 use part::{Told, send_with};
 use protocol::{Answer, Command, Init, VERSION};
 
-pub(super) const EXAMPLES: &str = "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
+pub(super) const EXAMPLES: &str =
+    "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
 
 It is started by the suite, once for each member, and not by hand: see the protocol in
 conformance/docs/adapter-protocol.md.";
@@ -145,8 +146,9 @@ fn read_commands() -> Result<Commands, Failure> {
     let (sender, commands) = mpsc::channel();
     let read = move || {
         for line in io::stdin().lock().lines() {
-            let command =
-                line.map_err(|error| Failure::system("cannot read commands", &error)).and_then(|line| {
+            let command = line
+                .map_err(|error| Failure::system("cannot read commands", &error))
+                .and_then(|line| {
                     serde_json::from_str(&line)
                         .map_err(|error| not_understood(format_args!("{error}: {line}")))
                 });
@@ -163,7 +165,10 @@ fn read_commands() -> Result<Commands, Failure> {
 }
 
 /// The next command, if one comes soon.
-fn next(commands: &Commands, interrupts: &Interrupts) -> Result<Option<Result<Command, Failure>>, Failure> {
+fn next(
+    commands: &Commands,
+    interrupts: &Interrupts,
+) -> Result<Option<Result<Command, Failure>>, Failure> {
     interrupts.check()?;
     match commands.recv_timeout(TICK) {
         Ok(command) => Ok(Some(command)),
@@ -187,7 +192,8 @@ struct Judged {
 impl Judged {
     fn join(init: &Init, arguments: &Arguments, interrupts: &Interrupts) -> Result<Self, Refusal> {
         if init.protocol != VERSION {
-            let what = format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
+            let what =
+                format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
             return Err(Refusal::Unsupported(what));
         }
         let own = rank(init, &init.node)?;
@@ -203,8 +209,9 @@ impl Judged {
         }
         let running = start(init, own, arguments, interrupts, delivery, names)?;
         let groups = init.groups.iter().zip(0_u16..);
-        let groups =
-            groups.map(|(group, index)| (group.group.clone(), running.sender(SubgroupId(index)))).collect();
+        let groups = groups
+            .map(|(group, index)| (group.group.clone(), running.sender(SubgroupId(index))))
+            .collect();
         let message_bytes_max = init.limits.message_bytes_max.max(init.limits.huge_bytes_max);
         Ok(Self { running, features, groups, pause_ms, message_bytes_max, stopped_since: None })
     }
@@ -227,7 +234,12 @@ impl Judged {
                 Some(Ok(Command::Stop)) => return self.stop(),
                 Some(Ok(Command::Init(_) | Command::Unknown)) => {
                     let text = "this member cannot do that".to_owned();
-                    tell(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
+                    tell(&Answer::Error {
+                        code: "unsupported",
+                        definite: true,
+                        message: None,
+                        text,
+                    })?;
                 }
                 Some(Err(failure)) => return Err(failure),
                 None => {}
@@ -240,8 +252,9 @@ impl Judged {
     }
 
     fn multicast(&mut self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
-        let refuse =
-            |code, definite, text| tell(&Answer::Error { code, definite, message: Some(message), text });
+        let refuse = |code, definite, text| {
+            tell(&Answer::Error { code, definite, message: Some(message), text })
+        };
         let [group] = groups else {
             return refuse("unsupported", true, "a message is for one group".to_owned());
         };
@@ -326,7 +339,8 @@ fn start(
         return Err(Failure::from(LocalError::NoDevice(option)).into());
     }
     let description = describe(init, arguments.fabric)?;
-    let members = description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
+    let members =
+        description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
     let options = StartOptions {
         node: u32::from(own),
         root: Root::from_env(),
@@ -345,6 +359,8 @@ fn start(
 fn rank(init: &Init, name: &str) -> Result<u16, Refusal> {
     let found = (0_u16..).zip(&init.nodes).find(|(_, node)| node.node == name);
     found.map(|(rank, _)| rank).ok_or_else(|| {
-        Refusal::Failed(not_understood(format_args!("\"{name}\" is not among the nodes of \"init\"")))
+        Refusal::Failed(not_understood(format_args!(
+            "\"{name}\" is not among the nodes of \"init\""
+        )))
     })
 }

@@ -44,7 +44,9 @@ impl Replica for Told {
         let own = messages.filter(|message| !message.is_replayed);
         self.delivery.tell(
             subgroup,
-            own.map(|message| (message.sender.get(), Some(message.view.0), message.place.0, message.payload)),
+            own.map(|message| {
+                (message.sender.get(), Some(message.view.0), message.place.0, message.payload)
+            }),
         );
     }
 

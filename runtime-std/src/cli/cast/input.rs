@@ -41,7 +41,11 @@ pub(super) fn send(sender: &Sender, frame: Frame<'_>) -> Result<(), InputError> 
             Err(SendError::TimedOut(_)) => std::thread::sleep(REST),
             Err(SendError::Stopped(stopped)) => return Err(InputError::Stopped(stopped)),
             Err(error) => {
-                return Err(InputError::Failed(Failure::new(Status::Other, error, "please report this")));
+                return Err(InputError::Failed(Failure::new(
+                    Status::Other,
+                    error,
+                    "please report this",
+                )));
             }
         }
     }

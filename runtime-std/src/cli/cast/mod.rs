@@ -121,12 +121,14 @@ impl Arguments {
         let addresses = self.network.addresses.len();
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
         match (self.fabric, self.nodes) {
-            (Carrier::Tcp | Carrier::Verbs, _) if addresses == 0 => {
-                wrong("--addresses is missing", "say where each member listens: HOST:PORT,HOST:PORT")
-            }
+            (Carrier::Tcp | Carrier::Verbs, _) if addresses == 0 => wrong(
+                "--addresses is missing",
+                "say where each member listens: HOST:PORT,HOST:PORT",
+            ),
             (Carrier::Tcp | Carrier::Verbs, nodes) => match u16::try_from(addresses) {
                 Ok(count)
-                    if usize::from(count) <= MEMBERS_MAX && nodes.is_none_or(|nodes| nodes == count) =>
+                    if usize::from(count) <= MEMBERS_MAX
+                        && nodes.is_none_or(|nodes| nodes == count) =>
                 {
                     Ok(count)
                 }
@@ -134,17 +136,22 @@ impl Arguments {
                     let what = match nodes {
                         Some(nodes) => format!("{addresses} addresses for {nodes} members"),
                         None => {
-                            format!("{addresses} addresses, and a group has at most {MEMBERS_MAX} members")
+                            format!(
+                                "{addresses} addresses, and a group has at most {MEMBERS_MAX} members"
+                            )
                         }
                     };
                     wrong(&what, "give one address a member")
                 }
             },
             (Carrier::SharedMemory, Some(nodes)) => Ok(nodes),
-            (Carrier::SharedMemory, None) if self.group.is_none() => {
-                wrong("--group and --nodes are missing", "say which group, and how many members it has")
+            (Carrier::SharedMemory, None) if self.group.is_none() => wrong(
+                "--group and --nodes are missing",
+                "say which group, and how many members it has",
+            ),
+            (Carrier::SharedMemory, None) => {
+                wrong("--nodes is missing", "say how many members there are")
             }
-            (Carrier::SharedMemory, None) => wrong("--nodes is missing", "say how many members there are"),
         }
     }
 
@@ -161,7 +168,10 @@ impl Arguments {
                 "leave it out, or give --fabric verbs",
             ),
             (Carrier::SharedMemory, _) if self.network.given().is_some() => wrong(
-                &format!("{} is for members on a network", self.network.given().unwrap_or_default()),
+                &format!(
+                    "{} is for members on a network",
+                    self.network.given().unwrap_or_default()
+                ),
                 "leave it out, or give --fabric tcp or --fabric verbs",
             ),
             (Carrier::Tcp, None) => Ok(Meeting::Tcp(self.network.meeting()?)),
@@ -184,12 +194,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let nodes = arguments.nodes()?;
     if id >= nodes {
         let what = format_args!("member {id} is not in a group of {nodes}");
-        return Err(Failure::new(Status::Usage, what, "ids start at 0: take a smaller --id or more --nodes"));
+        return Err(Failure::new(
+            Status::Usage,
+            what,
+            "ids start at 0: take a smaller --id or more --nodes",
+        ));
     }
     let meeting = arguments.meeting()?;
     let interrupts = Interrupts::watch()?;
-    let group =
-        GroupConfiguration::single(nodes, nodes, arguments.window.window, arguments.message_max + FRAMING);
+    let group = GroupConfiguration::single(
+        nodes,
+        nodes,
+        arguments.window.window,
+        arguments.message_max + FRAMING,
+    );
     let options = JoinOptions {
         meeting,
         time_limit: arguments.join.join_timeout,
@@ -216,7 +234,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let receiver = output::Receiver::new(output.clone(), arguments.format, sender.clone(), nodes);
     let polled = member.spawn(receiver).map_err(|error| cannot_start(&error))?;
     let mut cast = Cast { polled, output, events, all_ended: false, has_refused: false };
-    let outcome = cast.start_input(arguments.message_max, sender).and_then(|()| cast.attend(&interrupts));
+    let outcome =
+        cast.start_input(arguments.message_max, sender).and_then(|()| cast.attend(&interrupts));
     cast.end(outcome, &interrupts)
 }
 
@@ -244,14 +263,15 @@ impl Cast {
                 // The command may be over already.
                 let _ = events.send(Event::Refused(why));
             };
-            let event = match input::send_lines(io::stdin().lock(), limit as usize, &sender, refused) {
-                Ok(()) => Event::InputEnded,
-                Err(InputError::Failed(failure)) => Event::InputFailed(failure),
-                Err(InputError::Stopped(stopped)) => {
-                    tracing::debug!(%stopped, "the rest of the input is not read");
-                    return;
-                }
-            };
+            let event =
+                match input::send_lines(io::stdin().lock(), limit as usize, &sender, refused) {
+                    Ok(()) => Event::InputEnded,
+                    Err(InputError::Failed(failure)) => Event::InputFailed(failure),
+                    Err(InputError::Stopped(stopped)) => {
+                        tracing::debug!(%stopped, "the rest of the input is not read");
+                        return;
+                    }
+                };
             // The command may be over already.
             let _ = events.send(event);
         });
@@ -290,7 +310,11 @@ impl Cast {
                 Ok(Event::OutputFailed(error)) => return Err(Failure::output(&error)),
                 Ok(Event::NotUnderstood(rank)) => {
                     let what = format_args!("member {rank} sent what 'tramontane cast' never does");
-                    return Err(Failure::new(Status::Group, what, "run the same program everywhere"));
+                    return Err(Failure::new(
+                        Status::Group,
+                        what,
+                        "run the same program everywhere",
+                    ));
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
             }

@@ -36,7 +36,10 @@ impl Format {
             Self::Text => to.extend_from_slice(record),
             Self::Jsonl => {
                 // Numbers and strings into memory: nothing that can fail.
-                let _ = serde_json::to_writer(&mut *to, &Line { place, sender, record: Bytes::of(record) });
+                let _ = serde_json::to_writer(
+                    &mut *to,
+                    &Line { place, sender, record: Bytes::of(record) },
+                );
             }
         }
         to.push(b'\n');
@@ -104,8 +107,14 @@ mod tests {
 
     #[test]
     fn json_says_place_and_sender_and_takes_any_bytes() {
-        assert_eq!(formatted(Format::Jsonl, b"a\"\n"), "{\"place\":7,\"sender\":2,\"text\":\"a\\\"\\n\"}\n");
+        assert_eq!(
+            formatted(Format::Jsonl, b"a\"\n"),
+            "{\"place\":7,\"sender\":2,\"text\":\"a\\\"\\n\"}\n"
+        );
         assert_eq!(formatted(Format::Jsonl, b""), "{\"place\":7,\"sender\":2,\"text\":\"\"}\n");
-        assert_eq!(formatted(Format::Jsonl, b"\xff\x00"), "{\"place\":7,\"sender\":2,\"base64\":\"/wA=\"}\n");
+        assert_eq!(
+            formatted(Format::Jsonl, b"\xff\x00"),
+            "{\"place\":7,\"sender\":2,\"base64\":\"/wA=\"}\n"
+        );
     }
 }

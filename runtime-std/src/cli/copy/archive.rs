@@ -66,7 +66,11 @@ fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> i
         Cursor::new(listed).chain(Exactly { file, extents: &extents, read: 0 }),
     )?;
     let after = file.metadata()?;
-    if (after.len(), written(&after)) == (size, written(&metadata)) { Ok(()) } else { Err(Changed.into()) }
+    if (after.len(), written(&after)) == (size, written(&metadata)) {
+        Ok(())
+    } else {
+        Err(Changed.into())
+    }
 }
 
 /// When a file was last written to. Not its other time, which moves when somebody links to it.
@@ -96,8 +100,11 @@ fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
             Err(error) => return Err(error.into()),
         };
         // At the end of a file a hole is always found.
-        let hole =
-            if offset < size { seek(file, SeekFrom::Hole(offset)).map_err(|_| Changed)? } else { size };
+        let hole = if offset < size {
+            seek(file, SeekFrom::Hole(offset)).map_err(|_| Changed)?
+        } else {
+            size
+        };
         if offset < size && hole <= offset {
             return Err(Changed.into());
         }
@@ -150,7 +157,8 @@ impl Read for Exactly<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while let Some((first, others)) = self.extents.split_first() {
             if self.read < first.bytes {
-                let wanted = usize::try_from(first.bytes - self.read).unwrap_or(usize::MAX).min(into.len());
+                let wanted =
+                    usize::try_from(first.bytes - self.read).unwrap_or(usize::MAX).min(into.len());
                 let bytes = self.file.read_at(&mut into[..wanted], first.offset + self.read)?;
                 self.read += bytes as u64;
                 return if bytes > 0 || wanted == 0 { Ok(bytes) } else { Err(Changed.into()) };
@@ -212,11 +220,13 @@ mod tests {
     fn a_file_that_becomes_shorter_or_longer_meanwhile_is_no_entry() {
         for has_hole in [false, true] {
             // By so little that padding would hide it, by much, and to nothing.
-            for (bytes, becomes) in [(1000, 999), (100_000, 10), (1000, 0), (1000, 1001), (100_000, 200_000)]
+            for (bytes, becomes) in
+                [(1000, 999), (100_000, 10), (1000, 0), (1000, 1001), (100_000, 200_000)]
             {
                 let error = pack(bytes, has_hole, becomes).expect_err("it changed");
-                let is_told =
-                    error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>);
+                let is_told = error
+                    .get_ref()
+                    .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>);
                 assert!(is_told, "{bytes} became {becomes}: {error}");
             }
         }
@@ -230,12 +240,21 @@ mod tests {
         let overwrite = || {
             // Longer than the step of a kernel's clock of files.
             std::thread::sleep(std::time::Duration::from_millis(30));
-            File::options().write(true).open(&path).expect("a file").write_all_at(&[2], 10).expect("room");
+            File::options()
+                .write(true)
+                .open(&path)
+                .expect("a file")
+                .write_all_at(&[2], 10)
+                .expect("room");
         };
         let mut archive = Builder::new(Meanwhile { bytes: Vec::new(), deed: Some(overwrite) });
         let metadata = fs::symlink_metadata(&path).expect("a file");
-        let error = append(&mut archive, &path, Path::new("file"), &metadata).expect_err("it changed");
-        assert!(error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>), "{error}");
+        let error =
+            append(&mut archive, &path, Path::new("file"), &metadata).expect_err("it changed");
+        assert!(
+            error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>),
+            "{error}"
+        );
         drop(archive.into_inner());
     }
 

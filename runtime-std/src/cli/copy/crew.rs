@@ -143,7 +143,8 @@ fn last_word(mut output: ChildStdout, place: &str) -> Option<(Rank, Failure)> {
         }
         _ => {
             let what = format!("the process for {place} was killed");
-            let failure = Failure::new(Status::PeerLost, what, "find out what ended it, and copy again");
+            let failure =
+                Failure::new(Status::PeerLost, what, "find out what ended it, and copy again");
             Some((Rank::Killed, failure))
         }
     }

@@ -59,8 +59,14 @@ impl Directories {
     }
 
     /// A directory that was unpacked just now.
-    pub(super) fn enter(&mut self, unpacked: &Path, path: PathBuf, header: &Header) -> io::Result<()> {
-        let directory = Directory { path, mode: header.mode()? & !OF_THE_OWNER, modified_s: header.mtime()? };
+    pub(super) fn enter(
+        &mut self,
+        unpacked: &Path,
+        path: PathBuf,
+        header: &Header,
+    ) -> io::Result<()> {
+        let directory =
+            Directory { path, mode: header.mode()? & !OF_THE_OWNER, modified_s: header.mtime()? };
         directory.allow(unpacked)?;
         self.open.push(directory);
         Ok(())
@@ -95,7 +101,10 @@ impl Directory {
         let directory = openat(CWD, below.join(&self.path), flags, Mode::empty())?;
         let times = Timestamps {
             last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
-            last_modification: Timespec { tv_sec: self.modified_s.try_into().unwrap_or(0), tv_nsec: 0 },
+            last_modification: Timespec {
+                tv_sec: self.modified_s.try_into().unwrap_or(0),
+                tv_nsec: 0,
+            },
         };
         futimens(&directory, &times)?;
         fchmod(&directory, Mode::from_raw_mode(self.mode))?;
@@ -160,27 +169,34 @@ mod tests {
             let path = folder.join(path);
             let long_ago = Timespec { tv_sec: LONG_AGO_S, tv_nsec: 0 };
             let directory = File::open(&path).expect("it is there");
-            futimens(&directory, &Timestamps { last_access: long_ago, last_modification: long_ago })
-                .expect("times");
+            futimens(
+                &directory,
+                &Timestamps { last_access: long_ago, last_modification: long_ago },
+            )
+            .expect("times");
             fs::set_permissions(&path, Permissions::from_mode(0o7555)).expect("its owner may");
         }
         for path in paths {
             let metadata = fs::symlink_metadata(folder.join(path)).expect("it is there");
-            archive::append(&mut archive, &folder.join(path), Path::new(path), &metadata).expect("an entry");
+            archive::append(&mut archive, &folder.join(path), Path::new(path), &metadata)
+                .expect("an entry");
         }
         archive.into_inner().expect("an archive")
     }
 
     fn unpack(archive: &[u8], to: &Path) -> Place {
         let mut place = Place::take(to).expect("a place");
-        place.expect(&Manifest { names: vec!["tree".into()], bytes: 14 }).expect("nothing is there");
+        place
+            .expect(&Manifest { names: vec!["tree".into()], bytes: 14 })
+            .expect("nothing is there");
         assert_eq!(place.unpack(archive).expect("an archive"), 2, "files");
         place
     }
 
     #[test]
     fn directories_that_nobody_may_write_to_arrive_as_they_are() {
-        let (source, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let (source, to) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let archive = archived(source.path());
         without_privilege(|| {
             unpack(&archive, to.path()).settle().expect("it is moved");
@@ -197,7 +213,8 @@ mod tests {
 
     #[test]
     fn what_is_not_moved_goes_whatever_may_be_written_to() {
-        let (source, to) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let (source, to) =
+            (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
         let archive = archived(source.path());
         without_privilege(|| {
             drop(unpack(&archive, to.path()));

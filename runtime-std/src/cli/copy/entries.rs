@@ -78,5 +78,9 @@ fn judge(path: &Path, header: &Header, names: &[String]) -> Result<(), Failure> 
 
 fn refused(what: &str) -> Failure {
     let what = format_args!("the copy has {what}; nothing of it is kept");
-    Failure::new(Status::Input, what, "run the same program, and one that you trust, at the node that copies")
+    Failure::new(
+        Status::Input,
+        what,
+        "run the same program, and one that you trust, at the node that copies",
+    )
 }

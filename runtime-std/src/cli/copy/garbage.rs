@@ -14,7 +14,8 @@ use super::victim::Victim;
 pub fn archive(bytes: &[u8]) {
     let victim = Victim::new();
     let before = victim.seen();
-    let mut place = Place::take(&victim.to()).unwrap_or_else(|failure| panic!("{}", failure.text()));
+    let mut place =
+        Place::take(&victim.to()).unwrap_or_else(|failure| panic!("{}", failure.text()));
     let names = ["file", "tree"].map(str::to_owned).to_vec();
     let expected = place.expect(&Manifest { names, bytes: 0 });
     if expected.is_ok() && place.unpack(&*with_sums(bytes)).is_ok() {
@@ -34,7 +35,8 @@ fn with_sums(bytes: &[u8]) -> Vec<u8> {
         header.as_mut_bytes().copy_from_slice(block);
         header.set_cksum();
         block.copy_from_slice(header.as_bytes());
-        let size = header.entry_size().ok().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
+        let size =
+            header.entry_size().ok().and_then(|size| usize::try_from(size).ok()).unwrap_or(0);
         at = at.saturating_add(512).saturating_add(size.checked_next_multiple_of(512).unwrap_or(0));
     }
     archive
@@ -70,10 +72,11 @@ mod tests {
                 "tree",
             ])
         };
-        let kind = prop::sample::select(b"00000555522221346xgLKS7V".to_vec()).prop_map(EntryType::new);
+        let kind =
+            prop::sample::select(b"00000555522221346xgLKS7V".to_vec()).prop_map(EntryType::new);
         let change = (any::<prop::sample::Index>(), any::<u8>());
-        (kind, path(), 0..0o10000_u32, path(), vec(any::<u8>(), 0..700), vec(change, 0..3)).prop_map(
-            |(kind, path, mode, link, mut content, changes)| {
+        (kind, path(), 0..0o10000_u32, path(), vec(any::<u8>(), 0..700), vec(change, 0..3))
+            .prop_map(|(kind, path, mode, link, mut content, changes)| {
                 if kind.is_gnu_longname() || kind.is_gnu_longlink() {
                     content = format!("{link}\0").into_bytes();
                 } else if kind.is_dir() || kind.is_symlink() {
@@ -85,8 +88,7 @@ mod tests {
                     bytes[at] = byte;
                 }
                 bytes
-            },
-        )
+            })
     }
 
     proptest! {

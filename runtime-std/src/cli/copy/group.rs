@@ -83,8 +83,7 @@ impl Job {
                 let what = format_args!(
                     "{address} is in use: by this node of the group, if it runs, whose address a copy takes meanwhile"
                 );
-                let advice =
-                    "stop the node for so long, or give 'copy' a group file with other ports, at all nodes";
+                let advice = "stop the node for so long, or give 'copy' a group file with other ports, at all nodes";
                 Failure::new(Status::Group, what, advice)
             }
             Some(MeshError::WrongDigest { peer, .. }) => {
@@ -92,7 +91,11 @@ impl Job {
                     "node {peer} does not copy from node {}, or does not have this group file",
                     self.root
                 );
-                Failure::new(Status::Group, what, "give the same --from and the same group file at all nodes")
+                Failure::new(
+                    Status::Group,
+                    what,
+                    "give the same --from and the same group file at all nodes",
+                )
             }
             _ => error.into(),
         }
@@ -109,7 +112,8 @@ impl Job {
         node: &BlockNode,
         recipient: impl Recipient + 'static,
     ) -> Result<Group, Failure> {
-        let members: Vec<NodeId> = std::iter::once(self.root).chain(self.receivers()).map(NodeId).collect();
+        let members: Vec<NodeId> =
+            std::iter::once(self.root).chain(self.receivers()).map(NodeId).collect();
         Ok(node.create(DATA, &members, self.options, recipient)?)
     }
 

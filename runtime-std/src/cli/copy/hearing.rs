@@ -145,12 +145,17 @@ impl<'h> Hearing<'h> {
 
     /// Whether what everybody has is what was sent.
     pub(super) fn compare(&self, bytes: u64, checksum: &str) -> Result<(), Failure> {
-        let other = self.complete.iter().find(|(_, (theirs, sum))| *theirs != bytes || sum != checksum);
+        let other =
+            self.complete.iter().find(|(_, (theirs, sum))| *theirs != bytes || sum != checksum);
         let Some((receiver, (theirs, sum))) = other else { return Ok(()) };
         let what = format_args!(
             "node {receiver} has {theirs} bytes with the checksum {sum}, and not {bytes} with {checksum}"
         );
-        Err(Failure::new(Status::Disagreement, what, "copy again; if it stays so, please report it"))
+        Err(Failure::new(
+            Status::Disagreement,
+            what,
+            "copy again; if it stays so, please report it",
+        ))
     }
 
     /// Waits until everybody has moved everything into place, or could not, or is lost: who lives still says which.
@@ -188,7 +193,8 @@ impl<'h> Hearing<'h> {
 
     fn why_not_placed(&self) -> String {
         let lost = || {
-            let mut missing = self.ears.iter().filter(|(receiver, _)| !self.placed.contains_key(receiver));
+            let mut missing =
+                self.ears.iter().filter(|(receiver, _)| !self.placed.contains_key(receiver));
             missing.find_map(|(_, ear)| ear.ended()).map(|ended| ended.to_string())
         };
         match self.worst() {
@@ -210,9 +216,11 @@ impl<'h> Hearing<'h> {
             (Some(told), _) if !told.is_consequence => told.failure.clone(),
             (_, Some(ended)) => of_group(&ended),
             (Some(told), None) => told.failure.clone(),
-            (None, None) => {
-                Failure::new(Status::PeerLost, "a receiver is lost", "find out what ended it, and copy again")
-            }
+            (None, None) => Failure::new(
+                Status::PeerLost,
+                "a receiver is lost",
+                "find out what ended it, and copy again",
+            ),
         }
     }
 

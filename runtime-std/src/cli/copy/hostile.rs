@@ -72,7 +72,8 @@ fn send(job: &Job, names: &[&str], archive: &[u8]) {
         let _ = give.send(Buffer::to_send(node.store(), CHUNK_BYTES).expect("memory"));
     }
     let group = Arc::new(job.data(&node, GiveBack(give)).expect("a group"));
-    let mut stream = Outgoing::new(Arc::clone(&group), free, Arc::default(), Arc::clone(&hearing.pace));
+    let mut stream =
+        Outgoing::new(Arc::clone(&group), free, Arc::default(), Arc::clone(&hearing.pace));
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let sent = stream.manifest(&Manifest { names, bytes: 0 }).and_then(|()| {
         std::io::Write::write_all(&mut stream, archive)?;
@@ -95,7 +96,8 @@ fn send(job: &Job, names: &[&str], archive: &[u8]) {
 fn what_the_manifest_names_arrives() {
     let victim = Victim::new();
     let archive =
-        [directory("tree/"), link("tree/link", "../private"), file("tree/file"), vec![0; 1024]].concat();
+        [directory("tree/"), link("tree/link", "../private"), file("tree/file"), vec![0; 1024]]
+            .concat();
     let received = victim.attacked_with(&["tree"], &archive).expect("nothing is wrong with it");
     assert_eq!(received.files, 2);
     assert_eq!(fs::read(victim.to().join("tree/file")).expect("a file"), b"content");
@@ -109,7 +111,8 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
     let long = "x".repeat(5000);
     let mut wrong_size = header(EntryType::Regular, "file", 0o644, "", 0);
     // A number of 64 bits, in its binary form.
-    wrong_size[124..136].copy_from_slice(&[0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    wrong_size[124..136]
+        .copy_from_slice(&[0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
     let mut sparse = header(EntryType::GNUSparse, "file", 0o644, "", 512);
     sparse[386..398].copy_from_slice(&[0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0]);
     sparse[398..410].copy_from_slice(b"00000001000\0");
@@ -125,7 +128,11 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
         ("the mode of the place, without a name", &["file"], vec![directory("/"), file("file")]),
         ("a file that is not announced", &["file"], vec![file("file"), file("other")]),
         ("a way out", &["file"], vec![file("file"), file("../outside/new")]),
-        ("a way out below a name", &["tree"], vec![directory("tree/"), file("tree/../private/new")]),
+        (
+            "a way out below a name",
+            &["tree"],
+            vec![directory("tree/"), file("tree/../private/new")],
+        ),
         ("a name from the root", &["file"], vec![file("/dev/shm/tramontane-hostile")]),
         ("a name through a link that is there", &["file"], vec![file("leads-out/new")]),
         (
@@ -138,7 +145,11 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
             &["tree"],
             vec![directory("tree/"), link("tree/l", "../../private"), directory("tree/l")],
         ),
-        ("a link in place of a directory", &["tree"], vec![directory("tree/"), link("tree", "private")]),
+        (
+            "a link in place of a directory",
+            &["tree"],
+            vec![directory("tree/"), link("tree", "private")],
+        ),
         (
             "another name of a file that is there",
             &["file"],
@@ -159,12 +170,18 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
         (
             "a name that no system takes",
             &["file"],
-            vec![entry(EntryType::GNULongName, "././@LongLink", 0, "", long.as_bytes()), file("file")],
+            vec![
+                entry(EntryType::GNULongName, "././@LongLink", 0, "", long.as_bytes()),
+                file("file"),
+            ],
         ),
         (
             "a way out in a further header",
             &["file"],
-            vec![entry(EntryType::XHeader, "pax", 0, "", b"23 path=../outside/new\n"), file("file")],
+            vec![
+                entry(EntryType::XHeader, "pax", 0, "", b"23 path=../outside/new\n"),
+                file("file"),
+            ],
         ),
         ("a size that is no size", &["file"], vec![wrong_size, vec![7; 4096]]),
         ("a hole as long as can be said", &["file"], vec![sparse, vec![7; 512]]),
@@ -196,7 +213,8 @@ fn a_name_without_end_takes_little_memory() {
     place.expect(&Manifest { names: vec!["file".into()], bytes: 0 }).expect("nothing is there");
     for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader] {
         let mut read = 0;
-        let endless = Counted { bytes: header(kind, "././@LongLink", 0, "", 1_500_000_000), read: &mut read };
+        let endless =
+            Counted { bytes: header(kind, "././@LongLink", 0, "", 1_500_000_000), read: &mut read };
         let failure = place.unpack(endless).expect_err("too long");
         assert!(failure.text().contains("too long"), "{}", failure.text());
         assert!(read <= HEADERS_MAX, "{read} bytes of {kind:?}");

@@ -14,8 +14,12 @@ use crate::joined::BlockStore;
 pub(super) const SAID_MAX: usize = 8 << 10;
 
 /// A buffer with something to say in it, and how many bytes that is.
-pub(super) fn written(store: &BlockStore, said: &impl Serialize) -> Result<(Buffer, usize), Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::new(Status::Other, error, "please report this");
+pub(super) fn written(
+    store: &BlockStore,
+    said: &impl Serialize,
+) -> Result<(Buffer, usize), Failure> {
+    let wrong =
+        |error: &dyn std::fmt::Display| Failure::new(Status::Other, error, "please report this");
     let bytes = serde_json::to_vec(said).map_err(|error| wrong(&error))?;
     let mut buffer = Buffer::to_send(store, SAID_MAX)?;
     buffer.get_mut(..bytes.len()).ok_or_else(|| wrong(&"too much to say"))?.copy_from_slice(&bytes);

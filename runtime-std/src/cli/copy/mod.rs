@@ -113,7 +113,12 @@ pub(super) struct Arguments {
     #[arg(value_name = "FILE", required_unless_present = "config")]
     files: Vec<PathBuf>,
     /// Directories to copy into, each by a process of its own; with --config, the one of this node
-    #[arg(long, value_name = "DIRECTORY,...", value_delimiter = ',', required_unless_present = "config")]
+    #[arg(
+        long,
+        value_name = "DIRECTORY,...",
+        value_delimiter = ',',
+        required_unless_present = "config"
+    )]
     to: Vec<PathBuf>,
     /// The group file of hosts; every node of it takes part
     #[arg(long, value_name = "FILE", requires = "id")]
@@ -194,7 +199,10 @@ fn hosts(
     interrupts: &Interrupts,
 ) -> Result<Option<Report>, Failure> {
     let own = arguments.id.unwrap_or_default();
-    let from = arguments.from.or_else(|| description.nodes.first().map(|node| node.id)).unwrap_or_default();
+    let from = arguments
+        .from
+        .or_else(|| description.nodes.first().map(|node| node.id))
+        .unwrap_or_default();
     for node in [own, from] {
         group_file::check_node(description, node)?;
     }
@@ -211,14 +219,22 @@ fn hosts(
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {
             let what = format_args!("node {own} is the one that copies to the others");
-            return Err(Failure::new(Status::Usage, what, "give it files, and no --to; or say --from"));
+            return Err(Failure::new(
+                Status::Usage,
+                what,
+                "give it files, and no --to; or say --from",
+            ));
         }
         let sent = sending::send(&job, &arguments.files, interrupts.flag(), &|| interrupts.check());
         return Ok(Some(sent?));
     }
     let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
         let what = format_args!("node {own} receives what node {from} copies");
-        return Err(Failure::new(Status::Usage, what, "give it one --to, and no files; or say --from"));
+        return Err(Failure::new(
+            Status::Usage,
+            what,
+            "give it one --to, and no files; or say --from",
+        ));
     };
     let received = receiving::receive(&job, to, interrupts.flag()).map_err(|failure| {
         // It knows that it was asked to end, and not how.

@@ -15,7 +15,8 @@ pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failur
         }
         let source = whole(file);
         if let Some(place) = places.iter().find(|place| whole(place).starts_with(&source)) {
-            let what = format_args!("{} is within {}, which is copied", place.display(), file.display());
+            let what =
+                format_args!("{} is within {}, which is copied", place.display(), file.display());
             return Err(Failure::new(Status::Usage, what, "copy to a directory outside of it"));
         }
     }

@@ -36,7 +36,11 @@ pub(super) struct Orders<'c> {
 
 impl<'c> Orders<'c> {
     /// `cancel` ends all waits.
-    pub(super) fn open(job: &Job, node: &BlockNode, cancel: &'c AtomicBool) -> Result<Self, Failure> {
+    pub(super) fn open(
+        job: &Job,
+        node: &BlockNode,
+        cancel: &'c AtomicBool,
+    ) -> Result<Self, Failure> {
         let (words, heard) = mpsc::channel();
         // Whoever listens may be through.
         let hearer = Hearer::new(node, move |word| drop(words.send(word)));

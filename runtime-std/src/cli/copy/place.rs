@@ -46,7 +46,11 @@ impl Place {
                     "{} is there: another copy is under way, or was interrupted, and that cannot be resumed",
                     unpacked.display()
                 );
-                Err(Failure::new(Status::Input, what, "if none is under way, remove it and copy again"))
+                Err(Failure::new(
+                    Status::Input,
+                    what,
+                    "if none is under way, remove it and copy again",
+                ))
             }
             // A file system of the kernel's own says that of what cannot be made in it too.
             Err(_) if !directory.is_dir() => {
@@ -103,7 +107,8 @@ impl Place {
             let entry = entry.map_err(|error| self.unpackable(&error))?;
             // One with holes is a file too, and so is a link.
             files += u64::from(!entry.header().entry_type().is_dir());
-            let path = entries::place_of(&entry, &self.names).map_err(|error| self.unpackable(&error))??;
+            let path = entries::place_of(&entry, &self.names)
+                .map_err(|error| self.unpackable(&error))??;
             // Its content is as long as it is.
             left.set(u64::MAX);
             self.unpack_entry(entry, path).map_err(|error| self.unpackable(&error))?;
@@ -114,7 +119,11 @@ impl Place {
     }
 
     /// Unpacks an entry at a path below where everything is unpacked.
-    fn unpack_entry(&mut self, mut entry: tar::Entry<'_, impl Read>, path: PathBuf) -> io::Result<()> {
+    fn unpack_entry(
+        &mut self,
+        mut entry: tar::Entry<'_, impl Read>,
+        path: PathBuf,
+    ) -> io::Result<()> {
         self.directories.leave_for(&self.unpacked, &path)?;
         if !entry.unpack_in(&self.unpacked)? {
             return Err(io::ErrorKind::InvalidData.into());
@@ -137,7 +146,10 @@ impl Place {
 
     /// Has what was unpacked written to the disk, in a thread of its own: it may take minutes. Calls `go_on` meanwhile,
     /// which may call the wait off.
-    pub(super) fn sync(&self, mut go_on: impl FnMut() -> Result<(), Failure>) -> Result<(), Failure> {
+    pub(super) fn sync(
+        &self,
+        mut go_on: impl FnMut() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let cannot = |error: io::Error| cannot_write(&self.directory, &error);
         let unpacked = File::open(&self.unpacked).map_err(cannot)?;
         let (done, is_done) = mpsc::channel();
@@ -186,7 +198,8 @@ impl Place {
     }
 
     fn move_back(&self, name: &str) {
-        if let Err(error) = rename_to_nothing(&self.directory.join(name), &self.unpacked.join(name)) {
+        if let Err(error) = rename_to_nothing(&self.directory.join(name), &self.unpacked.join(name))
+        {
             tracing::warn!(name, %error, "what was moved into place cannot be taken back");
         }
     }
@@ -196,7 +209,9 @@ impl Place {
 fn rename_to_nothing(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         // A file system that cannot: looked at first, which leaves a moment.
-        Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => fs::rename(from, to),
+        Err(Errno::INVAL | Errno::NOSYS) if fs::symlink_metadata(to).is_err() => {
+            fs::rename(from, to)
+        }
         Err(Errno::INVAL | Errno::NOSYS) => Err(io::ErrorKind::AlreadyExists.into()),
         renamed => Ok(renamed?),
     }

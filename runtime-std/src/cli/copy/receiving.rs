@@ -81,17 +81,23 @@ impl Receiving<'_> {
             Ok(_) => out_of_turn(),
             Err(failure) => failure,
         };
-        let why = if failure.text().is_empty() { "this node was interrupted" } else { failure.text() };
+        let why =
+            if failure.text().is_empty() { "this node was interrupted" } else { failure.text() };
         let what = format_args!(
             "everything is in place in {}, and perhaps not everywhere: {why}",
             directory.display()
         );
-        let status = if failure.status == Status::Interrupted { failure.status } else { Status::PeerLost };
+        let status =
+            if failure.status == Status::Interrupted { failure.status } else { Status::PeerLost };
         Err(Failure::new(status, what, "see who lacks it, and copy it there"))
     }
 
     /// Takes everything, and moves it into place once all have it. Of what fails here nothing is in place.
-    pub(super) fn unpack(&self, place: &mut Place, stop: &Arc<AtomicBool>) -> Result<Received, Failure> {
+    pub(super) fn unpack(
+        &self,
+        place: &mut Place,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Received, Failure> {
         let received = self.take_all(place, stop)?;
         self.agree(&received)?;
         place.settle()?;
@@ -99,7 +105,11 @@ impl Receiving<'_> {
     }
 
     /// Takes everything, beside its place, and says so.
-    pub(super) fn take_all(&self, place: &mut Place, stop: &Arc<AtomicBool>) -> Result<Received, Failure> {
+    pub(super) fn take_all(
+        &self,
+        place: &mut Place,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Received, Failure> {
         match self.orders.next()? {
             Word::Terms(terms) => compare(&terms, &self.job.terms(), self.job.root)?,
             _ => return Err(out_of_turn()),
@@ -155,8 +165,8 @@ impl Receiving<'_> {
         place: &mut Place,
     ) -> Result<u64, Failure> {
         let broken = |error| self.orders.check().err().unwrap_or_else(|| ended(error));
-        let manifest: Manifest =
-            serde_json::from_slice(&stream.message().map_err(broken)?).map_err(|_| out_of_turn())?;
+        let manifest: Manifest = serde_json::from_slice(&stream.message().map_err(broken)?)
+            .map_err(|_| out_of_turn())?;
         place.expect(&manifest)?;
         let unpacked = place.unpack(&mut *stream);
         // What stands behind an archive's end is part of the stream.

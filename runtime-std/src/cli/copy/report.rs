@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::{
-    HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressState,
-    ProgressStyle,
+    HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressFinish,
+    ProgressState, ProgressStyle,
 };
 use serde::Serialize;
 
@@ -57,7 +57,11 @@ impl Progress {
     }
 }
 
-fn draw(receivers: &[u32], total: u64, since: Instant) -> (MultiProgress, BTreeMap<u32, ProgressBar>) {
+fn draw(
+    receivers: &[u32],
+    total: u64,
+    since: Instant,
+) -> (MultiProgress, BTreeMap<u32, ProgressBar>) {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
     let template = "node {prefix:>4} {bar:24} {binary_bytes} of {binary_total_bytes}, {pace}";
     let bars = receivers.iter().map(|receiver| {
@@ -123,7 +127,8 @@ impl Report {
     fn text(&self, output: &mut impl io::Write) -> io::Result<()> {
         let mut table = Table::new(&["node", "files", "place"], &[2]);
         for (index, line) in self.lines.iter().enumerate() {
-            let place = self.places.get(index).map(|place| place.display().to_string()).unwrap_or_default();
+            let place =
+                self.places.get(index).map(|place| place.display().to_string()).unwrap_or_default();
             table.row([line.node.to_string(), line.files.to_string(), place]);
         }
         write!(output, "{table}")?;
@@ -156,7 +161,12 @@ pub(super) fn received(received: &Received, to: &Path, json: bool) -> Result<(),
             .map_err(io::Error::from)
             .and_then(|()| writeln!(output))
     } else {
-        writeln!(output, "{files} files in {}; {}B, checksum {checksum}", to.display(), scaled(*bytes as f64))
+        writeln!(
+            output,
+            "{files} files in {}; {}B, checksum {checksum}",
+            to.display(),
+            scaled(*bytes as f64)
+        )
     };
     printed.and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
 }

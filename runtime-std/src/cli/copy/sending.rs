@@ -88,7 +88,8 @@ impl Copying<'_> {
     fn copy(&mut self) -> Result<Report, CopyError> {
         let (give, free) = mpsc::channel();
         for _ in 0..BUFFERS {
-            let _ = give.send(Buffer::to_send(self.node.store(), CHUNK_BYTES).map_err(Failure::from)?);
+            let _ =
+                give.send(Buffer::to_send(self.node.store(), CHUNK_BYTES).map_err(Failure::from)?);
         }
         let group = Arc::new(self.job.data(self.node, GiveBack(give))?);
         let stop = Arc::new(AtomicBool::new(false));

@@ -19,7 +19,10 @@ pub(super) struct Source {
 
 impl Source {
     /// Looks at what is to be copied. `check` fails when the user wants the end.
-    pub(super) fn look(files: &[PathBuf], check: &dyn Fn() -> Result<(), Failure>) -> Result<Self, Failure> {
+    pub(super) fn look(
+        files: &[PathBuf],
+        check: &dyn Fn() -> Result<(), Failure>,
+    ) -> Result<Self, Failure> {
         let mut seen = BTreeSet::new();
         let mut entries = Vec::new();
         let mut bytes = 0;
@@ -48,7 +51,8 @@ impl Source {
             each_below(path, name, |path, name, metadata| {
                 refuse_special(path, metadata)?;
                 refuse_unpacked(path)?;
-                archive::append(&mut archive, path, name, metadata).map_err(|error| unreadable(path, &error))
+                archive::append(&mut archive, path, name, metadata)
+                    .map_err(|error| unreadable(path, &error))
             })?;
         }
         archive.into_inner().map(drop).map_err(|error| Failure::system("cannot send", &error))
@@ -91,7 +95,8 @@ fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
     if path.file_name().is_none_or(|name| name != UNPACKED) {
         return Ok(());
     }
-    let what = format_args!("{} is of a copy that is under way, or was interrupted", path.display());
+    let what =
+        format_args!("{} is of a copy that is under way, or was interrupted", path.display());
     Err(Failure::new(Status::Input, what, "wait for it, or remove it, and copy again"))
 }
 
@@ -117,7 +122,11 @@ fn name_of(path: &Path) -> Result<String, Failure> {
         Some(name) => Ok(name.to_owned()),
         None => {
             let what = format_args!("{} has no name that all hosts can read", path.display());
-            Err(Failure::new(Status::Usage, what, "give it one in UTF-8, and not the root of a file system"))
+            Err(Failure::new(
+                Status::Usage,
+                what,
+                "give it one in UTF-8, and not the root of a file system",
+            ))
         }
     }
 }

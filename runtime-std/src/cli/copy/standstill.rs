@@ -66,16 +66,25 @@ impl Standstill {
         }
         let seconds = STANDSTILL_MAX.as_secs();
         if pace.is_reading.load(Ordering::Relaxed) {
-            let what =
-                format_args!("what is copied could not be read on for {seconds} s, after {packed} bytes");
-            return Err(Failure::new(Status::Input, what, "see whether its disk is there, and copy again"));
+            let what = format_args!(
+                "what is copied could not be read on for {seconds} s, after {packed} bytes"
+            );
+            return Err(Failure::new(
+                Status::Input,
+                what,
+                "see whether its disk is there, and copy again",
+            ));
         }
         let last = received.iter().min_by_key(|(_, bytes)| **bytes);
         let (node, bytes) = last.map_or((0, 0), |(node, bytes)| (*node, *bytes));
         let what = format_args!(
             "the copy has stood still for {seconds} s; node {node} is the last, with {bytes} bytes"
         );
-        Err(Failure::new(Status::PeerLost, what, "see whether it is stopped, or its disk is, and copy again"))
+        Err(Failure::new(
+            Status::PeerLost,
+            what,
+            "see whether it is stopped, or its disk is, and copy again",
+        ))
     }
 }
 
@@ -89,8 +98,9 @@ mod tests {
         let received = BTreeMap::from([(1, 20), (2, 10)]);
         let mut standstill = Standstill::new(start);
         pace.has_read(100);
-        let mut check =
-            |pace: &Pace, seconds| standstill.check(start + Duration::from_secs(seconds), pace, &received);
+        let mut check = |pace: &Pace, seconds| {
+            standstill.check(start + Duration::from_secs(seconds), pace, &received)
+        };
         check(&pace, 59).expect("it is read");
         check(&pace, 118).expect("it was read at 59 s");
         let failure = check(&pace, 119).expect_err("nothing was read for 60 s");

@@ -80,7 +80,9 @@ impl Outgoing {
         loop {
             match self.free.recv_timeout(LOOK_PAUSE) {
                 Ok(buffer) => return Ok(buffer),
-                Err(RecvTimeoutError::Disconnected) => return Err(io::ErrorKind::ConnectionAborted.into()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if let Some(ended) = self.group.ended() {
@@ -198,7 +200,16 @@ impl<'r, P: FnMut(u64)> Incoming<'r, P> {
         orders: &'r Orders<'r>,
         progress: P,
     ) -> Self {
-        Self { arrivals, free, orders, progress, current: None, is_over: false, hash: Xxh3::new(), bytes: 0 }
+        Self {
+            arrivals,
+            free,
+            orders,
+            progress,
+            current: None,
+            is_over: false,
+            hash: Xxh3::new(),
+            bytes: 0,
+        }
     }
 
     /// One message of its own, which is no part of the stream.
@@ -222,7 +233,9 @@ impl<'r, P: FnMut(u64)> Incoming<'r, P> {
             match self.arrivals.recv_timeout(LOOK_PAUSE) {
                 Ok(Arrival::Message(buffer, bytes)) => return Ok((buffer, bytes)),
                 Ok(Arrival::Ended(ended)) => return Err(broken(ended)),
-                Err(RecvTimeoutError::Disconnected) => return Err(io::ErrorKind::ConnectionAborted.into()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::ErrorKind::ConnectionAborted.into());
+                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

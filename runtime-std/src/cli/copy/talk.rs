@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn an_interrupt_is_that_of_the_member_and_a_loss_to_others() {
-        let Said::Failed { status, text } = Said::failed(&Failure::silent(Status::Terminated)) else {
+        let Said::Failed { status, text } = Said::failed(&Failure::silent(Status::Terminated))
+        else {
             panic!("it failed");
         };
         let failure = told_by("node 3", status, &text);

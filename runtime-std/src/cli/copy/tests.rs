@@ -109,7 +109,11 @@ fn the_living_are_heard_when_one_went_while_it_moved() {
         assert!(failure.text().contains("node 2"), "who went: {}", failure.text());
         assert!(failure.text().contains("node 1 said so"), "who has it: {}", failure.text());
         let told = first.join().expect("no panic");
-        assert!(told.text().contains("in place in") && told.text().contains("node 2"), "{}", told.text());
+        assert!(
+            told.text().contains("in place in") && told.text().contains("node 2"),
+            "{}",
+            told.text()
+        );
     });
     assert!(is_placed(&copy.to(1)));
 }

@@ -46,7 +46,12 @@ fn look(path: &Path, has_time: bool) -> Option<Seen> {
     } else {
         fs::read(path).unwrap_or_default()
     };
-    Some((path.to_path_buf(), metadata.mode(), if has_time { metadata.mtime() } else { 0 }, content))
+    Some((
+        path.to_path_buf(),
+        metadata.mode(),
+        if has_time { metadata.mtime() } else { 0 },
+        content,
+    ))
 }
 
 /// A directory that is copied into, with something in it that nobody else may see; and one beside it.
@@ -59,7 +64,8 @@ impl Victim {
             let path = folder.path().join(private);
             fs::create_dir_all(&path).expect("a directory");
             fs::write(path.join("secret"), b"nobody else's").expect("a file");
-            fs::set_permissions(path.join("secret"), Permissions::from_mode(0o600)).expect("its owner's");
+            fs::set_permissions(path.join("secret"), Permissions::from_mode(0o600))
+                .expect("its owner's");
             fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("its owner's");
         }
         symlink("../outside", folder.path().join("to/leads-out")).expect("a link");
@@ -76,7 +82,8 @@ impl Victim {
 
     /// All that is there.
     pub(super) fn seen(&self) -> Vec<Seen> {
-        let paths = ["to", "to/private", "to/private/secret", "to/leads-out", "outside", "outside/secret"];
+        let paths =
+            ["to", "to/private", "to/private/secret", "to/leads-out", "outside", "outside/secret"];
         paths.iter().filter_map(|path| look(&self.folder().join(path), *path != "to")).collect()
     }
 
@@ -85,7 +92,8 @@ impl Victim {
     pub(super) fn assert_unchanged(&self, before: &[Seen], names: &[&str]) {
         assert_eq!(self.seen(), before);
         let known = [&["private", "leads-out"], names].concat();
-        for (directory, known) in [("to", &known[..]), ("to/private", &["secret"]), ("outside", &["secret"])]
+        for (directory, known) in
+            [("to", &known[..]), ("to/private", &["secret"]), ("outside", &["secret"])]
         {
             for entry in fs::read_dir(self.folder().join(directory)).expect("a directory") {
                 let name = entry.expect("an entry").file_name();

@@ -74,7 +74,11 @@ struct Member {
 }
 
 /// Runs a group to its end, and gives every member's report. No process is left, however it ends.
-pub(super) fn run(plan: &Plan, spool: &Spool, interrupts: &Interrupts) -> Result<Vec<Report>, Failure> {
+pub(super) fn run(
+    plan: &Plan,
+    spool: &Spool,
+    interrupts: &Interrupts,
+) -> Result<Vec<Report>, Failure> {
     let mut workers = Vec::new();
     let outcome = Crew::start(plan, spool, &mut workers).and_then(|mut crew| {
         let outcome = crew.attend(&mut workers, interrupts);
@@ -110,25 +114,40 @@ impl<'p> Crew<'p> {
                 join_timeout: plan.join.join_timeout,
             };
             let inherited = iter::once(spool.as_fd()).chain(group.inherited(usize::from(rank)));
-            let (worker, output) = start_member(&brief, &inherited.collect::<Vec<_>>())
-                .map_err(|error| Failure::system(format_args!("cannot start member {rank}"), &error))?;
+            let (worker, output) =
+                start_member(&brief, &inherited.collect::<Vec<_>>()).map_err(|error| {
+                    Failure::system(format_args!("cannot start member {rank}"), &error)
+                })?;
             let pid = worker.pid();
             workers.push(worker);
             listen(usize::from(rank), output, sender.clone())
                 .map_err(|error| Failure::system("cannot start a thread", &error))?;
-            members.push(Member { phase: Phase::Starting, pid, delivered: 0, silent_for: Duration::ZERO });
+            members.push(Member {
+                phase: Phase::Starting,
+                pid,
+                delivered: 0,
+                silent_for: Duration::ZERO,
+            });
         }
         let (going_since, standstill) = (None, Duration::ZERO);
         Ok(Self { plan, members, events, going_since, standstill, bar: ProgressBar::hidden() })
     }
 
     /// Hears the members until all are done.
-    fn attend(&mut self, workers: &mut [Worker], interrupts: &Interrupts) -> Result<Vec<Report>, Failure> {
+    fn attend(
+        &mut self,
+        workers: &mut [Worker],
+        interrupts: &Interrupts,
+    ) -> Result<Vec<Report>, Failure> {
         let mut then = Instant::now();
         loop {
             interrupts.check()?;
             self.take_event(TICK, workers);
-            if self.members.iter().any(|member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_))) {
+            if self
+                .members
+                .iter()
+                .any(|member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_)))
+            {
                 return Err(self.find_cause(workers));
             }
             if self.members.iter().all(|member| matches!(member.phase, Phase::Done(_))) {
@@ -197,28 +216,41 @@ impl<'p> Crew<'p> {
     fn find_cause(&mut self, workers: &mut [Worker]) -> Failure {
         let until = Instant::now() + AFTERMATH;
         while let Some(left) = until.checked_duration_since(Instant::now()) {
-            let is_over = |member: &Member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_));
+            let is_over =
+                |member: &Member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_));
             if self.members.iter().all(is_over) {
                 break;
             }
             self.take_event(left.min(TICK), workers);
         }
-        let cause = self.members.iter().enumerate().filter_map(|(rank, member)| match &member.phase {
-            Phase::Died(status) => {
-                let what = format!("member {rank} (process {}) {} in mid-run", member.pid, End(*status));
-                let failure = Failure::new(Status::PeerLost, what, "find out what ended it, and start again");
-                Some((0, failure))
-            }
-            Phase::Failed(failure) => match failure.status {
-                Status::Usage | Status::Resources | Status::Device => Some((1, failure.clone())),
-                Status::PeerLost => Some((4, told_by(rank, failure))),
-                Status::Group => Some((3, told_by(rank, failure))),
-                _ => Some((2, told_by(rank, failure))),
-            },
-            Phase::Starting | Phase::Joined | Phase::Done(_) => None,
-        });
+        let cause =
+            self.members.iter().enumerate().filter_map(|(rank, member)| match &member.phase {
+                Phase::Died(status) => {
+                    let what = format!(
+                        "member {rank} (process {}) {} in mid-run",
+                        member.pid,
+                        End(*status)
+                    );
+                    let failure = Failure::new(
+                        Status::PeerLost,
+                        what,
+                        "find out what ended it, and start again",
+                    );
+                    Some((0, failure))
+                }
+                Phase::Failed(failure) => match failure.status {
+                    Status::Usage | Status::Resources | Status::Device => {
+                        Some((1, failure.clone()))
+                    }
+                    Status::PeerLost => Some((4, told_by(rank, failure))),
+                    Status::Group => Some((3, told_by(rank, failure))),
+                    _ => Some((2, told_by(rank, failure))),
+                },
+                Phase::Starting | Phase::Joined | Phase::Done(_) => None,
+            });
         let cause = cause.min_by_key(|(order, _)| *order).map(|(_, failure)| failure);
-        cause.unwrap_or_else(|| Failure::new(Status::Other, "a member failed", "please report this"))
+        cause
+            .unwrap_or_else(|| Failure::new(Status::Other, "a member failed", "please report this"))
     }
 
     /// Fails if a member, or the whole group, has been silent for too long.
@@ -253,7 +285,8 @@ impl<'p> Crew<'p> {
             self.standstill += passed;
         }
         if self.standstill > STANDSTILL_MAX {
-            let far: Vec<_> = self.members.iter().map(|member| member.delivered.to_string()).collect();
+            let far: Vec<_> =
+                self.members.iter().map(|member| member.delivered.to_string()).collect();
             let what = format!(
                 "the group delivers nothing more for {} s; messages delivered at each member: {}",
                 STANDSTILL_MAX.as_secs(),
@@ -271,7 +304,8 @@ impl<'p> Crew<'p> {
             return;
         }
         if self.bar.is_hidden() {
-            let bar = ProgressBar::with_draw_target(Some(self.plan.total), ProgressDrawTarget::stderr());
+            let bar =
+                ProgressBar::with_draw_target(Some(self.plan.total), ProgressDrawTarget::stderr());
             // A run that fails or is interrupted leaves none behind.
             let bar = bar.with_finish(ProgressFinish::AndClear);
             let template = "{bar:40} {human_pos} of {human_len} messages delivered, {eta} left";

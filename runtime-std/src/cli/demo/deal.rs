@@ -50,8 +50,9 @@ mod tests {
             for records in 1..9_usize {
                 for repeat in 1..4_u64 {
                     let total = records as u64 * repeat;
-                    let mut deals: Vec<Deal> =
-                        (0..senders).map(|sender| Deal::new(sender, senders, records, total)).collect();
+                    let mut deals: Vec<Deal> = (0..senders)
+                        .map(|sender| Deal::new(sender, senders, records, total))
+                        .collect();
                     assert_eq!(deals.iter().map(|deal| deal.left).sum::<u64>(), total);
                     for number in 0..total {
                         let deal = &mut deals[(number % senders as u64) as usize];

@@ -84,7 +84,8 @@ impl Latencies {
         Self {
             // No more than a window of messages is under way.
             under_way: VecDeque::with_capacity(window),
-            seen: Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS).expect("bounds that are allowed"),
+            seen: Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS)
+                .expect("bounds that are allowed"),
             max_ns: 0,
         }
     }
@@ -133,8 +134,15 @@ pub(super) struct Ledger<'r> {
 
 impl<'r> Ledger<'r> {
     /// For the member of that rank; senders are the first ranks.
-    pub(super) fn new(records: Records<'r>, own: u16, senders: usize, total: u64, window: usize) -> Self {
-        let deals = (0..senders).map(|sender| Deal::new(sender, senders, records.len(), total)).collect();
+    pub(super) fn new(
+        records: Records<'r>,
+        own: u16,
+        senders: usize,
+        total: u64,
+        window: usize,
+    ) -> Self {
+        let deals =
+            (0..senders).map(|sender| Deal::new(sender, senders, records.len(), total)).collect();
         Self {
             records,
             deals,
@@ -181,8 +189,9 @@ impl<'r> Ledger<'r> {
     /// All of it.
     pub(super) fn report(&mut self, sent: u64, nulls: u64, start_ns: u64) -> Report {
         let values = self.latencies.seen.iter_recorded();
-        let latencies =
-            values.map(|step| (step.value_iterated_to(), step.count_since_last_iteration())).collect();
+        let latencies = values
+            .map(|step| (step.value_iterated_to(), step.count_since_last_iteration()))
+            .collect();
         Report {
             sent,
             delivered: self.delivered,
@@ -215,7 +224,8 @@ impl Application for Ledger<'_> {
 
 /// The histogram of all members' latencies.
 pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Report>) -> Histogram<u64> {
-    let mut all = Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS).expect("bounds that are allowed");
+    let mut all =
+        Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS).expect("bounds that are allowed");
     for (value, count) in reports.flat_map(|report| &report.latencies) {
         all.saturating_record_n(*value, *count);
     }

@@ -52,10 +52,12 @@ pub(super) fn run(brief: &str) -> Option<Status> {
 
 /// Ends with the leash, which is no failure of this member but the end of it.
 fn lead_life(brief: &str, leash: &Leash) -> Result<(), Failure> {
-    let wrong =
-        |error: serde_json::Error| Failure::new(Status::Usage, error, "start it with 'tramontane demo'");
+    let wrong = |error: serde_json::Error| {
+        Failure::new(Status::Usage, error, "start it with 'tramontane demo'")
+    };
     let brief: Brief = serde_json::from_str(brief).map_err(wrong)?;
-    let map = Map::inherited(brief.spool).map_err(|error| Failure::system("cannot map the input", &error))?;
+    let map = Map::inherited(brief.spool)
+        .map_err(|error| Failure::system("cannot map the input", &error))?;
     let mut member = join_group(&brief, leash)?;
     let outcome = take_part(&mut member, &brief, &map, leash);
     // On purpose, whatever the reason: that removes this member's files.
@@ -89,7 +91,8 @@ fn take_part(
     if leash.next_line().is_none() {
         return Ok(());
     }
-    let mut run = Run { member, outbox, ledger, leash, total: brief.total, signed_at_ns: now_ns(), sent: 0 };
+    let mut run =
+        Run { member, outbox, ledger, leash, total: brief.total, signed_at_ns: now_ns(), sent: 0 };
     if let Some(report) = run.send_and_deliver_all()? {
         say(&Said::Done(Box::new(report)))?;
         while leash.next_line().is_some() {}
@@ -179,8 +182,10 @@ impl Run<'_> {
 
 /// Says something to the parent.
 fn say(said: &Said) -> Result<(), Failure> {
-    let line =
-        serde_json::to_string(said).map_err(|error| Failure::system("cannot report", &error.into()))?;
+    let line = serde_json::to_string(said)
+        .map_err(|error| Failure::system("cannot report", &error.into()))?;
     let mut output = io::stdout().lock();
-    writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
+    writeln!(output, "{line}")
+        .and_then(|()| output.flush())
+        .map_err(|error| Failure::output(&error))
 }

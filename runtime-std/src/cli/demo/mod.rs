@@ -127,7 +127,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let what = format_args!("{records} records {} times are too many", arguments.repeat);
         return Err(Failure::new(Status::Usage, what, "take a smaller --repeat"));
     };
-    let group = GroupConfiguration::single(arguments.nodes, senders, arguments.window.window, message_max);
+    let group =
+        GroupConfiguration::single(arguments.nodes, senders, arguments.window.window, message_max);
     group.with_layout(|layout| tracing::debug!(digest = layout.digest(), "the layout"))?;
     let plan = Plan {
         group,
@@ -147,7 +148,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let outcome = report::compare(&plan, spool.shape().bytes, &outcome?);
     let text = if arguments.json { outcome.json()? + "\n" } else { outcome.table() };
     let mut output = io::stdout().lock();
-    write!(output, "{text}").and_then(|()| output.flush()).map_err(|error| Failure::output(&error))?;
+    write!(output, "{text}")
+        .and_then(|()| output.flush())
+        .map_err(|error| Failure::output(&error))?;
     outcome.verdict()
 }
 
@@ -161,8 +164,13 @@ fn take_in(arguments: &Arguments, root: &Root) -> Result<Spool, Failure> {
     let limit = arguments.message_max.unwrap_or(MESSAGE_MAX_DEFAULT) as usize;
     let how = arguments.block.map_or(Cut::Lines, Cut::Blocks);
     if let Some(block) = arguments.block.filter(|block| block.get() > limit) {
-        let what = format_args!("blocks of {block} bytes are larger than the largest record of {limit}");
-        return Err(Failure::new(Status::Usage, what, "take a smaller --block or a larger --message-max"));
+        let what =
+            format_args!("blocks of {block} bytes are larger than the largest record of {limit}");
+        return Err(Failure::new(
+            Status::Usage,
+            what,
+            "take a smaller --block or a larger --message-max",
+        ));
     }
     let folder = root.path().parent().unwrap_or(root.path());
     let mut filling = Filling::new(folder)?;
@@ -175,7 +183,8 @@ fn take_in(arguments: &Arguments, root: &Root) -> Result<Spool, Failure> {
         let name = path.display().to_string();
         let cannot = |error| explain(&name, limit, CutError::Read(error));
         let file = File::open(path).map_err(cannot)?;
-        cut(file, how, limit, |record| filling.push(record)).map_err(|error| explain(&name, limit, error))?;
+        cut(file, how, limit, |record| filling.push(record))
+            .map_err(|error| explain(&name, limit, error))?;
     }
     if filling.records() == 0 {
         let names: Vec<_> = arguments.input.iter().map(|path| path.display().to_string()).collect();

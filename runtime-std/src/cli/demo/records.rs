@@ -81,7 +81,10 @@ mod tests {
 
     #[test]
     fn a_line_as_large_as_the_limit_is_taken_and_no_larger_one() {
-        assert_eq!(records(b"abcd\nabcd", Cut::Lines, 4), Ok(vec![b"abcd".to_vec(), b"abcd".to_vec()]));
+        assert_eq!(
+            records(b"abcd\nabcd", Cut::Lines, 4),
+            Ok(vec![b"abcd".to_vec(), b"abcd".to_vec()])
+        );
         assert_eq!(records(b"abcd\nabcde\n", Cut::Lines, 4), Err(2));
         assert_eq!(records(b"abcde", Cut::Lines, 4), Err(1));
         assert_eq!(records(b"\n\n", Cut::Lines, 0), Ok(vec![Vec::new(), Vec::new()]));

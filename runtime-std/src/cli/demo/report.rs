@@ -130,14 +130,18 @@ fn disagreement(plan: &Plan, bytes: u64, reports: &[Report]) -> Option<String> {
 impl Outcome {
     /// As one line of JSON.
     pub(super) fn json(&self) -> Result<String, Failure> {
-        serde_json::to_string(self).map_err(|error| Failure::system("cannot print the result", &error.into()))
+        serde_json::to_string(self)
+            .map_err(|error| Failure::system("cannot print the result", &error.into()))
     }
 
     /// For people.
     pub(super) fn table(&self) -> String {
-        let headings = ["member", "sent", "delivered", "nulls", "p50 us", "p99 us", "max us", "digest"];
+        let headings =
+            ["member", "sent", "delivered", "nulls", "p50 us", "p99 us", "max us", "digest"];
         let mut table = Table::new(&headings, &[7]);
-        let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
+        let number = |value: Option<f64>| {
+            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
+        };
         for (node, latency) in self.nodes.iter().zip(&self.latencies) {
             table.row([
                 node.id.to_string(),
@@ -153,7 +157,10 @@ impl Outcome {
         }
         let Latency { p50, p99, max } = self.latency_us;
         let verdict = match &self.reason {
-            None => format!("agreed: all {} delivered the same messages in the same order", self.nodes.len()),
+            None => format!(
+                "agreed: all {} delivered the same messages in the same order",
+                self.nodes.len()
+            ),
             Some(reason) => format!("NOT agreed: {reason}"),
         };
         wrapped(&format!(
@@ -173,7 +180,11 @@ impl Outcome {
             None => Ok(()),
             Some(reason) => {
                 let what = format_args!("the members do not agree: {reason}");
-                Err(Failure::new(Status::Disagreement, what, "please report this, with the command"))
+                Err(Failure::new(
+                    Status::Disagreement,
+                    what,
+                    "please report this, with the command",
+                ))
             }
         }
     }
@@ -230,7 +241,9 @@ mod tests {
             ("different sequences", |report| report.digest = "ab".into()),
             ("delivered 5 of 6", |report| report.delivered = 5),
             ("delivered 7 of 6", |report| report.delivered = 7),
-            ("at place 4 what member 1", |report| report.wrong = Some(Wrong { place: 4, sender: 1 })),
+            ("at place 4 what member 1", |report| {
+                report.wrong = Some(Wrong { place: 4, sender: 1 })
+            }),
             ("5 of 6 messages were sent", |report| report.sent = 2),
         ];
         for (words, spoil) in cases {
@@ -243,6 +256,8 @@ mod tests {
             assert!(outcome.json().expect("JSON").starts_with(r#"{"agree":false"#));
         }
         let outcome = compare(&plan(), 11, &[report(3), report(3)]);
-        assert!(outcome.verdict().expect_err("bytes").text().contains("20 bytes were delivered of 22"));
+        assert!(
+            outcome.verdict().expect_err("bytes").text().contains("20 bytes were delivered of 22")
+        );
     }
 }

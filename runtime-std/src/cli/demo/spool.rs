@@ -60,7 +60,8 @@ impl Filling {
     pub(super) fn new(folder: &Path) -> Result<Self, Failure> {
         let file = nameless(folder).map_err(|errno| match errno {
             Errno::NOENT | Errno::ACCESS | Errno::ROFS | Errno::NOTDIR => {
-                let reason = "no file can be made there; set TRAMONTANE_SHM_DIR to a folder of yours";
+                let reason =
+                    "no file can be made there; set TRAMONTANE_SHM_DIR to a folder of yours";
                 Failure::from(Error::NotPermitted { path: folder.to_path_buf(), reason })
             }
             errno => refused(folder, errno.into()),
@@ -208,12 +209,12 @@ impl Map {
     }
 
     fn new(file: &File, shape: Shape) -> io::Result<Self> {
-        let length = shape
-            .records
-            .checked_add(1)
-            .and_then(|count| count.checked_mul(OFFSET))
-            .and_then(|offsets| usize::try_from(offsets_at(shape.bytes)).ok()?.checked_add(offsets));
-        let Some(length) = length.filter(|length| file.metadata().is_ok_and(|is| is.len() == *length as u64))
+        let length =
+            shape.records.checked_add(1).and_then(|count| count.checked_mul(OFFSET)).and_then(
+                |offsets| usize::try_from(offsets_at(shape.bytes)).ok()?.checked_add(offsets),
+            );
+        let Some(length) =
+            length.filter(|length| file.metadata().is_ok_and(|is| is.len() == *length as u64))
         else {
             return Err(io::Error::other("the spool is not as it should be"));
         };
@@ -297,7 +298,10 @@ mod tests {
             assert_eq!(found.get(index), *record);
         }
         assert_eq!(found.get(records.len()), b"");
-        assert!(std::fs::read_dir(folder.path()).expect("a folder").next().is_none(), "it has a name");
+        assert!(
+            std::fs::read_dir(folder.path()).expect("a folder").next().is_none(),
+            "it has a name"
+        );
     }
 
     #[test]

@@ -79,7 +79,11 @@ impl MemoryMap {
             digest: format!("{:016x}", layout.digest()),
             members: layout.members(),
             subgroups: layout.group().subgroups.len(),
-            rows: (0..).map(Rank).take(layout.members()).map(|rank| RowMap::of(layout, rank)).collect(),
+            rows: (0..)
+                .map(Rank)
+                .take(layout.members())
+                .map(|rank| RowMap::of(layout, rank))
+                .collect(),
             view_bytes,
             change_bytes: view_bytes.saturating_mul(2),
             shared_memory_bytes,
@@ -95,7 +99,11 @@ impl RowMap {
         for (id, subgroup) in ids.zip(layout.group().subgroups) {
             let Some(offset) = layout.control_offset(rank, id) else { continue };
             let unordered = subgroup.delivery == Delivery::Unordered;
-            parts.push(Part { offset, bytes: 0, what: What::Control { subgroup: id.get(), unordered } });
+            parts.push(Part {
+                offset,
+                bytes: 0,
+                what: What::Control { subgroup: id.get(), unordered },
+            });
             if let Some(ring) = layout.ring(rank, id) {
                 let what = What::Ring {
                     subgroup: id.get(),
@@ -107,7 +115,8 @@ impl RowMap {
             }
         }
         // Each part reaches to the next one, and the last to the end of the row.
-        let ends: Vec<usize> = parts.iter().skip(1).map(|part| part.offset).chain([bytes]).collect();
+        let ends: Vec<usize> =
+            parts.iter().skip(1).map(|part| part.offset).chain([bytes]).collect();
         for (part, end) in parts.iter_mut().zip(ends) {
             part.bytes = end.saturating_sub(part.offset);
         }
@@ -133,10 +142,16 @@ impl StateMap {
             ready: sizes.ready.saturating_mul(size_of::<ReadyFlag>()),
             bytes: 0,
         };
-        state.bytes =
-            [state.subgroups, state.senders, state.members, state.links, state.handoffs, state.ready]
-                .into_iter()
-                .fold(0, usize::saturating_add);
+        state.bytes = [
+            state.subgroups,
+            state.senders,
+            state.members,
+            state.links,
+            state.handoffs,
+            state.ready,
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add);
         state
     }
 }

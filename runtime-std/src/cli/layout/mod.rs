@@ -66,7 +66,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             let senders = arguments.senders.unwrap_or(arguments.nodes);
             if senders > arguments.nodes {
                 let what = format_args!("{senders} senders among {} members", arguments.nodes);
-                return Err(Failure::new(Status::Usage, what, "take fewer --senders or more --nodes"));
+                return Err(Failure::new(
+                    Status::Usage,
+                    what,
+                    "take fewer --senders or more --nodes",
+                ));
             }
             let (window, message_max) = (arguments.window, arguments.message_max);
             let group = GroupConfiguration::single(arguments.nodes, senders, window, message_max);
@@ -80,7 +84,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         wrapped(&text(&map))
     };
     let mut output = io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
+    output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+        .map_err(|error| Failure::output(&error))
 }
 
 /// The map of a group file in a view of all its nodes, or of a group that is described as such.
@@ -104,8 +111,9 @@ fn map_of_file(path: &Path) -> Result<MemoryMap, Failure> {
             serde_json::from_str(&text).map_err(|error| error.to_string())
         } else {
             toml::from_str(&text).map_err(|error| {
-                let line =
-                    error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+                let line = error
+                    .span()
+                    .map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
                 let place = line.map_or_else(String::new, |line| format!(" at line {line}"));
                 format!("{}{place}", error.message())
             })

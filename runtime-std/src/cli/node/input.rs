@@ -60,7 +60,8 @@ impl Input {
             handed: Handed::new(unsent_max),
             way: Way { sender, line_max, is_over: Arc::clone(&is_over), meter, handed_over: 0 },
         };
-        let thread = std::thread::Builder::new().name("tramontane-read".into()).spawn(|| reading.run())?;
+        let thread =
+            std::thread::Builder::new().name("tramontane-read".into()).spawn(|| reading.run())?;
         Ok(Self { thread, is_over })
     }
 
@@ -139,7 +140,9 @@ impl Reading {
         if let Some((number, line)) = cutter.end() {
             match way.hand_over(line) {
                 Ok(receipt) => handed.add(number, receipt),
-                Err(SendEnd::NotWanted) => handed.lose(Lost { from: number, to: number, has_end: true }),
+                Err(SendEnd::NotWanted) => {
+                    handed.lose(Lost { from: number, to: number, has_end: true })
+                }
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
             }
         }
@@ -192,8 +195,9 @@ fn read_what_is_there(buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
     use rustix::io::Errno;
     let input = rustix::stdio::stdin();
     let there = poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&PATIENCE_SYSTEM));
-    let read =
-        there.and_then(|count| if count == 0 { Ok(None) } else { rustix::io::read(input, buffer).map(Some) });
+    let read = there.and_then(|count| {
+        if count == 0 { Ok(None) } else { rustix::io::read(input, buffer).map(Some) }
+    });
     match read {
         Err(Errno::INTR | Errno::AGAIN) => Ok(None),
         read => read,

@@ -46,7 +46,12 @@ pub(super) struct Life {
 }
 
 impl Life {
-    pub(super) fn new(running: Running, output: Output, events: Receiver<Event>, leave_at_end: bool) -> Self {
+    pub(super) fn new(
+        running: Running,
+        output: Output,
+        events: Receiver<Event>,
+        leave_at_end: bool,
+    ) -> Self {
         let (input, input_ended, has_refused, failure) = (None, false, false, None);
         Self { running, output, events, leave_at_end, input, input_ended, has_refused, failure }
     }
@@ -103,7 +108,10 @@ impl Life {
         self.input.iter().for_each(Input::stop);
         let until = Instant::now() + SETTLE;
         // Others may send without end: then it leaves with something under way.
-        while Instant::now() < until && !self.running.settle(TICK) && self.running.stopped().is_none() {
+        while Instant::now() < until
+            && !self.running.settle(TICK)
+            && self.running.stopped().is_none()
+        {
             signals.check()?;
             self.take_events(Duration::ZERO);
         }
@@ -114,7 +122,10 @@ impl Life {
                 return judge(stopped);
             }
             if Instant::now() >= until {
-                let what = format_args!("the others did not let this node go within {} s", LEAVE.as_secs());
+                let what = format_args!(
+                    "the others did not let this node go within {} s",
+                    LEAVE.as_secs()
+                );
                 return Err(Failure::new(
                     Status::Group,
                     what,
@@ -142,7 +153,16 @@ impl Life {
         // First the input: it has a hand on the member, and so on its logs.
         let handed = self.input.take().and_then(Input::end);
         self.take_events(Duration::ZERO);
-        let Self { running, output, events, leave_at_end, input_ended, has_refused, mut failure, .. } = self;
+        let Self {
+            running,
+            output,
+            events,
+            leave_at_end,
+            input_ended,
+            has_refused,
+            mut failure,
+            ..
+        } = self;
         let (_, unsent) = running.close();
         take_last(&events, &mut failure);
         handed.iter().flat_map(|handed| handed.advice(&unsent)).for_each(|text| say(&text));
@@ -185,7 +205,11 @@ fn write_rest(
                 "nobody has read the output for {} s: the end of it is lost",
                 patience.as_secs()
             );
-            return Err(Failure::new(Status::OutputClosed, what, "read it, or give --log or --quiet"));
+            return Err(Failure::new(
+                Status::OutputClosed,
+                what,
+                "read it, or give --log or --quiet",
+            ));
         }
     }
     Ok(())
@@ -196,7 +220,9 @@ fn take_last(events: &Receiver<Event>, failure: &mut Option<Failure>) {
     for event in events.try_iter() {
         match event {
             Event::Said(text) | Event::Refused(text) => say(&text),
-            Event::OutputFailed(error) => *failure = failure.take().or_else(|| Some(Failure::output(&error))),
+            Event::OutputFailed(error) => {
+                *failure = failure.take().or_else(|| Some(Failure::output(&error)))
+            }
             Event::Failed(why) => *failure = failure.take().or(Some(why)),
             Event::InputEnded => {}
         }

@@ -326,7 +326,10 @@ mod tests {
         assert!(hand_on(&recent).expect_err("the first is gone").to_string().contains("--log"));
         // Whoever takes over the last lines has no more than them.
         let mut other = Log::Recent(Recent::default());
-        recent.snapshot().and_then(|mut state| other.restore(&mut state)).expect("memory takes them");
+        recent
+            .snapshot()
+            .and_then(|mut state| other.restore(&mut state))
+            .expect("memory takes them");
         hand_on(&other).expect_err("the first is gone");
         assert_eq!(std::fs::read(&path).expect("it is there"), b"old\n");
         assert!(!with_ending(&path, "joining").exists());
@@ -344,7 +347,8 @@ mod tests {
         assert_eq!(content(&log), b"first\nsecond\nthird\n");
         assert_eq!(io::read_to_string(before).expect("as it was"), "+first\nsecond\n");
 
-        let rotated = File::options().write(true).open(with_ending(&path, "rotated")).expect("it is there");
+        let rotated =
+            File::options().write(true).open(with_ending(&path, "rotated")).expect("it is there");
         rotated.set_len(6).expect("a size");
         let error = log.snapshot().and_then(io::read_to_string).expect_err("it is cut off");
         assert_eq!(error.kind(), ErrorKind::UnexpectedEof);

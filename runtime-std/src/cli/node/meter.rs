@@ -11,7 +11,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use tramontane_core::ids::SubgroupId;
 
 /// The upper ends of the classes of times, in seconds: 10 us to 10 s, each about three times the one before.
-const CLASSES: [f64; 13] = [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+const CLASSES: [f64; 13] =
+    [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
 
 /// The line that is on its way: how many were handed over with it, and since when.
 type UnderWay = (u64, Instant);

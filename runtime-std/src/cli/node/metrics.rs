@@ -32,25 +32,35 @@ pub(super) fn serve(
     meter: Arc<Meter>,
 ) -> Result<(), Failure> {
     if !address.ip().is_loopback() && !is_exposed {
-        let what = format_args!("--metrics {address} can be reached from other hosts, and has no password");
+        let what = format_args!(
+            "--metrics {address} can be reached from other hosts, and has no password"
+        );
         let advice = "take 127.0.0.1, or give --metrics-exposed too on a network that you trust";
         return Err(Failure::new(Status::Usage, what, advice));
     }
     let taken = |error: &dyn fmt::Display| {
         let what = format_args!("cannot serve metrics at {address}: {error}");
-        Failure::new(Status::Usage, what, "take another address for --metrics, or stop what listens there")
+        Failure::new(
+            Status::Usage,
+            what,
+            "take another address for --metrics, or stop what listens there",
+        )
     };
     let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
-    let served = page::serve(listener, move |method, path| answer(method, path, board.get(), &meter));
+    let served =
+        page::serve(listener, move |method, path| answer(method, path, board.get(), &meter));
     served.map_err(|error| Failure::system("cannot start a thread", &error))
 }
 
 fn answer(method: &str, path: &str, board: Option<&Board>, meter: &Arc<Meter>) -> Answer {
-    let plain = |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
+    let plain =
+        |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
     match (method, path, board.and_then(Board::status)) {
         ("GET", "/metrics", Some(status)) => match exposition(status, meter) {
             Ok(text) => Answer { status: "200 OK", content_type: CONTENT_TYPE, text },
-            Err(fmt::Error) => plain("500 Internal Server Error", "the figures cannot be written\n"),
+            Err(fmt::Error) => {
+                plain("500 Internal Server Error", "the figures cannot be written\n")
+            }
         },
         ("GET", "/metrics", None) => plain("503 Service Unavailable", "not a member yet\n"),
         _ => plain("404 Not Found", "GET /metrics\n"),
@@ -71,7 +81,8 @@ fn exposition(status: GroupStatus, meter: &Arc<Meter>) -> Result<String, fmt::Er
 /// OpenMetrics as Prometheus' own text format. They differ in this: there a family of counters has the name of its samples,
 /// and nothing stands behind the last one.
 fn in_text_format(openmetrics: &str) -> String {
-    let counter = |line: &str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
+    let counter =
+        |line: &str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
     let counters: BTreeSet<String> = openmetrics.lines().filter_map(counter).collect();
     let mut text = String::new();
     for line in openmetrics.lines().filter(|line| *line != "# EOF") {
@@ -101,17 +112,30 @@ const BUILD: [(&str, &str); 3] = [
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Self(status, meter) = self;
-        write_family(&mut encoder, "build_info", "1, labelled with what this program is", &[(BUILD, 1)])?;
+        write_family(
+            &mut encoder,
+            "build_info",
+            "1, labelled with what this program is",
+            &[(BUILD, 1)],
+        )?;
         let counters = [
             ("views_installed", "Views that this process has installed", status.views_installed),
             ("delivered_messages", "Messages delivered", status.delivered),
-            ("delivered_bytes", "Bytes of messages delivered", meter.delivered_bytes.load(Ordering::Relaxed)),
+            (
+                "delivered_bytes",
+                "Bytes of messages delivered",
+                meter.delivered_bytes.load(Ordering::Relaxed),
+            ),
             (
                 "sent_bytes",
                 "Bytes of lines that were handed over to be sent",
                 meter.sent_bytes.load(Ordering::Relaxed),
             ),
-            ("sent_messages", "Messages sent; those sent again in a next view count again", status.sent),
+            (
+                "sent_messages",
+                "Messages sent; those sent again in a next view count again",
+                status.sent,
+            ),
             ("null_rounds", "Own rounds that went by without a message", status.nulls),
             ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
             ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
@@ -136,7 +160,11 @@ impl Collector for Figures {
             ("view", "The view that is installed", status.view),
             ("view_members", "Members of the view", count(&status.members)),
             ("suspected_members", "Members that this one takes for dead", count(&status.suspected)),
-            ("joining_nodes", "Nodes that are taking over state from this one", count(&status.joining)),
+            (
+                "joining_nodes",
+                "Nodes that are taking over state from this one",
+                count(&status.joining),
+            ),
         ];
         for (name, help, value) in gauges {
             write(&mut encoder, name, help, &gauge(value))?;
@@ -144,17 +172,28 @@ impl Collector for Figures {
         let states = STATES.map(|state| ([("state", state)], u64::from(status.state == state)));
         write_family(&mut encoder, "state", "1 for the state that this member is in", &states)?;
         let subgroups = |value: &dyn Fn(&crate::group::SubgroupStatus) -> u64| -> Vec<_> {
-            let labelled = status.subgroups.iter().map(|s| ([("subgroup", s.name.as_str())], value(s)));
+            let labelled =
+                status.subgroups.iter().map(|s| ([("subgroup", s.name.as_str())], value(s)));
             labelled.collect()
         };
         let received = subgroups(&|subgroup| subgroup.received);
         write_family(&mut encoder, "received_places", "Places received in this view", &received)?;
         let delivered = subgroups(&|subgroup| subgroup.delivered);
-        write_family(&mut encoder, "delivered_places", "Places delivered in this view", &delivered)?;
+        write_family(
+            &mut encoder,
+            "delivered_places",
+            "Places delivered in this view",
+            &delivered,
+        )?;
         let members = subgroups(&|subgroup| count(&subgroup.members));
         write_family(&mut encoder, "subgroup_members", "Members in this view", &members)?;
         let closed = subgroups(&|subgroup| u64::from(subgroup.closed));
-        write_family(&mut encoder, "subgroup_closed", "1 if the subgroup has lost its state", &closed)
+        write_family(
+            &mut encoder,
+            "subgroup_closed",
+            "1 if the subgroup has lost its state",
+            &closed,
+        )
     }
 }
 
@@ -204,7 +243,8 @@ mod tests {
 
     #[test]
     fn the_text_is_what_the_standard_has() {
-        let subgroup = |name: &str| SubgroupStatus { name: name.into(), delivered: 7, ..Default::default() };
+        let subgroup =
+            |name: &str| SubgroupStatus { name: name.into(), delivered: 7, ..Default::default() };
         let status = GroupStatus {
             group: "a \"quoted\\ name\n".into(),
             delivered: u64::MAX,
@@ -219,9 +259,16 @@ mod tests {
         let read = openmetrics_parser::prometheus::parse_prometheus(&text);
         let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
         for name in ["tramontane_delivered_messages_total", "tramontane_view", "tramontane_state"] {
-            assert!(read.families.contains_key(name), "{name} is not in {:?}", read.families.keys());
+            assert!(
+                read.families.contains_key(name),
+                "{name} is not in {:?}",
+                read.families.keys()
+            );
         }
-        assert!(text.contains("subgroup=\"two\"} 7\n") && text.contains("delivered_bytes_total{"), "{text}");
+        assert!(
+            text.contains("subgroup=\"two\"} 7\n") && text.contains("delivered_bytes_total{"),
+            "{text}"
+        );
         assert!(text.contains(",le=\"0.003\"} 1\n"), "{text}");
         assert_eq!(faults(&text), [""; 0]);
         promtool(&text);
@@ -240,8 +287,10 @@ mod tests {
         let mut fault = |name: &str, what: &str| faults.push(format!("{name}: {what}"));
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['{', ' ']).next().unwrap_or_default();
-            let of_histogram = ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
-            let family = of_histogram.filter(|family| types.get(*family).is_some_and(|t| t == "histogram"));
+            let of_histogram =
+                ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let family =
+                of_histogram.filter(|family| types.get(*family).is_some_and(|t| t == "histogram"));
             if !types.contains_key(family.unwrap_or(name)) {
                 fault(name, "no type");
             }
@@ -254,7 +303,9 @@ mod tests {
             if (kind == "counter") != name.ends_with("_total") {
                 fault(name, "counters alone end with _total");
             }
-            if kind != "histogram" && ["bucket", "sum", "count"].iter().any(|end| words.ends_with(&[end])) {
+            if kind != "histogram"
+                && ["bucket", "sum", "count"].iter().any(|end| words.ends_with(&[end]))
+            {
                 fault(name, "looks like a histogram");
             }
             if words.iter().any(|word| UNITS.contains(word)) {

@@ -36,7 +36,9 @@ use super::hint::Hint;
 use super::interrupt::Interrupts;
 use super::options::seconds;
 use super::output::Output;
-use crate::group::{Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start};
+use crate::group::{
+    Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start,
+};
 use crate::local::Carrier;
 use crate::member::Settings;
 use crate::rdma::DeviceOptions;
@@ -142,7 +144,8 @@ pub(super) enum Event {
 
 /// Runs a node.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (Some(config), Some(node), false) = (&arguments.config, arguments.id, arguments.example_config)
+    let (Some(config), Some(node), false) =
+        (&arguments.config, arguments.id, arguments.example_config)
     else {
         return io::stdout().write_all(EXAMPLE.as_bytes()).map_err(|error| Failure::output(&error));
     };
@@ -233,7 +236,8 @@ fn cannot_start(error: &io::Error) -> Failure {
 }
 
 fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
-    let longest = |subgroup: &SubgroupDescription| subgroup.large_max.max(subgroup.message_max.into());
+    let longest =
+        |subgroup: &SubgroupDescription| subgroup.large_max.max(subgroup.message_max.into());
     let longest = description.subgroups.get(subgroup.index()).map_or(0, longest);
     usize::try_from(longest).unwrap_or(usize::MAX)
 }
@@ -257,7 +261,11 @@ impl Arguments {
     }
 
     /// Where lines go; nothing if this node sends nowhere.
-    fn input_subgroup(&self, description: &Description, node: u32) -> Result<Option<SubgroupId>, Failure> {
+    fn input_subgroup(
+        &self,
+        description: &Description,
+        node: u32,
+    ) -> Result<Option<SubgroupId>, Failure> {
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
         let Some(name) = &self.subgroup else {
             let mut subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
@@ -267,16 +275,24 @@ impl Arguments {
             let what = format!("--subgroup {name} is not in the group file");
             return wrong(&what, "take one that is");
         };
-        let sends = description.subgroups.get(id.index()).is_some_and(|s| s.senders().contains(&node));
+        let sends =
+            description.subgroups.get(id.index()).is_some_and(|s| s.senders().contains(&node));
         if !sends {
             let what = format!("node {node} does not send in subgroup {name}");
-            return wrong(&what, "take another --subgroup, or add it to the senders in the group file");
+            return wrong(
+                &what,
+                "take another --subgroup, or add it to the senders in the group file",
+            );
         }
         Ok(Some(id))
     }
 
     /// The state of each subgroup that the node belongs to.
-    fn logs(&self, description: &Description, node: u32) -> Result<BTreeMap<SubgroupId, Log>, Failure> {
+    fn logs(
+        &self,
+        description: &Description,
+        node: u32,
+    ) -> Result<BTreeMap<SubgroupId, Log>, Failure> {
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
         let ours = subgroups.filter(|(_, subgroup)| subgroup.members().contains(&node));
         let is_one = description.subgroups.len() == 1;

@@ -37,8 +37,9 @@ pub(super) fn serve(
     let (answer, room) = (Arc::new(answer), Arc::<Room>::default());
     let take_all = move || {
         loop {
-            let taken =
-                listener.accept().and_then(|(visitor, _)| Ok((Place::take(&room, &visitor)?, visitor)));
+            let taken = listener
+                .accept()
+                .and_then(|(visitor, _)| Ok((Place::take(&room, &visitor)?, visitor)));
             let Ok((place, visitor)) = taken else {
                 std::thread::sleep(PAUSE);
                 continue;
@@ -94,7 +95,8 @@ impl Place {
                 let _ = oldest.shutdown(Shutdown::Both);
             }
             let waited = room.vacated.wait_timeout(visitors, PATIENCE);
-            visitors = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(visitors, _)| visitors);
+            visitors =
+                waited.map_or_else(|poisoned| poisoned.into_inner().0, |(visitors, _)| visitors);
         }
         // One thread alone adds to it.
         let number = visitors.last().map_or(0, |last| last.number + 1);
@@ -119,7 +121,11 @@ impl Drop for Place {
     }
 }
 
-fn receive(mut visitor: TcpStream, place: &Place, answer: &impl Fn(&str, &str) -> Answer) -> io::Result<()> {
+fn receive(
+    mut visitor: TcpStream,
+    place: &Place,
+    answer: &impl Fn(&str, &str) -> Answer,
+) -> io::Result<()> {
     let until = Instant::now() + PATIENCE;
     let request = read_head(&mut visitor, until)?;
     place.has_asked();
@@ -188,7 +194,10 @@ mod tests {
     fn whoever_asks_is_answered_and_what_is_no_request_is_not() {
         let address = serving();
         let page = ask(address, b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n");
-        assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.ends_with("\r\n\r\nGET /page"), "{page}");
+        assert!(
+            page.starts_with("HTTP/1.1 200 OK\r\n") && page.ends_with("\r\n\r\nGET /page"),
+            "{page}"
+        );
         assert_eq!(ask(address, &[b'x'; 2 * REQUEST_MAX]), "");
         assert_eq!(ask(address, b"\xff\xff\r\n\r\n"), "");
     }
@@ -225,7 +234,8 @@ mod tests {
         std::thread::scope(|scope| {
             let asked = scope.spawn(|| ask(address, b"GET /slow HTTP/1.1\r\n\r\n"));
             has_begun.recv_timeout(LONG).expect("it is asked");
-            let silent: Vec<_> = (0..3 * VISITORS_MAX).map(|_| TcpStream::connect(address)).collect();
+            let silent: Vec<_> =
+                (0..3 * VISITORS_MAX).map(|_| TcpStream::connect(address)).collect();
             assert!(asked.join().expect("no panic").ends_with("/slow"));
             drop(silent);
         });

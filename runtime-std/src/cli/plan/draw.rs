@@ -21,10 +21,15 @@ pub(super) fn svg(plan: &Plan) -> Result<String, Failure> {
     let (members, steps) = (plan.members(), plan.schedule.steps());
     if members > MEMBERS_MAX || steps > STEPS_MAX {
         let what = format_args!("{members} members and {steps} steps are too many to draw");
-        return Err(Failure::new(Status::Usage, what, "draw at most 64 members and 200 steps, or print it"));
+        return Err(Failure::new(
+            Status::Usage,
+            what,
+            "draw at most 64 members and 200 steps, or print it",
+        ));
     }
     let mut svg = String::new();
-    drawn(plan, &mut svg).map_err(|error| Failure::new(Status::Other, error, "print it instead"))?;
+    drawn(plan, &mut svg)
+        .map_err(|error| Failure::new(Status::Other, error, "print it instead"))?;
     Ok(svg)
 }
 
@@ -79,6 +84,7 @@ fn line(member: u16) -> i32 {
 }
 
 fn label<'t>(text: String, at: (i32, i32), colour: &impl Color) -> Text<'t, (i32, i32), String> {
-    let style = ("sans-serif", 14).into_font().color(colour).pos(Pos::new(HPos::Center, VPos::Center));
+    let style =
+        ("sans-serif", 14).into_font().color(colour).pos(Pos::new(HPos::Center, VPos::Center));
     Text::new(text, at, style)
 }

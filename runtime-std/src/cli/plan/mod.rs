@@ -88,9 +88,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 impl Plan {
     fn of(arguments: &Arguments) -> Result<Self, Failure> {
         let Arguments { algorithm: name, members, blocks, racks, rank, .. } = *arguments;
-        let usage = |what: std::fmt::Arguments<'_>, advice| Err(Failure::new(Status::Usage, what, advice));
+        let usage =
+            |what: std::fmt::Arguments<'_>, advice| Err(Failure::new(Status::Usage, what, advice));
         let Some(shape) = Shape::new(members, blocks) else {
-            return usage(format_args!("nobody, or nothing to send"), "give --members and --blocks from 1");
+            return usage(
+                format_args!("nobody, or nothing to send"),
+                "give --members and --blocks from 1",
+            );
         };
         if racks.is_some() && name != AlgorithmName::Hybrid {
             return usage(
@@ -103,14 +107,23 @@ impl Plan {
             name => name.without_racks()?,
         };
         let Ok(schedule) = Schedule::new(algorithm, shape) else {
-            return usage(format_args!("more racks than members"), "take fewer --racks or more --members");
+            return usage(
+                format_args!("more racks than members"),
+                "take fewer --racks or more --members",
+            );
         };
         if let Some(rank) = rank.filter(|rank| *rank >= members) {
-            return usage(format_args!("there is no member {rank} among {members}"), "ranks begin at 0");
+            return usage(
+                format_args!("there is no member {rank} among {members}"),
+                "ranks begin at 0",
+            );
         }
         let members_shown = if rank.is_some() { 1 } else { u64::from(members) };
         if schedule.steps().saturating_mul(members_shown) > CELLS_MAX {
-            let what = format_args!("{} steps of {members} members are too many to print", schedule.steps());
+            let what = format_args!(
+                "{} steps of {members} members are too many to print",
+                schedule.steps()
+            );
             return usage(what, "take fewer --blocks or --members, or one --rank");
         }
         Ok(Self { name, schedule, rank })

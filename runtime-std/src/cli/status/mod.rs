@@ -116,8 +116,17 @@ impl Arguments {
 }
 
 fn table(answers: &Answers) -> Table {
-    let headings =
-        ["node", "state", "view", "members", "suspected", "msgs/s", "delivered", "sent", "frontiers"];
+    let headings = [
+        "node",
+        "state",
+        "view",
+        "members",
+        "suspected",
+        "msgs/s",
+        "delivered",
+        "sent",
+        "frontiers",
+    ];
     let mut table = Table::new(&headings, &[1, 3, 4, 8]);
     for (node, answer) in answers {
         match answer {
@@ -140,7 +149,11 @@ fn row(status: &GroupStatus) -> [String; 9] {
         format!("{}{state}", status.state),
         status.view.to_string(),
         listed(status.members.iter().copied()),
-        if status.suspected.is_empty() { "-".into() } else { listed(status.suspected.iter().copied()) },
+        if status.suspected.is_empty() {
+            "-".into()
+        } else {
+            listed(status.suspected.iter().copied())
+        },
         status.delivered_per_second.to_string(),
         status.delivered.to_string(),
         status.sent.to_string(),
@@ -159,7 +172,9 @@ fn in_short(error: &AskError) -> String {
 }
 
 /// The newest view that anybody says, and its members.
-pub(super) fn newest<'a>(statuses: impl Iterator<Item = &'a GroupStatus>) -> Option<(u64, &'a [u32])> {
+pub(super) fn newest<'a>(
+    statuses: impl Iterator<Item = &'a GroupStatus>,
+) -> Option<(u64, &'a [u32])> {
     statuses.max_by_key(|status| status.view).map(|status| (status.view, status.members.as_slice()))
 }
 

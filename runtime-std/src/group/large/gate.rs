@@ -48,7 +48,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl LargeGate {
     /// Both ends.
-    pub(in crate::group) fn new(bytes_max: usize, window: usize, store: BlockStore) -> (Arc<Self>, Handing) {
+    pub(in crate::group) fn new(
+        bytes_max: usize,
+        window: usize,
+        store: BlockStore,
+    ) -> (Arc<Self>, Handing) {
         let (sender, queue) = channel();
         let gate = Arc::new(Self {
             bytes_max,
@@ -72,7 +76,8 @@ impl LargeGate {
     /// else does.
     pub(super) fn enter(&self) -> Option<Entered<'_>> {
         let way = locked(&self.way);
-        (self.under_way.load(Ordering::Relaxed) < self.window).then_some(Entered { gate: self, way })
+        (self.under_way.load(Ordering::Relaxed) < self.window)
+            .then_some(Entered { gate: self, way })
     }
 }
 
@@ -109,7 +114,8 @@ mod tests {
     /// Sends messages of these sizes at once, until they are delivered everywhere; how many buffers were made for them. A new
     /// one is all zero.
     fn send(gate: &LargeGate, handing: &Handing, sizes: &[usize]) -> usize {
-        let mut buffers: Vec<_> = sizes.iter().map(|bytes| gate.buffer(*bytes).expect("memory")).collect();
+        let mut buffers: Vec<_> =
+            sizes.iter().map(|bytes| gate.buffer(*bytes).expect("memory")).collect();
         let made = buffers.iter_mut().map(|buffer| std::mem::replace(&mut buffer[0], 1) == 0);
         let made = made.filter(|is_made| *is_made).count();
         for (buffer, bytes) in buffers.into_iter().zip(sizes) {

@@ -43,7 +43,15 @@ pub(super) struct Receiving<'i> {
 impl Inbox {
     /// `bytes_max` counts whole blocks.
     pub(super) fn new(staging: Buffer, window: usize, bytes_max: usize) -> Self {
-        Self { staging, under_way: None, whole: VecDeque::new(), first: 0, window, bytes_max, refusal: None }
+        Self {
+            staging,
+            under_way: None,
+            whole: VecDeque::new(),
+            first: 0,
+            window,
+            bytes_max,
+            refusal: None,
+        }
     }
 
     /// Where first blocks go.
@@ -87,7 +95,10 @@ impl Inbox {
     /// The view has ended: what is not delivered comes again, or never.
     pub(super) fn end(self, pool: &mut Pool) {
         self.whole.into_iter().for_each(|(buffer, _)| pool.put(buffer));
-        self.under_way.into_iter().chain([self.staging]).for_each(|buffer| pool.put_unfilled(buffer));
+        self.under_way
+            .into_iter()
+            .chain([self.staging])
+            .for_each(|buffer| pool.put_unfilled(buffer));
     }
 }
 

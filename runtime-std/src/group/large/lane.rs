@@ -153,7 +153,12 @@ enum Consequence {
     Stop(LargeFailure),
 }
 
-fn consequence(failure: Failure, refusal: Option<&Refusal>, own: Rank, sender: Rank) -> Consequence {
+fn consequence(
+    failure: Failure,
+    refusal: Option<&Refusal>,
+    own: Rank,
+    sender: Rank,
+) -> Consequence {
     match (refusal, failure.cause) {
         (Some(Refusal::Misbehaved), _) => Consequence::Lost(sender),
         (Some(Refusal::NoMemory(why)), _) => {
@@ -179,14 +184,23 @@ mod tests {
             consequence(Failure { member, cause }, refusal.as_ref(), own, sender)
         };
         // What this member refused is its own failure to the block group.
-        assert_eq!(ends(own, Cause::NoMemory, Some(Refusal::Misbehaved)), Consequence::Lost(sender));
+        assert_eq!(
+            ends(own, Cause::NoMemory, Some(Refusal::Misbehaved)),
+            Consequence::Lost(sender)
+        );
         let no_memory = ends(own, Cause::NoMemory, Some(Refusal::NoMemory("full".into())));
         let why = "a large message has no place: full".to_owned();
         assert_eq!(no_memory, Consequence::Stop(LargeFailure::Memory(why)));
         let refused = ends(own, Cause::Fabric, None);
-        assert!(matches!(refused, Consequence::Stop(LargeFailure::Fabric(_))), "its memory is not to blame");
+        assert!(
+            matches!(refused, Consequence::Stop(LargeFailure::Fabric(_))),
+            "its memory is not to blame"
+        );
         assert_eq!(ends(other, Cause::NoMemory, None), Consequence::Lost(other));
-        assert_eq!(ends(other, Cause::Lost(LossCause::Unreachable), None), Consequence::Lost(other));
+        assert_eq!(
+            ends(other, Cause::Lost(LossCause::Unreachable), None),
+            Consequence::Lost(other)
+        );
         assert_eq!(ends(other, Cause::Lost(LossCause::Denied), None), Consequence::DeniedBy(other));
     }
 }

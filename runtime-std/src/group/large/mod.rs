@@ -127,7 +127,9 @@ impl Large {
         handings: impl Iterator<Item = (SubgroupId, Handing)>,
     ) -> Self {
         Self {
-            outboxes: handings.map(|(subgroup, handing)| (subgroup, Outbox::new(handing))).collect(),
+            outboxes: handings
+                .map(|(subgroup, handing)| (subgroup, Outbox::new(handing)))
+                .collect(),
             lanes: Vec::new(),
             table: None,
             pool: Pool::new(store, POOL_MAX, description.large_pool_bytes()),
@@ -174,7 +176,8 @@ impl Large {
     ) -> Result<(), LargeFailure> {
         let said = |why: &dyn std::fmt::Display| format!("no way for large messages: {why}");
         let Some(subgroup) = layout.get().subgroup(id) else { return Ok(()) };
-        let Some(large) = description.large(id).filter(|_| subgroup.members.contains(&table.own)) else {
+        let Some(large) = description.large(id).filter(|_| subgroup.members.contains(&table.own))
+        else {
             return Ok(());
         };
         for (sender, rank) in (0..).map(SenderRank).zip(subgroup.senders) {
@@ -182,7 +185,9 @@ impl Large {
             let cells = channel.and_then(|channel| layout.get().channel_offset(channel));
             let (Some(channel), Some(cells)) = (channel, cells) else { continue };
             let end = if *rank == table.own {
-                let Some(index) = self.outboxes.iter().position(|(of, _)| *of == id) else { continue };
+                let Some(index) = self.outboxes.iter().position(|(of, _)| *of == id) else {
+                    continue;
+                };
                 End::Own(index)
             } else {
                 let staging = self.pool.take(large.options.block_bytes);
@@ -280,7 +285,10 @@ impl Large {
                 }
                 End::Of(inbox) if inbox.is_empty() => {}
                 End::Of(inbox) => {
-                    inbox.delivered(present.large_delivered(lane.subgroup, lane.sender), &mut self.pool);
+                    inbox.delivered(
+                        present.large_delivered(lane.subgroup, lane.sender),
+                        &mut self.pool,
+                    );
                 }
             }
         }
@@ -365,7 +373,10 @@ mod tests {
         assert_eq!(large.payload(SubgroupId(0), Rank(1), 3, &describe(0)), None);
         assert!(large.is_mistold());
         let stopped = Stopped::from(large.failure().expect("it is known"));
-        assert!(matches!(&stopped, Stopped::Mistold(what) if what.starts_with("number 3 of")), "{stopped}");
+        assert!(
+            matches!(&stopped, Stopped::Mistold(what) if what.starts_with("number 3 of")),
+            "{stopped}"
+        );
         assert_eq!(as_described(Some(b"four"), &describe(4)), Some(&b"four"[..]));
         assert_eq!(as_described(Some(b"four"), &describe(5)), None);
         assert_eq!(as_described(Some(b"four"), b"4"), None);

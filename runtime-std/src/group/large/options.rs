@@ -39,8 +39,10 @@ impl LargeOptions {
 impl SubgroupDescription {
     /// Whether its large messages can be as it says.
     pub(in crate::group) fn has_possible_large(&self) -> bool {
-        let has_slots = usize::try_from(self.message_max).is_ok_and(|bytes| bytes >= DESCRIPTION_BYTES);
-        let is_possible = self.large_max <= LARGE_MAX && (1..=WINDOW_MAX).contains(&self.large_window);
+        let has_slots =
+            usize::try_from(self.message_max).is_ok_and(|bytes| bytes >= DESCRIPTION_BYTES);
+        let is_possible =
+            self.large_max <= LARGE_MAX && (1..=WINDOW_MAX).contains(&self.large_window);
         self.large_max == 0 || (has_slots && is_possible)
     }
 }
@@ -48,7 +50,8 @@ impl SubgroupDescription {
 impl Description {
     /// How large messages go in a subgroup, if it takes such.
     pub(in crate::group) fn large(&self, subgroup: SubgroupId) -> Option<LargeOptions> {
-        let described = self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
+        let described =
+            self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
         let bytes_max = usize::try_from(described.large_max).unwrap_or(usize::MAX);
         let mut options = GroupOptions::for_fabric(self.fabric, bytes_max);
         options.block_bytes = options.block_bytes.min(bytes_max);
@@ -74,7 +77,12 @@ impl Description {
     pub(in crate::group) fn large_pool_bytes(&self) -> usize {
         let bytes = (0..).map(SubgroupId).zip(&self.subgroups).filter_map(|(id, described)| {
             let large = self.large(id)?;
-            Some(large.bytes_max.saturating_mul(large.window).saturating_mul(described.senders().len()))
+            Some(
+                large
+                    .bytes_max
+                    .saturating_mul(large.window)
+                    .saturating_mul(described.senders().len()),
+            )
         });
         bytes.fold(0, usize::saturating_add)
     }

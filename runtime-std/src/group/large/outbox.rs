@@ -85,7 +85,9 @@ impl Outbox {
     /// Of the present ring's messages those below `position` were delivered everywhere.
     pub(super) fn delivered_everywhere(&mut self, position: u64) {
         let ordinal = self.ring_first.saturating_add(position);
-        while self.first < self.through && self.entries.front().is_some_and(|entry| entry.ordinal < ordinal) {
+        while self.first < self.through
+            && self.entries.front().is_some_and(|entry| entry.ordinal < ordinal)
+        {
             self.give_back_first();
             self.first += 1;
         }

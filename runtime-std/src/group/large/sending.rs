@@ -16,7 +16,9 @@ use crate::poll::wait_driving;
 #[non_exhaustive]
 pub enum SendLargeError {
     /// The subgroup takes none.
-    #[error("the subgroup takes no large messages: set large_max in the group file, at all members")]
+    #[error(
+        "the subgroup takes no large messages: set large_max in the group file, at all members"
+    )]
     NotAllowed,
     /// The message is longer than its buffer, or than the subgroup takes.
     #[error(
@@ -102,7 +104,9 @@ impl Sender {
             return Ok(receipt);
         }
         let (driver, gate) = (Arc::clone(&self.driver), Arc::clone(&self.gate));
-        let sent = wait_driving(Some(&*driver), &gate.ending, timeout, || self.try_large(&mut held, bytes));
+        let sent = wait_driving(Some(&*driver), &gate.ending, timeout, || {
+            self.try_large(&mut held, bytes)
+        });
         sent.map_err(|error| LargeUnsent { why: error.into(), buffer: held })
     }
 

@@ -174,7 +174,11 @@ impl Departures {
     }
 
     /// Forgets the first `count` bytes. How many of them were not of the piece under way; none if that has not gone.
-    pub(in crate::tcp) fn take(&mut self, count: usize, sent: impl FnOnce(Way, Token)) -> Option<usize> {
+    pub(in crate::tcp) fn take(
+        &mut self,
+        count: usize,
+        sent: impl FnOnce(Way, Token),
+    ) -> Option<usize> {
         let Some(piece) = &mut self.piece else { return Some(count) };
         let part = count.min(HEADER - piece.gone + piece.left);
         piece.pass(part);

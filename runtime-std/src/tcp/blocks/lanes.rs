@@ -51,7 +51,12 @@ impl<T> Lanes<T> {
     }
 
     /// The lane, made if it is not there.
-    pub(super) fn get_or_make(&mut self, view: ViewId, channel: Channel, make: fn() -> T) -> &mut T {
+    pub(super) fn get_or_make(
+        &mut self,
+        view: ViewId,
+        channel: Channel,
+        make: fn() -> T,
+    ) -> &mut T {
         let place = self.views.iter().position(|(id, _)| *id == view).unwrap_or_else(|| {
             self.views.push((view, Vec::new()));
             self.views.len() - 1

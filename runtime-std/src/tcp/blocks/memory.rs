@@ -88,7 +88,11 @@ impl BlockMemory {
     /// # Safety
     /// While this is kept nobody else reads or stores in the range: no thread, and no block from it or into it is
     /// under way.
-    pub unsafe fn slice_mut(&mut self, offset: usize, length: usize) -> Result<&mut [u8], OutOfMemory> {
+    pub unsafe fn slice_mut(
+        &mut self,
+        offset: usize,
+        length: usize,
+    ) -> Result<&mut [u8], OutOfMemory> {
         self.bytes.landing(offset, length)
     }
 }
@@ -130,7 +134,11 @@ impl BlockBytes {
         clippy::mut_from_ref,
         reason = "the memory is made of atomics, and what is under way is the fabric's"
     )]
-    pub(in crate::tcp) fn landing(&self, offset: usize, length: usize) -> Result<&mut [u8], OutOfMemory> {
+    pub(in crate::tcp) fn landing(
+        &self,
+        offset: usize,
+        length: usize,
+    ) -> Result<&mut [u8], OutOfMemory> {
         let base = self.base(offset, length)?;
         // SAFETY: in range by the check; neither read nor stored by anybody else meanwhile, by the invariants of this
         // module; the memory is made of atomics, so it may change behind a shared reference.
@@ -143,7 +151,9 @@ impl BlockBytes {
 #[non_exhaustive]
 pub enum NoBlockMemory {
     /// There are as many regions as there can be.
-    #[error("this process has {REGIONS_MAX} block memories already; drop one before another is made")]
+    #[error(
+        "this process has {REGIONS_MAX} block memories already; drop one before another is made"
+    )]
     TooMany,
     /// The system has not so much.
     #[error("the system has no {0} bytes of memory; take smaller buffers, or fewer")]
@@ -170,7 +180,8 @@ impl BlockStore {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let free = regions.iter().position(|bytes| bytes.strong_count() == 0);
         let place = free.unwrap_or(regions.len());
-        let region = u16::try_from(place + 1).ok().filter(|_| place < usize::from(REGIONS_MAX)).map(Region);
+        let region =
+            u16::try_from(place + 1).ok().filter(|_| place < usize::from(REGIONS_MAX)).map(Region);
         let region = region.ok_or(NoBlockMemory::TooMany)?;
         if free.is_none() {
             regions.push(Weak::new());
@@ -199,7 +210,9 @@ mod tests {
         let second = regions.memory(1).expect("memory");
         assert_eq!((first.region(), second.region()), (Region(1), Region(2)));
         assert_eq!(first.bytes(), 100);
-        assert!(regions.of(first.area(100), 0).is_some() && regions.of(first.area(40), 60).is_some());
+        assert!(
+            regions.of(first.area(100), 0).is_some() && regions.of(first.area(40), 60).is_some()
+        );
         for (offset, length) in [(100, 1), (41, 60), (usize::MAX, 2), (0, usize::MAX)] {
             assert!(regions.of(first.area(offset), length).is_none(), "{offset} {length}");
             assert!(length > 100 || first.read(offset, &mut vec![0; length]).is_err());
@@ -207,7 +220,11 @@ mod tests {
         assert!(regions.of(Area { region: Region::ROW, offset: 0 }, 0).is_none());
         let (area, kept) = (first.area(0), regions.of(first.area(0), 1));
         drop(first);
-        assert_eq!(regions.memory(1).expect("memory").region(), Region(3), "a block of it is under way");
+        assert_eq!(
+            regions.memory(1).expect("memory").region(),
+            Region(3),
+            "a block of it is under way"
+        );
         drop(kept);
         assert!(regions.of(area, 0).is_none());
         assert_eq!(regions.memory(1).expect("memory").region(), Region(1));

@@ -24,7 +24,9 @@ mod departures;
 mod lanes;
 mod memory;
 
-use tramontane_core::fabric::{Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Token, Way};
+use tramontane_core::fabric::{
+    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Token, Way,
+};
 use tramontane_core::ids::ViewId;
 
 pub(super) use arrivals::{Arrivals, PieceHeader, Place, Receive};
@@ -68,7 +70,11 @@ impl Tcp {
     }
 
     /// The memory of a block.
-    fn block_bytes(&self, area: Area, length: usize) -> Result<std::sync::Arc<BlockBytes>, ErrorKind> {
+    fn block_bytes(
+        &self,
+        area: Area,
+        length: usize,
+    ) -> Result<std::sync::Arc<BlockBytes>, ErrorKind> {
         let memory = self.regions.of(area, length).filter(|_| length <= WRITE_MAX);
         memory.ok_or(ErrorKind::OutOfRange)
     }
@@ -84,7 +90,13 @@ impl Blocks for Tcp {
         }
     }
 
-    fn post_receive(&mut self, from: Way, into: Area, length: usize, token: Token) -> Result<(), ErrorKind> {
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
         let memory = self.block_bytes(into, length)?;
         let receive = Receive { memory, offset: into.offset, length, way: from, token };
         Ok(self.block_way(from)?.receive(receive)?)

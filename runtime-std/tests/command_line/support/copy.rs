@@ -14,7 +14,8 @@ pub const LARGE: usize = 40 << 20;
 pub fn sources(place: &Place) -> Vec<PathBuf> {
     let source = place.path().join("source");
     fs::create_dir_all(source.join("tree/inner/empty")).expect("directories");
-    let large: Vec<u8> = (0..LARGE).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+    let large: Vec<u8> =
+        (0..LARGE).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
     fs::write(source.join("large"), large).expect("a file");
     fs::write(source.join("tree/nothing"), b"").expect("a file");
     fs::write(source.join("tree/inner/script"), b"#!/bin/sh\n").expect("a file");
@@ -28,7 +29,8 @@ pub fn sources(place: &Place) -> Vec<PathBuf> {
 
 /// Empty directories to copy to.
 pub fn targets<const N: usize>(place: &Place) -> [PathBuf; N] {
-    let directories: [PathBuf; N] = std::array::from_fn(|number| place.path().join(format!("to-{number}")));
+    let directories: [PathBuf; N] =
+        std::array::from_fn(|number| place.path().join(format!("to-{number}")));
     directories.iter().for_each(|directory| fs::create_dir(directory).expect("a directory"));
     directories
 }
@@ -46,7 +48,9 @@ pub fn content(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32)> {
         let metadata = fs::symlink_metadata(&path).expect("it is there");
         let bytes = if metadata.is_dir() {
             left.extend(
-                fs::read_dir(&path).expect("a directory").map(|entry| entry.expect("an entry").path()),
+                fs::read_dir(&path)
+                    .expect("a directory")
+                    .map(|entry| entry.expect("an entry").path()),
             );
             b"a directory".to_vec()
         } else if metadata.is_symlink() {

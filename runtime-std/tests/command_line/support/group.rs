@@ -73,7 +73,8 @@ impl Group {
     /// A key file.
     pub fn key(&self, name: &str, byte: &str) {
         let path = self.place.file(name, byte.repeat(32).as_bytes());
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("its owner's");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+            .expect("its owner's");
     }
 
     pub fn log_path(&self, id: usize) -> PathBuf {
@@ -111,7 +112,8 @@ impl Group {
     #[track_caller]
     pub fn await_members(&self, nodes: &[u64]) {
         let are = |status: &Value, id: u64| {
-            let members = &status["nodes"][usize::try_from(id).expect("small")]["status"]["members"];
+            let members =
+                &status["nodes"][usize::try_from(id).expect("small")]["status"]["members"];
             let mut members: Vec<u64> =
                 members.as_array().into_iter().flatten().filter_map(Value::as_u64).collect();
             members.sort_unstable();
@@ -203,7 +205,11 @@ impl Node {
     /// The same but for what it waits for, which a slow machine makes it say.
     pub fn said(&self) -> String {
         let errors = self.errors();
-        errors.lines().filter(|line| !line.contains("waiting for ")).map(|line| format!("{line}\n")).collect()
+        errors
+            .lines()
+            .filter(|line| !line.contains("waiting for "))
+            .map(|line| format!("{line}\n"))
+            .collect()
     }
 
     pub fn output(&self) -> String {

@@ -25,7 +25,12 @@ pub struct Place(TempDir);
 
 impl Place {
     pub fn new() -> Self {
-        Self(tempfile::Builder::new().prefix("tramontane-cli-").tempdir_in("/dev/shm").expect("a folder"))
+        Self(
+            tempfile::Builder::new()
+                .prefix("tramontane-cli-")
+                .tempdir_in("/dev/shm")
+                .expect("a folder"),
+        )
     }
 
     pub fn path(&self) -> &Path {
@@ -106,7 +111,11 @@ impl Ended {
     #[track_caller]
     pub fn failed(&self, status: i32, words: &[&str]) {
         assert_eq!(self.status.code(), Some(status), "{}", self.errors);
-        assert!(self.errors.starts_with("tramontane: ") && self.errors.ends_with('\n'), "{:?}", self.errors);
+        assert!(
+            self.errors.starts_with("tramontane: ") && self.errors.ends_with('\n'),
+            "{:?}",
+            self.errors
+        );
         assert_eq!(self.errors.matches('\n').count(), 1, "{:?}", self.errors);
         assert!(self.errors.contains("; "), "it does not say what to do: {}", self.errors);
         for word in words {
@@ -197,7 +206,8 @@ impl Process {
 
     #[track_caller]
     fn wait_within(&mut self, limit: Duration) -> Ended {
-        let status = wait_within(limit, "the end of a process", || self.child.try_wait().expect("a status"));
+        let status =
+            wait_within(limit, "the end of a process", || self.child.try_wait().expect("a status"));
         let take = |reader: &mut Option<JoinHandle<Vec<u8>>>| {
             reader.take().map(|reader| reader.join().expect("no panic")).unwrap_or_default()
         };
@@ -225,7 +235,10 @@ fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
 pub fn free_addresses(count: usize) -> Vec<String> {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    listeners.iter().map(|listener| listener.local_addr().expect("an address").to_string()).collect()
+    listeners
+        .iter()
+        .map(|listener| listener.local_addr().expect("an address").to_string())
+        .collect()
 }
 
 /// Waits until there is a value.
@@ -256,8 +269,10 @@ pub fn send(pid: u32, signal: Signal) {
 pub fn children_of(parent: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    pids.filter(|pid| state_and_parent(*pid).is_some_and(|(state, of)| of == parent && state != 'Z'))
-        .collect()
+    pids.filter(|pid| {
+        state_and_parent(*pid).is_some_and(|(state, of)| of == parent && state != 'Z')
+    })
+    .collect()
 }
 
 /// Whether a process is there, and not just waiting to be buried.

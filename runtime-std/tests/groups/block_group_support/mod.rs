@@ -73,8 +73,9 @@ impl Crowd {
         let name = GroupName::new("blocks").expect("a name");
         let shared = Meeting::SharedMemory { root, name };
         test(Self::meet(folder, &vec![shared; count as usize]));
-        let listeners: Vec<TcpListener> =
-            (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port")).collect();
+        let listeners: Vec<TcpListener> = (0..count)
+            .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
+            .collect();
         let addresses: Vec<SocketAddr> =
             listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
         let meetings = listeners.into_iter().map(|listener| {
@@ -101,8 +102,10 @@ impl Crowd {
         };
         let join = &join;
         let nodes = std::thread::scope(|scope| {
-            let joining =
-                ids.iter().zip(meetings).map(|(id, meeting)| scope.spawn(move || join(*id, meeting)));
+            let joining = ids
+                .iter()
+                .zip(meetings)
+                .map(|(id, meeting)| scope.spawn(move || join(*id, meeting)));
             let joining: Vec<_> = joining.collect();
             joining.into_iter().map(|joining| Some(joining.join().expect("it joins"))).collect()
         });
@@ -114,7 +117,14 @@ impl Crowd {
     }
 
     /// One member's part in a group.
-    pub fn create(&self, id: u32, number: u16, members: &[u32], options: GroupOptions, room: usize) -> Part {
+    pub fn create(
+        &self,
+        id: u32,
+        number: u16,
+        members: &[u32],
+        options: GroupOptions,
+        room: usize,
+    ) -> Part {
         let members: Vec<NodeId> = members.iter().copied().map(NodeId).collect();
         let (told, heard) = mpsc::channel();
         let keeper = Keeper { store: self.node(id).store().clone(), told, room };
@@ -164,7 +174,9 @@ impl Part {
     #[track_caller]
     pub fn expect_message(&self, number: u64, bytes: &[u8]) {
         match self.next() {
-            Told::Completed(seen, content) => assert!(seen == number && content == bytes, "message {number}"),
+            Told::Completed(seen, content) => {
+                assert!(seen == number && content == bytes, "message {number}")
+            }
             Told::Ended(ended) => panic!("message {number} does not come: {ended}"),
         }
     }

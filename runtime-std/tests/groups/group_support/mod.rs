@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Fate, Forming, LargeUnsent, Messages, Receipt, Replica, Running, Sender, StartOptions,
-    Unsent, ViewChanged, start,
+    Description, Fate, Forming, LargeUnsent, Messages, Receipt, Replica, Running, Sender,
+    StartOptions, Unsent, ViewChanged, start,
 };
 use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::{Settings, Stopped};
@@ -54,7 +54,8 @@ pub fn message(node: u32, number: u64) -> [u8; 16] {
 pub fn fill_large(bytes: &mut [u8], node: u32, number: u64) {
     bytes[..16].copy_from_slice(&message(node, number));
     for (place, byte) in (0_u64..).zip(bytes[16..].chunks_mut(8)) {
-        let value = (place ^ (number << 40) ^ (u64::from(node) << 56)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let value =
+            (place ^ (number << 40) ^ (u64::from(node) << 56)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         byte.copy_from_slice(&value.to_le_bytes()[..byte.len()]);
     }
 }
@@ -144,7 +145,10 @@ pub struct Crowd {
 impl Crowd {
     pub fn of(carrier: Carrier, nodes: u32) -> Self {
         // What members say of losses is shown with a test that fails. The first crowd of a program sets it up.
-        let _ = tracing_subscriber::fmt().with_test_writer().with_max_level(tracing::Level::INFO).try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_test_writer()
+            .with_max_level(tracing::Level::INFO)
+            .try_init();
         let mut description = Description::local("crowd", nodes, 8, 16);
         description.heartbeat_ms = 10;
         description.failure_timeout_ms = 2_000;
@@ -174,7 +178,8 @@ impl Crowd {
 
     /// Whoever says nothing is taken for dead soon.
     pub fn impatient(mut self) -> Self {
-        self.description.failure_timeout_ms = u64::try_from(IMPATIENCE.as_millis()).expect("it is small");
+        self.description.failure_timeout_ms =
+            u64::try_from(IMPATIENCE.as_millis()).expect("it is small");
         self
     }
 
@@ -197,8 +202,10 @@ impl Crowd {
                 .map(|node| {
                     let description = self.description.clone();
                     let root = Root::under(self.root.path());
-                    let listener =
-                        self.listeners.get(node).map(|listener| listener.try_clone().expect("a handle"));
+                    let listener = self
+                        .listeners
+                        .get(node)
+                        .map(|listener| listener.try_clone().expect("a handle"));
                     scope.spawn(move || {
                         let ledger = Ledger(Arc::default(), Arc::default());
                         let cancel = AtomicBool::new(false);
@@ -206,7 +213,8 @@ impl Crowd {
                             node: *node,
                             root,
                             device: DeviceOptions::default(),
-                            listener: listener.map(|listener| listener.try_into().expect("it listens")),
+                            listener: listener
+                                .map(|listener| listener.try_into().expect("it listens")),
                             time_limit: PATIENCE,
                             cancel: &cancel,
                             settings: Settings::default(),
@@ -214,7 +222,11 @@ impl Crowd {
                         };
                         let application = Ledger(Arc::clone(&ledger.0), Arc::clone(&ledger.1));
                         let running = start(description, options, application);
-                        (*node, ledger, running.unwrap_or_else(|error| panic!("node {node}: {error}")))
+                        (
+                            *node,
+                            ledger,
+                            running.unwrap_or_else(|error| panic!("node {node}: {error}")),
+                        )
                     })
                 })
                 .collect();
@@ -279,7 +291,14 @@ impl Crowd {
     }
 
     pub fn members_at(&self, node: u32) -> Vec<u32> {
-        self.told[&node].lock().expect("nobody panics").views.last().expect("it is in a view").1.clone()
+        self.told[&node]
+            .lock()
+            .expect("nobody panics")
+            .views
+            .last()
+            .expect("it is in a view")
+            .1
+            .clone()
     }
 
     pub fn messages_at(&self, node: u32) -> Vec<(u32, u64)> {
@@ -289,8 +308,11 @@ impl Crowd {
     fn await_that(&self, what: &str, is_so: impl Fn() -> bool) {
         let started = Instant::now();
         while !is_so() {
-            let statuses: Vec<_> =
-                self.running.values().map(|running| (running.status(), running.stopped())).collect();
+            let statuses: Vec<_> = self
+                .running
+                .values()
+                .map(|running| (running.status(), running.stopped()))
+                .collect();
             assert!(started.elapsed() < PATIENCE, "{what}: {statuses:#?}");
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -317,7 +339,11 @@ impl Crowd {
                 let all: Vec<u64> = (0..count).collect();
                 let of = || -> Vec<u64> {
                     let messages = self.messages_at(*node);
-                    messages.iter().filter(|(from, _)| from == sender).map(|(_, number)| *number).collect()
+                    messages
+                        .iter()
+                        .filter(|(from, _)| from == sender)
+                        .map(|(_, number)| *number)
+                        .collect()
                 };
                 self.await_that(&what, || of().len() >= all.len());
                 assert_eq!(of(), all, "at {node}, of {sender}");

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
 use tramontane_runtime::group::{
-    Description, Forming, Messages, Replica, Running, StartError, StartOptions, SubgroupDescription,
-    ViewChanged, start,
+    Description, Forming, Messages, Replica, Running, StartError, StartOptions,
+    SubgroupDescription, ViewChanged, start,
 };
 use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
@@ -136,8 +136,13 @@ impl Nodes {
         let members = || Some(two.to_vec());
         let named = SubgroupDescription::named("two");
         let (window, message_max) = (8, 16);
-        let two =
-            SubgroupDescription { members: members(), senders: members(), window, message_max, ..named };
+        let two = SubgroupDescription {
+            members: members(),
+            senders: members(),
+            window,
+            message_max,
+            ..named
+        };
         description.subgroups.push(two);
         let mut listeners = BTreeMap::new();
         if carrier != Carrier::SharedMemory {
@@ -173,7 +178,8 @@ impl Nodes {
         let known = self.told.lock().expect("nobody panics").get(&node).cloned();
         let told = known.unwrap_or_else(|| self.prepare(node));
         let never = AtomicBool::new(false);
-        let listener = self.listeners.get(&node).map(|listener| listener.try_clone().expect("a handle"));
+        let listener =
+            self.listeners.get(&node).map(|listener| listener.try_clone().expect("a handle"));
         let options = StartOptions {
             node,
             root: Root::under(self.root.path()),
@@ -214,7 +220,8 @@ impl Nodes {
     pub fn leave(&self, node: u32) {
         let running = self.running.lock().expect("nobody panics").remove(&node);
         let unsent = running.expect("it runs").leave(PATIENCE);
-        let unsent = unsent.unwrap_or_else(|stopped| panic!("node {node} does not leave: {stopped}"));
+        let unsent =
+            unsent.unwrap_or_else(|stopped| panic!("node {node} does not leave: {stopped}"));
         assert!(unsent.is_empty(), "{unsent:?}");
         self.told.lock().expect("nobody panics").remove(&node);
     }
@@ -230,9 +237,9 @@ impl Nodes {
 
     fn statuses(&self) -> Vec<String> {
         let running = self.running.lock().expect("nobody panics");
-        let statuses = running
-            .iter()
-            .map(|(node, running)| format!("node {node}: {:?}, {:?}", running.status(), running.stopped()));
+        let statuses = running.iter().map(|(node, running)| {
+            format!("node {node}: {:?}, {:?}", running.status(), running.stopped())
+        });
         statuses.collect()
     }
 

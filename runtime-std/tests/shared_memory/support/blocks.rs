@@ -9,7 +9,9 @@ use tramontane_core::fabric::{
     Area, BlockEvent, Blocks as _, Channel, ErrorKind, Event, Fabric as _, Token, Way,
 };
 use tramontane_core::ids::{NodeId, Rank};
-use tramontane_runtime::shared_memory::{BlockMemory, Mappings, Rendezvous, Root, RowPlan, SharedMemory};
+use tramontane_runtime::shared_memory::{
+    BlockMemory, Mappings, Rendezvous, Root, RowPlan, SharedMemory,
+};
 
 use super::{LONG, NEVER, Place, VIEW, name, open};
 
@@ -41,8 +43,9 @@ pub fn carrier(root: &Root, group: &str, members: u16, own: u16, bytes: usize) -
 
 pub fn carriers(root: &Root, group: &str, members: u16, bytes: usize) -> Vec<Carrier> {
     std::thread::scope(|scope| {
-        let joining: Vec<_> =
-            (0..members).map(|own| scope.spawn(move || carrier(root, group, members, own, bytes))).collect();
+        let joining: Vec<_> = (0..members)
+            .map(|own| scope.spawn(move || carrier(root, group, members, own, bytes)))
+            .collect();
         joining.into_iter().map(|one| one.join().expect("no panic")).collect()
     })
 }
@@ -56,12 +59,24 @@ impl Carrier {
         Area { region: self.memory.region(), offset }
     }
 
-    pub fn receive(&mut self, way: Way, offset: usize, length: usize, token: u64) -> Result<(), ErrorKind> {
+    pub fn receive(
+        &mut self,
+        way: Way,
+        offset: usize,
+        length: usize,
+        token: u64,
+    ) -> Result<(), ErrorKind> {
         let into = self.area(offset);
         self.fabric.post_receive(way, into, length, Token(token))
     }
 
-    pub fn send(&mut self, way: Way, offset: usize, length: usize, token: u64) -> Result<(), ErrorKind> {
+    pub fn send(
+        &mut self,
+        way: Way,
+        offset: usize,
+        length: usize,
+        token: u64,
+    ) -> Result<(), ErrorKind> {
         let source = self.area(offset);
         self.fabric.send(way, source, length, 77, Token(token))
     }

@@ -15,7 +15,9 @@ use std::time::Duration;
 use tramontane_core::fabric::{Fabric as _, ViewMemory};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
-use tramontane_runtime::shared_memory::{Error, GroupName, Mappings, Rendezvous, Root, SharedMemory};
+use tramontane_runtime::shared_memory::{
+    Error, GroupName, Mappings, Rendezvous, Root, SharedMemory,
+};
 
 /// Longer than anything here takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -33,7 +35,8 @@ impl Place {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = PathBuf::from(format!("/dev/shm/tramontane-test-{}-{number}", std::process::id()));
+        let path =
+            PathBuf::from(format!("/dev/shm/tramontane-test-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).expect("a folder in /dev/shm");
         Self(path)
     }
@@ -77,8 +80,13 @@ impl Drop for Place {
 pub fn layout(members: u16, window: u32, message_max: u32) -> Layout<'static> {
     let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(10 + u32::from(rank))).collect();
     let ranks: &[Rank] = (0..members).map(Rank).collect::<Vec<_>>().leak();
-    let subgroup =
-        Subgroup { members: ranks, senders: ranks, window, message_max, delivery: Delivery::Ordered };
+    let subgroup = Subgroup {
+        members: ranks,
+        senders: ranks,
+        window,
+        message_max,
+        delivery: Delivery::Ordered,
+    };
     Layout::new(Group { members: ids.leak(), subgroups: vec![subgroup].leak() }).expect("a layout")
 }
 
@@ -119,8 +127,12 @@ pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Mappings> 
 pub fn open(mappings: &Mappings) -> SharedMemory {
     let mut fabric = SharedMemory::new(mappings);
     let rows = mappings.rows();
-    let memory =
-        ViewMemory { own: mappings.own(), members: mappings.members(), row: mappings.row(), rows: &rows };
+    let memory = ViewMemory {
+        own: mappings.own(),
+        members: mappings.members(),
+        row: mappings.row(),
+        rows: &rows,
+    };
     fabric.open(VIEW, &memory).expect("it opens");
     while fabric.poll().is_some() {}
     fabric
@@ -173,7 +185,8 @@ impl Role {
 
     /// Sends a signal by its name, without the `SIG`.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
+        let sent =
+            Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
         assert!(sent.expect("kill").success());
     }
 

@@ -25,8 +25,13 @@ pub fn layout_of(nodes: &[u32]) -> Layout<'static> {
 pub fn layout_with(nodes: &[u32], window: u32, message_max: u32) -> Layout<'static> {
     let ids: &[NodeId] = nodes.iter().copied().map(NodeId).collect::<Vec<_>>().leak();
     let ranks: &[Rank] = (0..).map(Rank).take(nodes.len()).collect::<Vec<_>>().leak();
-    let subgroup =
-        Subgroup { members: ranks, senders: ranks, window, message_max, delivery: Delivery::Ordered };
+    let subgroup = Subgroup {
+        members: ranks,
+        senders: ranks,
+        window,
+        message_max,
+        delivery: Delivery::Ordered,
+    };
     Layout::new(Group { members: ids, subgroups: vec![subgroup].leak() }).expect("a layout")
 }
 
@@ -53,8 +58,10 @@ impl Resident {
         let node = self.residence.node();
         let own = nodes.iter().position(|listed| NodeId(*listed) == node).expect("a member");
         let own = Rank(u16::try_from(own).expect("few"));
-        let memory =
-            self.residence.view(&layout_of(nodes), own, ViewId(view)).expect("there is room for its rows");
+        let memory = self
+            .residence
+            .view(&layout_of(nodes), own, ViewId(view))
+            .expect("there is room for its rows");
         self.open_on(view, &memory)?;
         Ok(memory)
     }

@@ -57,7 +57,11 @@ pub fn exchange(members: &mut [Member], count: usize) -> Vec<Vec<BlockEvent>> {
         for (member, seen) in members.iter_mut().zip(&mut all) {
             seen.extend(told(member));
         }
-        assert!(start.elapsed() < PATIENCE, "{} of {count} events", all.iter().map(Vec::len).sum::<usize>());
+        assert!(
+            start.elapsed() < PATIENCE,
+            "{} of {count} events",
+            all.iter().map(Vec::len).sum::<usize>()
+        );
     }
     all
 }

@@ -37,7 +37,8 @@ pub fn ids() -> Vec<NodeId> {
 pub fn listeners(count: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    let addresses = listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+    let addresses =
+        listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
     (listeners, addresses)
 }
 
@@ -113,7 +114,11 @@ impl Member {
     /// Opens a view without the last of the members.
     pub fn open_without_last(&mut self, view: ViewId) -> Result<Arc<Rows>, ErrorKind> {
         let members = &ids()[..ids().len() - 1];
-        self.open_with(view, members, Rows::with_sizes(self.own, DIGEST, &vec![ROW_BYTES; members.len()]))
+        self.open_with(
+            view,
+            members,
+            Rows::with_sizes(self.own, DIGEST, &vec![ROW_BYTES; members.len()]),
+        )
     }
 
     fn open_on(&mut self, view: ViewId, rows: Arc<Rows>) -> Result<Arc<Rows>, ErrorKind> {

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_mesh::{
-    Address, Door, Identity, Listener, Mesh, MeshError, MeshOptions, Purpose, SharedKey, VisitError, Visited,
-    Visitor, visit,
+    Address, Door, Identity, Listener, Mesh, MeshError, MeshOptions, Purpose, SharedKey,
+    VisitError, Visited, Visitor, visit,
 };
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
@@ -72,7 +72,8 @@ pub fn listeners(count: u16, folder: Option<&tempfile::TempDir>) -> Vec<Listener
     let listener = |index| match folder {
         None => listener(),
         Some(folder) => {
-            Listener::bind(&Address::Unix(folder.path().join(format!("{index}.socket")))).expect("a socket")
+            Listener::bind(&Address::Unix(folder.path().join(format!("{index}.socket"))))
+                .expect("a socket")
         }
     };
     (0..count).map(listener).collect()
@@ -86,7 +87,8 @@ pub fn group(members: u16, key: Option<SharedKey>) -> (Vec<Part>, Vec<Listener>)
 /// A group whose members listen so.
 pub fn group_at(listeners: Vec<Listener>, key: Option<SharedKey>) -> (Vec<Part>, Vec<Listener>) {
     let members = u16::try_from(listeners.len()).expect("few");
-    let addresses: Vec<Address> = listeners.iter().map(|listener| listener.address().clone()).collect();
+    let addresses: Vec<Address> =
+        listeners.iter().map(|listener| listener.address().clone()).collect();
     let ids: Vec<NodeId> = (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let part = |own| Part {
         own: Rank(own),
@@ -105,7 +107,10 @@ pub fn key(byte: u8) -> Option<SharedKey> {
 }
 
 /// Lets all of these join at once.
-pub fn join_all(parts: Vec<Part>, listeners: Vec<Listener>) -> Vec<Result<Mesh<'static>, MeshError>> {
+pub fn join_all(
+    parts: Vec<Part>,
+    listeners: Vec<Listener>,
+) -> Vec<Result<Mesh<'static>, MeshError>> {
     let joining: Vec<_> = parts
         .into_iter()
         .zip(listeners)

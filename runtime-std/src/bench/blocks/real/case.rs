@@ -124,7 +124,8 @@ impl Case<'_> {
             measured.processor_rates.push(bytes * 1e9 / worked_ns.max(1) as f64);
         }
         let Some(broadcast) = broadcast else { return Ok(None) };
-        match broadcast.run(usize::from(self.nodes), self.bytes, self.part.warm_ups, task.messages) {
+        match broadcast.run(usize::from(self.nodes), self.bytes, self.part.warm_ups, task.messages)
+        {
             Ok(times) => measured.mpi.push(median_ms(&times)),
             Err(why) => return Ok(Some(why)),
         }
@@ -185,13 +186,18 @@ impl Case<'_> {
             probe,
             ms: Spread::of(times),
             by_row: Spread::of(
-                &times.iter().zip(&measured.latencies).map(|(time, row)| time / row).collect::<Vec<_>>(),
+                &times
+                    .iter()
+                    .zip(&measured.latencies)
+                    .map(|(time, row)| time / row)
+                    .collect::<Vec<_>>(),
             ),
             bytes_per_processor_s: processor_rates.map(Spread::of),
         };
         let ways = self.ways().iter().zip(&measured.ways);
-        let mut probes: Vec<Beside> =
-            ways.map(|(way, ran)| beside(way.name(), &ran.latencies, Some(&ran.processor_rates))).collect();
+        let mut probes: Vec<Beside> = ways
+            .map(|(way, ran)| beside(way.name(), &ran.latencies, Some(&ran.processor_rates)))
+            .collect();
         if measured.mpi.len() == measured.latencies.len() {
             probes.push(beside(mpi::NAME, &measured.mpi, None));
         }
@@ -207,7 +213,8 @@ impl Case<'_> {
 
     fn task(&self, undisturbed_ms: Option<f64>) -> Task {
         let copies = usize::from(self.nodes - 1) * usize::from(self.part.senders);
-        let most = if self.part.link_bytes_per_s.is_some() { LIMITED_MESSAGES_MAX } else { MESSAGES_MAX };
+        let most =
+            if self.part.link_bytes_per_s.is_some() { LIMITED_MESSAGES_MAX } else { MESSAGES_MAX };
         let usual = (ROUND_BYTES / self.bytes / copies).clamp(3, most) as u64;
         Task {
             place: LocalPlace::default(),
@@ -228,7 +235,9 @@ impl Case<'_> {
     /// What each member is told.
     fn disturbed_part(&self, undisturbed_ms: Option<f64>) -> BlockTask {
         match (self.disturbance, undisturbed_ms) {
-            (Some(Disturbance::SlowLink(link)), _) => BlockTask { slow_link: Some(link), ..self.part },
+            (Some(Disturbance::SlowLink(link)), _) => {
+                BlockTask { slow_link: Some(link), ..self.part }
+            }
             (Some(Disturbance::Pause { member, blocks }), Some(undisturbed_ms)) => {
                 let block_ns = undisturbed_ms * 1e6 / self.steps().max(1) as f64;
                 let pause = Pause { member, lasting_ns: (block_ns * f64::from(blocks)) as u64 };
@@ -240,10 +249,12 @@ impl Case<'_> {
 
     /// Bytes a second of all groups together, and the slowest group's by the fastest's.
     fn together(&self, outcomes: &[Outcome]) -> (f64, f64) {
-        let spans: Vec<(u64, u64)> = outcomes.iter().filter_map(|outcome| outcome.span_ns).collect();
+        let spans: Vec<(u64, u64)> =
+            outcomes.iter().filter_map(|outcome| outcome.span_ns).collect();
         let begin = spans.iter().map(|span| span.0).min().unwrap_or(0);
         let end = spans.iter().map(|span| span.1).max().unwrap_or(0);
-        let bytes: f64 = outcomes.iter().map(|outcome| (outcome.latency_ns.len() * self.bytes) as f64).sum();
+        let bytes: f64 =
+            outcomes.iter().map(|outcome| (outcome.latency_ns.len() * self.bytes) as f64).sum();
         let took = |(begin, end): &(u64, u64)| end.saturating_sub(*begin).max(1) as f64;
         let fastest = spans.iter().map(took).fold(f64::INFINITY, f64::min);
         let slowest = spans.iter().map(took).fold(0.0, f64::max);

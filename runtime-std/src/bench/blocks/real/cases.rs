@@ -106,8 +106,12 @@ pub(super) fn check(arguments: &Arguments, carrier: Carrier) -> Result<(), Bench
             return refused(format!("{option} is {bytes}: from 1 to {BYTES_MAX} are measured"));
         }
     }
-    if arguments.senders.is_some() && arguments.experiment.iter().any(|experiment| has_senders(*experiment)) {
-        return refused("the experiments overlap and delays choose who sends: leave --senders out".into());
+    if arguments.senders.is_some()
+        && arguments.experiment.iter().any(|experiment| has_senders(*experiment))
+    {
+        return refused(
+            "the experiments overlap and delays choose who sends: leave --senders out".into(),
+        );
     }
     let is_of_one = arguments.senders.is_none_or(|senders| senders == Senders::One)
         && !arguments.experiment.contains(&Experiment::Overlap);
@@ -193,7 +197,8 @@ fn add<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>, usual: &Usual) -> Result<
                 let senders = senders.of(case.nodes);
                 let ahead = if senders > 1 { 2 } else { 1 };
                 let (receives, sends) = window;
-                let part = BlockTask { algorithm, block_bytes, receives, sends, senders, ahead, ..part };
+                let part =
+                    BlockTask { algorithm, block_bytes, receives, sends, senders, ahead, ..part };
                 let case = Case { part, ..case.clone() };
                 match case.experiment {
                     Some(Experiment::Delays) => add_delays(cases, &case),
@@ -212,7 +217,8 @@ fn add_delays<'a>(cases: &mut Vec<Case<'a>>, case: &Case<'a>) {
     let mut disturbances = Vec::new();
     if case.carrier == Carrier::Tcp {
         part.link_bytes_per_s = part.link_bytes_per_s.or(Some(LINK_BYTES_PER_S));
-        disturbances.extend(disturbance::links(arguments, nodes).into_iter().map(Disturbance::SlowLink));
+        disturbances
+            .extend(disturbance::links(arguments, nodes).into_iter().map(Disturbance::SlowLink));
     }
     for member in disturbance::delayed(arguments, nodes) {
         let pauses = disturbance::pauses(arguments).iter();

@@ -66,7 +66,8 @@ pub(super) fn drawing(rows: &[Row]) -> Drawing {
 /// What tells a row's line from the others.
 fn label(row: &Row, rows: &[Row], axis: Axis) -> String {
     let varies = |differs: fn(&Row, &Row) -> bool| rows.iter().any(|other| differs(other, row));
-    let experiment = row.experiment.filter(|_| varies(|one, other| one.experiment != other.experiment));
+    let experiment =
+        row.experiment.filter(|_| varies(|one, other| one.experiment != other.experiment));
     let has_blocks = axis != Axis::BlockBytes
         && varies(|one, other| one.bytes == other.bytes && one.block_bytes != other.block_bytes);
     let has_groups = varies(|one, other| one.groups != other.groups);

@@ -43,7 +43,12 @@ impl Hearing {
     }
 
     /// Waits until all have a message: when the last had it. None if that does not come.
-    pub(super) fn wait(&self, message: usize, limit: Duration, is_over: impl Fn() -> bool) -> Option<u64> {
+    pub(super) fn wait(
+        &self,
+        message: usize,
+        limit: Duration,
+        is_over: impl Fn() -> bool,
+    ) -> Option<u64> {
         let until = Instant::now() + limit;
         let mut heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -79,7 +84,8 @@ impl Recipient for Ear {
 
     fn completed(&mut self, message: u64, buffer: Buffer, _: usize) {
         let at_ns = buffer.first_chunk().map(|said| u64::from_ne_bytes(*said));
-        self.hearing.tell(usize::try_from(message).unwrap_or(usize::MAX), at_ns.unwrap_or(u64::MAX));
+        self.hearing
+            .tell(usize::try_from(message).unwrap_or(usize::MAX), at_ns.unwrap_or(u64::MAX));
         self.buffer = Some(buffer);
     }
 }

@@ -67,8 +67,9 @@ fn wait(
 }
 
 fn send(mappings: &Mappings, task: &Task, warm_ups: u64) -> Result<Outcome, BenchError> {
-    let failed =
-        |error: rustix::io::Errno| BenchError::Setup(format!("cannot make the probe's memory: {error}"));
+    let failed = |error: rustix::io::Errno| {
+        BenchError::Setup(format!("cannot make the probe's memory: {error}"))
+    };
     let file = memfd_create("tramontane-limit", MemfdFlags::CLOEXEC).map_err(failed)?;
     ftruncate(&file, task.bytes as u64).map_err(failed)?;
     let mut memory = Mapped::new(file.as_fd(), task.bytes, ProtFlags::READ | ProtFlags::WRITE)?;
@@ -83,7 +84,8 @@ fn send(mappings: &Mappings, task: &Task, warm_ups: u64) -> Result<Outcome, Benc
         let mut last_ns = 0;
         for rank in others.clone() {
             wait(mappings, rank, 0, message + 1, || std::thread::sleep(LOOK_INTERVAL))?;
-            last_ns = last_ns.max(mappings.rows().get(rank).ok_or(OutOfRow)?.cell(CACHE_LINE)?.load());
+            last_ns =
+                last_ns.max(mappings.rows().get(rank).ok_or(OutOfRow)?.cell(CACHE_LINE)?.load());
         }
         if message > warm_ups {
             let sent_ns = row.cell(CACHE_LINE)?.load();
@@ -128,8 +130,11 @@ impl<'r> Receiver<'r> {
         let source = if way == Way::Own {
             Source::Own(vec![1; task.bytes])
         } else {
-            let path =
-                format!("/proc/{}/fd/{}", place >> DESCRIPTOR_BITS, place & ((1 << DESCRIPTOR_BITS) - 1));
+            let path = format!(
+                "/proc/{}/fd/{}",
+                place >> DESCRIPTOR_BITS,
+                place & ((1 << DESCRIPTOR_BITS) - 1)
+            );
             let file = File::open(&path)
                 .map_err(|error| BenchError::Setup(format!("cannot open {path}: {error}")))?;
             Source::Senders(Mapped::new(file.as_fd(), task.bytes, ProtFlags::READ)?)
@@ -206,7 +211,14 @@ impl Mapped {
     fn new(file: BorrowedFd<'_>, length: usize, protection: ProtFlags) -> Result<Self, BenchError> {
         // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
         let mapped = unsafe {
-            mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED | MapFlags::POPULATE, file, 0)
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                protection,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                0,
+            )
         };
         let base = mapped.ok().and_then(|base| NonNull::new(base.cast::<u8>()));
         let base = base.ok_or_else(|| BenchError::Setup("cannot map the probe's memory".into()))?;

@@ -34,7 +34,8 @@ use crate::member::Settings;
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Why there is no hybrid.
-pub(super) const RACKS: &str = "--algorithm hybrid needs racks, which one machine has not: take another";
+pub(super) const RACKS: &str =
+    "--algorithm hybrid needs racks, which one machine has not: take another";
 
 /// Bytes of what a receiver says: a time.
 pub(super) const SAID_BYTES: usize = 8;
@@ -80,7 +81,9 @@ impl BlockTask {
     fn rates(&self, own: u16, nodes: usize) -> Vec<Option<NonZeroU64>> {
         let slow = self.slow_link.and_then(|link| link.peer_of(own)).map(usize::from);
         let half = self.link_bytes_per_s.and_then(|rate| NonZeroU64::new(rate.get() / 2));
-        (0..nodes).map(|peer| if slow == Some(peer) { half } else { self.link_bytes_per_s }).collect()
+        (0..nodes)
+            .map(|peer| if slow == Some(peer) { half } else { self.link_bytes_per_s })
+            .collect()
     }
 }
 
@@ -104,12 +107,17 @@ pub(in crate::bench) fn run(task: &Task, part: &BlockTask) -> Result<Outcome, Be
     let nodes: Vec<NodeId> = task.group.members.iter().copied().map(NodeId).collect();
     let cancel = AtomicBool::new(false);
     let mut meeting = task.place.meeting()?;
-    let own = task.group.rank_of(task.node).ok_or_else(|| BenchError::Setup("unknown node".into()))?.0;
+    let own =
+        task.group.rank_of(task.node).ok_or_else(|| BenchError::Setup("unknown node".into()))?.0;
     if let Meeting::Tcp(network) = &mut meeting {
         network.rates = part.rates(own, nodes.len());
     }
-    let options =
-        JoinOptions { meeting, time_limit: JOIN_LIMIT, cancel: &cancel, settings: Settings::default() };
+    let options = JoinOptions {
+        meeting,
+        time_limit: JOIN_LIMIT,
+        cancel: &cancel,
+        settings: Settings::default(),
+    };
     let node = BlockNode::join(&nodes, NodeId(task.node), &options)?;
     let pause = part.pause.filter(|pause| pause.member == own);
     let member = Member { node, nodes, task, part, pauser: pause.map(Pauser::new) };
@@ -202,7 +210,8 @@ impl Member<'_> {
             pauser: self.pauser.clone(),
         };
         let options = self.part.options(self.task.bytes)?;
-        let group = self.node.create(self.data_number(root), &self.rotated(root), options, taking)?;
+        let group =
+            self.node.create(self.data_number(root), &self.rotated(root), options, taking)?;
         Ok((group, taken))
     }
 
@@ -225,11 +234,13 @@ impl Member<'_> {
             let _ = give.send(buffer);
         }
         let options = self.part.options(self.task.bytes)?;
-        let group = self.node.create(self.data_number(own), &self.rotated(own), options, Back(give))?;
+        let group =
+            self.node.create(self.data_number(own), &self.rotated(own), options, Back(give))?;
         // Behind the numbers of all groups in which something is said.
         let number = (self.nodes.len() * (1 + self.nodes.len())) as u16;
         let pauser = self.pauser.clone();
-        let pauser = pauser.map(|pauser| RootPauser::new(&self.node, number, pauser)).transpose()?;
+        let pauser =
+            pauser.map(|pauser| RootPauser::new(&self.node, number, pauser)).transpose()?;
         Ok(Sending { group, hearing, free, pauser })
     }
 
@@ -268,7 +279,8 @@ impl Member<'_> {
 }
 
 pub(super) fn said(ended: Option<&Ended>) -> BenchError {
-    let why = ended.map_or_else(|| format!("a message was not everywhere after {LIMIT:?}"), Ended::to_string);
+    let why = ended
+        .map_or_else(|| format!("a message was not everywhere after {LIMIT:?}"), Ended::to_string);
     BenchError::Setup(why)
 }
 

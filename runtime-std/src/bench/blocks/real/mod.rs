@@ -38,7 +38,11 @@ use mpi::Broadcast;
 use report::Printed;
 
 /// Runs all configurations that are asked for.
-pub(super) fn run(arguments: &Arguments, carrier: Carrier, out: &mut impl Write) -> Result<(), BenchError> {
+pub(super) fn run(
+    arguments: &Arguments,
+    carrier: Carrier,
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
     cases::check(arguments, carrier)?;
     let cases = cases::cases(arguments, carrier)?;
     let (broadcast, mut note) = match arguments.probe.then(Broadcast::compile) {

@@ -14,8 +14,7 @@ const SOURCE: &str = include_str!("broadcast.c");
 pub(super) const NAME: &str = "MPI_Bcast";
 
 /// What to do where there is none.
-pub(super) const MISSING: &str =
-    "Open MPI is not installed; 'apt-get install openmpi-bin libopenmpi-dev' gives MPI_Bcast beside it";
+pub(super) const MISSING: &str = "Open MPI is not installed; 'apt-get install openmpi-bin libopenmpi-dev' gives MPI_Bcast beside it";
 
 /// More ranks than processors, which give way when they wait; blocks of memory shared, and nothing else.
 const OPTIONS: [&str; 10] = [
@@ -67,7 +66,10 @@ impl Broadcast {
         messages: u64,
     ) -> Result<Vec<u32>, String> {
         let mut command = Command::new("mpirun.openmpi");
-        command.args(["-np", &ranks.to_string()]).args(OPTIONS).arg(self.folder.path().join("broadcast"));
+        command
+            .args(["-np", &ranks.to_string()])
+            .args(OPTIONS)
+            .arg(self.folder.path().join("broadcast"));
         command.args([bytes.to_string(), warm_ups.to_string(), messages.to_string()]);
         // In containers everybody is root.
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
@@ -85,8 +87,11 @@ fn said(output: &Output) -> io::Result<String> {
         return Ok(text(&output.stdout));
     }
     let errors = text(&output.stderr);
-    let last =
-        errors.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word");
+    let last = errors
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("it failed without a word");
     Err(io::Error::other(last.to_owned()))
 }
 

@@ -75,8 +75,8 @@ impl RootPauser {
     /// The node pauses once it has taken up what was sent before.
     pub(super) fn pause(&self) -> Result<(), BenchError> {
         let buffer = self.free.recv_timeout(LIMIT);
-        let buffer =
-            buffer.map_err(|_| BenchError::Setup(format!("a pause was not over after {LIMIT:?}")))?;
+        let buffer = buffer
+            .map_err(|_| BenchError::Setup(format!("a pause was not over after {LIMIT:?}")))?;
         self.group.send(buffer, 1).map_err(|refused| BenchError::Setup(refused.to_string()))?;
         Ok(())
     }

@@ -166,7 +166,8 @@ impl Row {
     }
 
     fn beside(&self) -> String {
-        let link = self.link_bytes_per_s.map(|rate| format!("links of {}B/s", scaled(rate.get() as f64)));
+        let link =
+            self.link_bytes_per_s.map(|rate| format!("links of {}B/s", scaled(rate.get() as f64)));
         let disturbance = self.disturbance.as_ref().map(Disturbed::text);
         let probes = self.probes.iter().map(Beside::text);
         link.into_iter().chain(disturbance).chain(probes).collect::<Vec<_>>().join("; ")
@@ -201,7 +202,9 @@ impl Disturbed {
     pub(super) fn short(&self) -> String {
         match &self.effect {
             Effect::SlowLink { link, .. } => format!("link {link} at half speed"),
-            Effect::Pause { member, blocks, .. } => format!("member {member} pauses {blocks} blocks"),
+            Effect::Pause { member, blocks, .. } => {
+                format!("member {member} pauses {blocks} blocks")
+            }
         }
     }
 }
@@ -209,7 +212,8 @@ impl Disturbed {
 impl Beside {
     fn text(&self) -> String {
         let Self { probe, ms, by_row, bytes_per_processor_s } = self;
-        let by_processor = bytes_per_processor_s.map(|rate| format!(", {:.1} GB/s", rate.median / 1e9));
+        let by_processor =
+            bytes_per_processor_s.map(|rate| format!(", {:.1} GB/s", rate.median / 1e9));
         format!(
             "{probe} {:.3}, {:.2} ({:.2}..{:.2}){}",
             ms.median,

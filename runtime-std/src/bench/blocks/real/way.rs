@@ -52,7 +52,9 @@ impl Way {
     pub(super) const fn stores(self) -> Stores {
         match self {
             Self::Streaming | Self::StreamingPieces | Self::StreamingTogether => Stores::Streaming,
-            Self::Own | Self::Memcpy | Self::Pieces | Self::PiecesTogether | Self::Lent => Stores::Cached,
+            Self::Own | Self::Memcpy | Self::Pieces | Self::PiecesTogether | Self::Lent => {
+                Stores::Cached
+            }
         }
     }
 
