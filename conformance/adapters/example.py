@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""A small multicast with its adapter: the first node gives every message its place, and sends it to all.
-
+"""A small multicast with its adapter: the first node orders every message, and sends it to all.
 It survives nothing, and claims nothing of the kind. `docs/write-an-adapter.md` goes through it.
 """
 import hashlib
@@ -11,7 +10,8 @@ import sys
 import threading
 import time
 
-FEATURES = "stats several-groups order-across-groups outside-senders empty-messages large-messages".split()
+FEATURES = ["stats", "several-groups", "order-across-groups", "outside-senders",
+            "empty-messages", "large-messages"]
 posts = 0
 speaking = threading.Lock()
 

@@ -1,7 +1,8 @@
 //! Newtypes for everything that is counted or named, so that no bare integer crosses a module.
 //!
-//! Counts are 64 bits wide (requirement ORD-4): at a thousand million a second they last for centuries.
-//! Arithmetic on them saturates. A saturated count stops its group; a wrapped one would confuse it.
+//! Counts are 64 bits wide (requirement ORD-4): at a thousand million a second they last for
+//! centuries. Arithmetic on them saturates. A saturated count stops its group; a wrapped one would
+//! confuse it.
 
 /// Declares a newtype over an unsigned integer with the few operations that ids need.
 macro_rules! id {
@@ -62,7 +63,8 @@ id! {
     Round(u64)
 }
 id! {
-    /// A sequence number: the place of (round `k`, sender `s` of `S`) in the delivery order is `k*S + s`.
+    /// A sequence number: the place of (round `k`, sender `s` of `S`) in the delivery order is
+    /// `k*S + s`.
     Place(u64)
 }
 id! {
@@ -70,7 +72,8 @@ id! {
     Frontier(u64)
 }
 id! {
-    /// A count of messages in one sender's ring, nulls left out; message `p` lies in slot `p mod window`.
+    /// A count of messages in one sender's ring, nulls left out; message `p` lies in slot `p mod
+    /// window`.
     Position(u64)
 }
 id! {
@@ -86,8 +89,8 @@ id! {
     Step(u64)
 }
 id! {
-    /// A moment, in nanoseconds since any fixed one. The core has no clock: it is told, and asks after an
-    /// upcall how late it is now.
+    /// A moment, in nanoseconds since any fixed one. The core has no clock: the caller gives the
+    /// time of each step, and the application gives the time after an upcall.
     Time(u64)
 }
 

@@ -1,11 +1,12 @@
-//! Whose turn it is to step a node: a lock that is only ever tried.
+//! The right to step a node: a lock that is only ever tried.
 //!
-//! A polling thread and senders without a free slot may all want to drive one node. Whoever gets the turn
-//! steps; whoever does not knows that somebody else does, and never waits.
+//! A polling thread and senders without a free slot may all want to drive one node. The thread that
+//! gets the turn steps it. A thread that does not get it knows that another one steps, and never
+//! waits.
 
 use spin::mutex::{SpinMutex, SpinMutexGuard};
 
-/// Something that one thread at a time may use, and nobody waits for.
+/// A value that one thread at a time may use, and for which no thread waits.
 #[derive(Debug)]
 pub struct Turn<T>(SpinMutex<T>);
 
@@ -13,18 +14,18 @@ pub struct Turn<T>(SpinMutex<T>);
 pub type Held<'t, T> = SpinMutexGuard<'t, T>;
 
 impl<T> Turn<T> {
-    /// Nobody's turn yet.
+    /// A value that no thread uses yet.
     pub const fn new(value: T) -> Self {
         Self(SpinMutex::new(value))
     }
 
-    /// Takes the turn, unless somebody has it. Never waits.
+    /// Takes the turn, unless another thread has it. Never waits.
     #[inline]
     pub fn take(&self) -> Option<Held<'_, T>> {
         self.0.try_lock()
     }
 
-    /// What was inside.
+    /// The value.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }

@@ -1,12 +1,13 @@
-//! Every interleaving of the hand-off from application threads to the step, under loom (SMC-2, SMC-3).
+//! Every interleaving of the hand-off from application threads to the step, under loom (SMC-2,
+//! SMC-3).
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tramontane-core --release --test loom_handoff`.
 //!
-//! A slot's payload is one of loom's cells, which reports any two accesses that nothing orders: a message
-//! that is seen before it is built, or a slot that its second owner writes while the step still reads it.
-//! Loom can explore fewer interleavings than there are without a word, so each test asserts how many it
-//! went through; and a copy of the hand-off with a planted bug is run through the same model, which must
-//! find it.
+//! A slot's payload is one of loom's cells, which reports any two accesses that nothing orders: a
+//! message that is seen before it is built, or a slot that its second owner writes while the step
+//! still reads it. Loom can explore fewer interleavings than there are without a word, so each test
+//! asserts how many it went through; and a copy of the hand-off with a planted bug is run through
+//! the same model, which must find it.
 #![cfg(loom)]
 #![allow(
     clippy::arithmetic_side_effects,
@@ -181,8 +182,8 @@ impl<H: HandsOff> Ring<H> {
         &self.slots[usize::try_from(position % self.window()).expect("a small window")]
     }
 
-    /// An application thread sends messages, at most so many at once; waits for a slot if there is none.
-    /// Gives their positions.
+    /// An application thread sends messages, at most so many at once; waits for a slot if there is
+    /// none. Gives their positions.
     fn send(&self, messages: std::ops::Range<u64>, most: u32, outcome: Outcome) -> Vec<u64> {
         let mut sent = Vec::new();
         let mut left = messages;
@@ -230,7 +231,8 @@ struct Load {
     counts: [u64; 2],
     /// The most that a thread reserves at once.
     most: u32,
-    /// How often a thread is stopped between two of its operations; any number of times if not given.
+    /// How often a thread is stopped between two of its operations; any number of times if not
+    /// given.
     preemptions: Option<usize>,
 }
 
@@ -349,7 +351,8 @@ fn a_position_that_is_taken_twice_is_found() {
     explore(one_each(2), |window| Copied::new(window, Bug::LoadThenStore));
 }
 
-/// A reservation races with the end of its view: it is below what the close returned, or refused (VIE-7).
+/// A reservation races with the end of its view: it is below what the close returned, or refused
+/// (VIE-7).
 #[test]
 fn a_close_counts_every_reservation_or_refuses_it() {
     let runs = Arc::new(AtomicUsize::new(0));

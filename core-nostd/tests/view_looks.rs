@@ -1,4 +1,5 @@
-//! What a look at a view costs: so many cells a member, each found as fast in a view of many subgroups as in one of few.
+//! What a look at a view costs: so many cells a member, each found as fast in a view of many
+//! subgroups as in one of few.
 
 #![allow(
     clippy::arithmetic_side_effects,

@@ -1,7 +1,9 @@
-//! The core never allocates: a counting allocator watches a group from its first step after it opened.
+//! The core never allocates: a counting allocator watches a group from its first step after it
+//! opened.
 //!
-//! The build proves more, since the core links into an image that has no heap. This is for whoever wants
-//! to see a number: the same code, on a host, over many laps of the ring and both kinds of delivery.
+//! The build proves more, since the core links into an image that has no heap. This is for whoever
+//! wants to see a number: the same code, on a host, over many laps of the ring and both kinds of
+//! delivery.
 
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::expect_used)]
 
@@ -18,8 +20,8 @@ use tramontane_core::node::Node;
 use tramontane_core::smc::Outbox;
 
 thread_local! {
-    /// Allocations of this thread since it began to watch; none while it does not. Per thread, because the
-    /// test harness has threads of its own.
+    /// Allocations of this thread since it began to watch; none while it does not. Per thread,
+    /// because the test harness has threads of its own.
     static WATCHED: Cell<Option<u64>> = const { Cell::new(None) };
 }
 

@@ -7,17 +7,18 @@ use std::time::Duration;
 pub struct Limits {
     /// Requests that may be in flight to one peer.
     pub depth: u32,
-    /// At most so many requests go from one that is signalled to the next; at most half of the depth less
-    /// [`RESERVE`].
+    /// At most so many requests go from one that is signalled to the next; at most half of the
+    /// depth less [`RESERVE`].
     pub signal_every: u32,
     /// Bytes that go inline, if not as many as the device takes.
     pub inline_bytes_max: Option<u32>,
-    /// Whether the bytes of one write become visible in the order of their addresses. No device says so of
-    /// itself; by default it is not promised, and a message and its counter travel as two writes.
+    /// Whether the bytes of one write become visible in the order of their addresses. No device
+    /// says so of itself; by default it is not promised, and a message and its counter travel as
+    /// two writes.
     pub address_order: Option<bool>,
-    /// Whether a write that is completed can be seen at the other end. An acknowledgement says that the other
-    /// adapter has it; whether it has passed the bus there is not said, so by default it is promised only by
-    /// devices that are known to be software.
+    /// Whether a write that is completed can be seen at the other end. An acknowledgement says that
+    /// the other adapter has it; whether it has passed the bus there is not said, so by default it
+    /// is promised only by devices that are known to be software.
     pub completion_visible: Option<bool>,
     /// How the right to write to a region is taken back.
     pub revoke_by: RevokeBy,
@@ -53,8 +54,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What the device takes of it: a depth that it has, and a rhythm that fits the depth. A list must always
-    /// find room in an empty queue.
+    /// What the device takes of it: a depth that it has, and a rhythm that fits the depth. A list
+    /// must always find room in an empty queue.
     #[must_use]
     pub fn within(&self, work_requests_max: u32) -> Self {
         const DEPTH_MIN: u32 = 64;

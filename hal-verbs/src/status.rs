@@ -11,9 +11,11 @@ pub enum WorkStatus {
     Success,
     /// A range outside of registered memory, or of a wrong key, at this end.
     LocalError(u32),
-    /// The queue pair had failed before: this request was never tried, or is not known to have arrived.
+    /// The queue pair had failed before: this request was never tried, or is not known to have
+    /// arrived.
     Flushed,
-    /// The peer understood the request and may not do it: writes are not permitted on the connection.
+    /// The peer understood the request and may not do it: writes are not permitted on the
+    /// connection.
     RemoteInvalidRequest,
     /// The peer denied the range or the key.
     RemoteAccess,
@@ -46,10 +48,10 @@ impl WorkStatus {
 
     /// What it makes one think of the peer (HAL-5).
     ///
-    /// A denial is told by either of two statuses: which one depends on whether the key or the connection
-    /// forbids the write. A flush that is seen first means that the other end broke the connection, by a
-    /// write that it may not do, or by its end; so does everything that is wrong at this end, since the
-    /// connection is gone all the same.
+    /// A denial is told by either of two statuses: which one depends on whether the key or the
+    /// connection forbids the write. A flush that is seen first means that the other end broke the
+    /// connection, by a write that it may not do, or by its end; so does everything that is wrong
+    /// at this end, since the connection is gone all the same.
     #[must_use]
     pub const fn cause(self) -> LossCause {
         match self {

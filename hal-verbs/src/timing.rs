@@ -1,18 +1,20 @@
 //! How long a peer may be silent, as hardware counts it (HAL-4).
 //!
-//! A reliable connection sends an unanswered packet again after `4.096 us * 2^exponent`, and gives up after so
-//! many retries. A caller gives a duration; the pair that is nearest above it is taken, and what it comes to
-//! is reported.
+//! A reliable connection sends an unanswered packet again after `4.096 us * 2^exponent`, and gives
+//! up after so many retries. A caller gives a duration; the pair that is nearest above it is taken,
+//! and what it comes to is reported.
 
 use std::time::Duration;
 
-/// The least exponent that is taken: about a millisecond. Below it some devices do not send again at all.
+/// The least exponent that is taken: about a millisecond. Below it some devices do not send again
+/// at all.
 const EXPONENT_MIN: u8 = 8;
 
 /// The exponent has five bits.
 const EXPONENT_MAX: u8 = 31;
 
-/// Seven stands for "for ever" in a neighbouring field, and on a software device it never came to an end.
+/// Seven stands for "for ever" in a neighbouring field, and on a software device it never came to
+/// an end.
 const RETRIES_MAX: u8 = 6;
 
 /// Fewer, and one lost packet would lose a peer.
@@ -28,8 +30,8 @@ pub struct LossTimes {
 }
 
 impl LossTimes {
-    /// The shortest times at which a peer is given up no earlier than asked for. The shortest of all is about
-    /// 4 ms; the longest, about 17 hours, stands for everything above.
+    /// The shortest times at which a peer is given up no earlier than asked for. The shortest of
+    /// all is about 4 ms; the longest, about 17 hours, stands for everything above.
     #[must_use]
     pub fn at_least(wanted: Duration) -> Self {
         let longest = Self { timeout_exponent: EXPONENT_MAX, retries: RETRIES_MAX };

@@ -1,6 +1,6 @@
-//! Nothing is allocated from the start on: an allocator that counts watches posts, polls, rings and sleeps, and
-//! the steps of whole nodes.
-//! In the lab: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
+//! Nothing is allocated from the start on: an allocator that counts watches posts, polls, rings and
+//! sleeps, and the steps of whole nodes. In the lab: `hal-verbs/lab/run`; see
+//! `hal-verbs/README.md`.
 
 mod group;
 
@@ -9,7 +9,10 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use group::{Shape, VIEW};
-use tramontane_core::fabric::{Blocks, Channel, ErrorKind, Event, Fabric, Kind, Token, Way, Write};
+use tramontane_core::fabric::{
+    BlockStore as _, BlockUse, Blocks, Channel, ErrorKind, Event, Fabric, HostBlocks as _, Kind,
+    Token, Way, Write,
+};
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{Limits, Verbs};
 
@@ -98,7 +101,7 @@ fn nothing_is_allocated_per_message() {
                             fabric.sleep(Duration::from_millis(2));
                         }
                         fabric.disarm();
-                        fabric.check_peers();
+                        fabric.check_device();
                     }
                     a.bell().ring_if_asleep();
                 }
@@ -120,9 +123,7 @@ fn nothing_is_allocated_per_block() {
         let mut fabrics = [&mut a.fabric, &mut b.fabric];
         let memories = fabrics.each_mut().map(|fabric| {
             group::open(fabric).expect("it opens");
-            let memory = fabric.block_store().memory(2 * BYTES).expect("memory");
-            fabric.lend_blocks(&memory).expect("its own");
-            memory
+            fabric.block_store().memory(2 * BYTES, BlockUse::Both).expect("memory")
         });
         let mut received = 0;
         let mut exchange = |rounds: u16| {

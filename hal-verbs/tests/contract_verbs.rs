@@ -1,24 +1,31 @@
-//! The verbs fabric keeps the contract: three members on one device, each with its own context, memory and
-//! queue pairs. With the usual limits; with queues as short as they come; with nothing inline, so that guards
-//! are staged.
+//! Views over RDMA keep the contract: three members on one device, each with its own context,
+//! memory and queue pairs, and TCP beside it. With the usual limits; with queues as short as they
+//! come; with nothing inline, so that guards are staged.
 //!
 //! In the lab: `hal-verbs/lab/run`; see `hal-verbs/README.md`.
 
 mod group;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use group::{Shape, join_all};
+use group::VIEW;
+use group::beside::{Beside, ids, meet_all};
 use tramontane_conformance::contract::{
     Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed,
     Wake, run, run_blocks,
 };
-use tramontane_core::fabric::{ErrorKind, Region};
-use tramontane_core::ids::Rank;
+use tramontane_core::fabric::{
+    BlockStore as _, BlockUse, ErrorKind, Fabric as _, HostBlocks as _, HostFabric as _, Region,
+    ViewRows as _,
+};
+use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_verbs::{BlockMemory, Limits, Rows, Verbs};
+use tramontane_tcp::Tcp;
+use tramontane_verbs::{BlockMemory, Limits, RdmaViews, Rows};
+
+/// The fabric that is judged: views over RDMA, with TCP beside it, as programs have it.
+type Views = RdmaViews<Tcp>;
 
 /// Longer than a machine that is emulated takes to ring.
 const SLEEP_MAX: Duration = Duration::from_secs(10);
@@ -41,28 +48,20 @@ impl Testbed for Connections {
     type Bench<'b> = Group3;
 
     fn with(&self, scene: impl FnOnce(&mut Group3)) {
-        let shape = Shape {
-            members: MEMBERS,
-            row_bytes: ROW_BYTES_MIN,
-            limits: self.limits.clone(),
-            blocks: true,
-            ..Shape::default()
-        };
-        let member = |joined: tramontane_verbs::Joined| {
-            let mut fabric = joined.fabric;
-            let blocks = fabric.block_store().memory(BLOCK_BYTES_MIN).expect("memory");
-            fabric.lend_blocks(&blocks).expect("its own");
-            let rows = Arc::clone(fabric.rows());
+        let member = |Beside { fabric, rows }| {
+            let store = fabric.block_store();
+            let blocks = store.memory(BLOCK_BYTES_MIN, BlockUse::Both).expect("memory");
             Some(Member { fabric, rows, blocks })
         };
-        let members = join_all(&shape).into_iter().map(member).collect();
+        let members = meet_all(MEMBERS, &self.limits, ROW_BYTES_MIN).into_iter();
+        let members = members.map(member).collect();
         scene(&mut Group3 { members, rounds: self.rounds });
     }
 }
 
 struct Member {
-    fabric: Verbs,
-    rows: Arc<Rows>,
+    fabric: Views,
+    rows: Rows,
     blocks: BlockMemory,
 }
 
@@ -88,7 +87,7 @@ impl Group3 {
             member.fabric.check_peers();
             member.fabric.flush();
             let before = taken(&member.fabric);
-            member.fabric.collect();
+            member.fabric.carry();
             quiet &= before == taken(&member.fabric);
             quiet &= member.fabric.in_flight() == 0;
         }
@@ -97,20 +96,25 @@ impl Group3 {
 }
 
 /// What came that may be answered.
-fn taken(fabric: &Verbs) -> u64 {
+fn taken(fabric: &Views) -> u64 {
     let counters = fabric.counters();
     counters.notices_taken + counters.block_messages_taken
 }
 
 impl Bench for Group3 {
-    type Fabric = Verbs;
+    type Fabric = Views;
 
-    fn fabric(&mut self, member: Rank) -> &mut Verbs {
+    fn fabric(&mut self, member: Rank) -> &mut Views {
         &mut self.member_mut(member).fabric
     }
 
+    fn members(&self) -> Vec<NodeId> {
+        ids(MEMBERS)
+    }
+
     fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
-        group::open(&mut self.member_mut(member).fabric)
+        let Member { fabric, rows, .. } = self.member_mut(member);
+        fabric.open(VIEW, &rows.memory())
     }
 
     fn row(&self, member: Rank) -> RowWriter<'_> {
@@ -124,13 +128,14 @@ impl Bench for Group3 {
     fn pass(&mut self) {
         // As polling threads step, whatever they wait for: blocks go on at all members.
         for member in self.members.iter_mut().flatten() {
-            member.fabric.collect();
+            member.fabric.carry();
         }
         std::thread::sleep(PASS);
     }
 
     fn settle(&mut self) {
-        // Whoever writes to one who is gone, or who ended its view, finds that out; then all is quiet.
+        // Whoever writes to one who is gone, or who ended its view, finds that out; then all is
+        // quiet.
         let until = Instant::now() + SETTLE_MAX;
         let mut quiet_looks = 0;
         while quiet_looks < 3 && Instant::now() < until {
@@ -148,7 +153,7 @@ impl Bench for Group3 {
         while Instant::now() < until {
             for (rank, other) in self.members.iter_mut().enumerate() {
                 if let Some(other) = other.as_mut().filter(|_| rank != member.index()) {
-                    other.fabric.collect();
+                    other.fabric.carry();
                 }
             }
             if self.member_mut(member).fabric.sleep(Duration::from_millis(1)) {
@@ -167,7 +172,7 @@ impl Bench for Group3 {
         self.rounds
     }
 
-    fn race(&mut self, actors: [(Rank, &mut dyn Actor<Verbs>); 2]) -> Result<(), Breach> {
+    fn race(&mut self, actors: [(Rank, &mut dyn Actor<Views>); 2]) -> Result<(), Breach> {
         let stop = AtomicBool::new(false);
         let mut members: Vec<Option<&mut Member>> =
             self.members.iter_mut().map(Option::as_mut).collect();
@@ -196,33 +201,29 @@ impl BlockBench for Group3 {
     }
 
     fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
-        let blocks = &mut self.member_mut(member).blocks;
-        // SAFETY: this thread alone looks at it, and no block of a channel in use is under way there: clauses fill
-        // before they post, or once it is over.
-        let all = unsafe { blocks.slice_mut() };
-        all[offset..offset + bytes.len()].copy_from_slice(bytes);
+        self.member_mut(member).blocks.write(offset, bytes).expect("inside");
     }
 
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
-        // SAFETY: as above: clauses look when a block is here, or where none comes.
-        let all = unsafe { self.member(member).blocks.slice() };
-        all[offset..offset + length].to_vec()
+        let mut bytes = vec![0; length];
+        self.member(member).blocks.read(offset, &mut bytes).expect("inside");
+        bytes
     }
 }
 
-fn sleep(fabric: &mut Verbs) -> Wake {
+fn sleep(fabric: &mut Views) -> Wake {
     if fabric.sleep(SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
 }
 
 /// Gives an actor its turns until it is done, or the other found a breach.
-fn act(member: &mut Member, actor: &mut dyn Actor<Verbs>, stop: &AtomicBool) -> Result<(), Breach> {
+fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> Result<(), Breach> {
     let until = Instant::now() + RACE_MAX;
     let Member { fabric, rows, .. } = member;
     let (row, all) = (rows.row(), rows.rows());
     let mut slept = None;
     let mut turns = 0_u32;
     while !stop.load(Ordering::Relaxed) {
-        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &all }, slept.take())? {
+        match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: all }, slept.take())? {
             Next::Done => return finish(fabric, stop),
             Next::Sleep => slept = Some(sleep(fabric)),
             Next::Turn => {}
@@ -232,8 +233,9 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Verbs>, stop: &AtomicBool) -> 
             if Instant::now() > until {
                 return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
             }
-            // As a polling thread steps, whatever it waits for: rings beyond a few go out when answers are taken.
-            fabric.collect();
+            // As a polling thread steps, whatever it waits for: rings beyond a few go out when
+            // answers are taken.
+            fabric.carry();
             // The device is emulated on the same processors.
             std::thread::yield_now();
         }
@@ -242,12 +244,12 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Verbs>, stop: &AtomicBool) -> 
 }
 
 /// A member that is done still answers who lies down, as long as the other may.
-fn finish(fabric: &mut Verbs, stop: &AtomicBool) -> Result<(), Breach> {
+fn finish(fabric: &mut Views, stop: &AtomicBool) -> Result<(), Breach> {
     for _ in 0..200 {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        fabric.collect();
+        fabric.carry();
         std::thread::sleep(Duration::from_millis(1));
     }
     Ok(())

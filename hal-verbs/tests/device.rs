@@ -19,11 +19,10 @@ mod views;
 
 mod group;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use group::{Shape, VIEW};
-use tramontane_core::fabric::{Event, Fabric, Kind, Write};
+use tramontane_core::fabric::{Event, Fabric, Kind, ViewRows as _, Write};
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{Rows, Verbs};
 
@@ -33,15 +32,15 @@ const B: Rank = Rank(1);
 /// A member that is open.
 struct Member {
     fabric: Verbs,
-    rows: Arc<Rows>,
+    rows: Rows,
 }
 
 /// Joins and opens.
 fn members(shape: &Shape) -> Vec<Member> {
-    let member = |mut joined: tramontane_verbs::Joined| {
+    let member = |mut joined: group::Joined| {
         group::open(&mut joined.fabric).expect("it opens");
         while joined.fabric.poll().is_some() {}
-        Member { rows: Arc::clone(joined.fabric.rows()), fabric: joined.fabric }
+        Member { rows: joined.fabric.rows().clone(), fabric: joined.fabric }
     };
     group::join_all(shape).into_iter().map(member).collect()
 }

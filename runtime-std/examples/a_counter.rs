@@ -1,4 +1,5 @@
-//! A replicated counter whose members come and go: one is killed in the middle, and comes back with the state.
+//! A replicated counter whose members come and go: one is killed in the middle, and comes back with
+//! the state.
 //!
 //! Threads of one process here; in processes of their own, the code is the same.
 //!
@@ -64,6 +65,7 @@ fn join(group: &Description, node: u32) -> Result<(Running, Arc<AtomicU64>), Fai
         cancel: &AtomicBool::new(false),
         settings: Settings::default(),
         forming: Forming::default(),
+        ..StartOptions::new(node)
     };
     Ok((start(group.clone(), options, Counter(Arc::clone(&sum)))?, sum))
 }

@@ -4,11 +4,8 @@ use serde::{Deserialize, Serialize};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::{Delivery, Group, Layout, LayoutError, Subgroup};
 
-/// The window where nothing else is said: Spindle IV-A.2 found 100 slots best.
-pub const WINDOW_DEFAULT: u32 = 100;
-
-/// The largest message where nothing else is said: the 10 KB of Spindle's experiments.
-pub const MESSAGE_MAX_DEFAULT: u32 = 10_240;
+use crate::group::{Description, DescriptionBuilder, SubgroupDescription};
+pub use crate::group::{MESSAGE_MAX_DEFAULT, WINDOW_DEFAULT};
 
 /// A group of nodes and its subgroups. All members must be given the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +58,26 @@ impl GroupConfiguration {
                 unordered: false,
             }],
         }
+    }
+
+    /// Builds the description of this group under a name.
+    #[must_use]
+    pub fn describe(&self, name: &str) -> DescriptionBuilder {
+        let nodes = |ranks: &[u16]| {
+            let node = |rank: &u16| self.members.get(usize::from(*rank)).copied();
+            Some(ranks.iter().filter_map(node).collect())
+        };
+        let builder = Description::builder(name).node_ids(self.members.iter().copied());
+        (0..).zip(&self.subgroups).fold(builder, |builder, (index, subgroup)| {
+            builder.subgroup(SubgroupDescription {
+                members: nodes(&subgroup.members),
+                senders: nodes(&subgroup.senders),
+                window: subgroup.window,
+                message_max: subgroup.message_max,
+                unordered: subgroup.unordered,
+                ..SubgroupDescription::named(&format!("{name}-{index}"))
+            })
+        })
     }
 
     /// Calls `body` with the layout of this group.

@@ -1,8 +1,8 @@
-//! Where this program reads what others wrote, as functions of bytes: `fuzz` calls them with what a fuzzer makes, the
-//! tests beside each of them with what is made at random.
+//! Where this program reads what others wrote, as functions of bytes: `fuzz` calls them with what a
+//! fuzzer makes, the tests beside each of them with what is made at random.
 
-pub use crate::cli::copy::garbage::archive;
 pub use crate::group::garbage::{control, group_file};
+#[cfg(fuzzing)]
 pub use crate::tcp::garbage::frames;
 #[cfg(fuzzing)]
-pub use tramontane_mesh::garbage::greeting;
+pub use tramontane_control::garbage::greeting;

@@ -1,13 +1,13 @@
-//! What the commands know of RDMA whether or not it is built in: the choice of a device, counts, and what to say
-//! where it is not.
+//! What the commands know of RDMA whether or not it is built in: the choice of a device, counts,
+//! and what to say where it is not.
 //!
-//! The fabric itself is `tramontane-verbs`, behind the cargo feature `verbs`; [`crate::join`] joins over it.
+//! The fabric itself is `tramontane-verbs`, behind the cargo feature `verbs`; [`crate::join`] joins
+//! over it.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
-use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::join::{Meeting, NetworkMeeting};
@@ -18,16 +18,16 @@ pub const BUILT: bool = cfg!(feature = "verbs");
 /// RDMA is wanted of a program that was built without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this program was built without RDMA; build it with 'cargo build --release --features verbs', and see the \
-     README for the packages that needs"
+    "this program was built without RDMA; build it with 'cargo build --release --features verbs'; the \
+     guide lists the packages that this needs (docs/guide/src/operators/rdma.md)"
 )]
 pub struct NotBuilt;
 
 /// Members that have a key would go on in clear, and nobody said that they may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "over RDMA everything goes in clear, also where there is a key, which seals what goes over TCP alone; on a network \
-     that you trust give --allow-clear, or set allow_clear = true; on another take fabric \"tcp\""
+    "RDMA is never encrypted: the key protects TCP alone; on a network that you trust give --allow-clear or set \
+     allow_clear = true in the group file; on any other network take fabric \"tcp\""
 )]
 pub struct ClearNotAllowed;
 
@@ -40,23 +40,19 @@ pub const fn check_clear(is_keyed: bool, allow_clear: bool) -> Result<(), ClearN
 }
 
 /// Which device is taken, where the first that works is not wanted.
-#[derive(Args, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceOptions {
-    /// The RDMA device [default: the first that works; 'tramontane verbs devices' lists them]
-    #[arg(long, value_name = "NAME", help_heading = "RDMA")]
+    /// The RDMA device [default: the first usable one; see 'tramontane verbs devices']
     pub device: Option<String>,
-    /// Its port [default: the first that is active]
-    #[arg(long, value_name = "NUMBER", help_heading = "RDMA")]
+    /// The port of the device [default: the first active port]
     pub port: Option<u8>,
-    /// Its address, by index or as the address itself [default: the one at which the members meet, if the
+    /// The GID, by index or as an address [default: the address at which the members meet, if the
     /// device has it, else RoCE v2 over IPv4 first]
-    #[arg(long, value_name = "GID", help_heading = "RDMA")]
     pub gid: Option<Gid>,
-    /// The largest packet payload [default: the port's]
-    #[arg(long, value_name = "BYTES", help_heading = "RDMA")]
+    /// The largest packet payload, in bytes [default: that of the port]
     pub mtu: Option<u32>,
-    /// How long a peer may leave writes without an answer, in seconds [default: 1]
-    #[arg(long, value_name = "SECONDS", help_heading = "RDMA", value_parser = loss_timeout)]
+    /// How long a peer may leave writes unacknowledged before it counts as lost, in seconds
+    /// [default: 1]
     pub loss_timeout: Option<Duration>,
 }
 
@@ -80,32 +76,7 @@ impl FromStr for Gid {
     }
 }
 
-/// The longest loss time: devices count to about half a day.
-const LOSS_SECONDS_MAX: f64 = 3_600.0;
-
-fn loss_timeout(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if !(0.001..=LOSS_SECONDS_MAX).contains(&seconds) {
-        return Err("not between a millisecond and an hour".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
-
 impl DeviceOptions {
-    /// The first option that was given, by name: none of them means anything to another fabric.
-    #[must_use]
-    pub fn given(&self) -> Option<&'static str> {
-        let Self { device, port, gid, mtu, loss_timeout } = self;
-        let all = [
-            ("--device", device.is_some()),
-            ("--port", port.is_some()),
-            ("--gid", gid.is_some()),
-            ("--mtu", mtu.is_some()),
-            ("--loss-timeout", loss_timeout.is_some()),
-        ];
-        all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
-    }
-
     /// As the fabric wants it.
     #[cfg(feature = "verbs")]
     #[must_use]
@@ -258,14 +229,6 @@ mod tests {
         assert!(matches!("fe80::1".parse(), Ok(Gid::Address(IpAddr::V6(_)))));
         for bad in ["", "256", "-1", "10.9.0", "rxe0"] {
             assert!(bad.parse::<Gid>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn loss_times_are_what_devices_can_count() {
-        assert_eq!(loss_timeout("0.5"), Ok(Duration::from_millis(500)));
-        for bad in ["0", "-1", "NaN", "inf", "1e9", "x"] {
-            assert!(loss_timeout(bad).is_err(), "{bad}");
         }
     }
 }

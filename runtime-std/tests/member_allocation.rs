@@ -1,50 +1,39 @@
-//! Nothing is allocated after the start on the path of a message: the whole program's allocator counts.
+//! Nothing is allocated after the start on the path of a message: the whole program's allocator
+//! counts.
 
 mod allocation_support;
 
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use allocation_support::of_all_threads;
 use tramontane_core::ids::SubgroupId;
-use tramontane_core::multicast::Batch;
-use tramontane_runtime::configuration::GroupConfiguration;
-use tramontane_runtime::join::{JoinOptions, Meeting, join};
-use tramontane_runtime::member::Settings;
-use tramontane_runtime::shared_memory::{GroupName, Root};
+use tramontane_runtime::group::{Description, Messages, StartOptions, start};
+use tramontane_runtime::shared_memory::Root;
 
 #[test]
 fn sending_and_delivering_allocate_nothing() {
     const MESSAGES: u64 = 20_000;
-    let group = GroupConfiguration::single(2, 2, 16, 64);
+    let group = Description::builder("allocation").nodes(2).window(16).message_max(64).fixed();
+    let group = group.build().expect("a group");
     let folder = tempfile::tempdir().expect("a folder");
-    let name = GroupName::unique("allocation").expect("a name");
     // Between the two waits only the members' threads run.
     let (before, after) = (Barrier::new(2), Barrier::new(2));
     static DELIVERED: AtomicU64 = AtomicU64::new(0);
     let counts: Vec<u64> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..2)
             .map(|node| {
-                let (root, name, group) = (Root::under(folder.path()), name.clone(), &group);
+                let (root, group) = (Root::under(folder.path()), group.clone());
                 let (before, after) = (&before, &after);
                 scope.spawn(move || {
-                    let cancel = AtomicBool::new(false);
                     let time_limit = Duration::from_secs(20);
-                    let settings = Settings::default();
-                    let options = JoinOptions {
-                        meeting: Meeting::SharedMemory { root, name },
-                        time_limit,
-                        cancel: &cancel,
-                        settings,
+                    let options = StartOptions { root, time_limit, ..StartOptions::new(node) };
+                    let replica = |messages: &mut Messages<'_, '_>| {
+                        DELIVERED.fetch_add(messages.count() as u64, Ordering::Relaxed);
                     };
-                    let member = join(group, node, &options).expect("it joins");
-                    let running = member
-                        .spawn(|batch: &mut Batch<'_>| {
-                            DELIVERED.fetch_add(batch.count() as u64, Ordering::Relaxed);
-                        })
-                        .expect("a thread");
-                    let sender = running.sender(SubgroupId(0)).expect("a sender");
+                    let running = start(group, options, replica).expect("it starts");
+                    let mut sender = running.sender(SubgroupId(0)).expect("a sender");
                     // The first message warms up what is set up lazily: a thread's own storage.
                     sender.send(&[0; 64], time_limit).expect("it is sent");
                     std::thread::sleep(Duration::from_millis(100));

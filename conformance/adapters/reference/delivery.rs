@@ -1,4 +1,5 @@
-//! Delivery: what is stable goes to the application, then to the log, and then it is told to be durable.
+//! Delivery: what is stable goes to the application, then to the log, and then it is told to be
+//! durable.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,8 +61,8 @@ impl Delivery {
         self.tell_durable();
     }
 
-    /// Greets the driver once the member has its first view, if it is to have any, and takes steps until the
-    /// member is at its end.
+    /// Greets the driver once the member has its first view, if it is to have any, and takes steps
+    /// until the member is at its end.
     pub fn run(mut self, kept: Vec<Kept>, outsider: bool, steps: &Receiver<Step>) {
         if outsider {
             crate::member::greet();

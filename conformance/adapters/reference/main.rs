@@ -1,8 +1,9 @@
 //! The reference adapter: a small atomic multicast that is right, and mutants of it that are not.
 //!
-//! It shows what an implementation owes, and that the checks tell right from wrong. It shares no code with
-//! the suite: all it knows of it is `docs/adapter-protocol.md`. One trusted process, the sequencer, gives
-//! everything its place in one order; so there is no election here, and no agreement among equals.
+//! It shows what an implementation owes, and that the checks tell right from wrong. It shares no
+//! code with the suite: all it knows of it is `docs/adapter-protocol.md`. One trusted process, the
+//! sequencer, gives everything its place in one order; so there is no election here, and no
+//! agreement among equals.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -38,8 +39,8 @@ struct Arguments {
     /// The node that is wrong, for mutants that are wrong at one [default: the last]
     #[arg(long, value_name = "NODE", requires = "mutant")]
     at: Option<String>,
-    /// List the mutants: name, the check that must name it, a scenario in which it shows with 4 nodes, the
-    /// node that must be wrong there, what is wrong
+    /// List the mutants: name, the check that must name it, a scenario in which it shows with 4
+    /// nodes, the node that must be wrong there, what is wrong
     #[arg(long)]
     list_mutants: bool,
     /// Serve the folder that this process works in

@@ -1,5 +1,5 @@
-//! A member: it takes the driver's commands on one thread, hears the sequencer on a second, and delivers on
-//! a third, so that a slow application holds up nothing else.
+//! A member: it takes the driver's commands on one thread, hears the sequencer on a second, and
+//! delivers on a third, so that a slow application holds up nothing else.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -207,8 +207,8 @@ impl Member {
         self.uplink.post(&Up::Stop);
     }
 
-    /// Sends a message. Its `ok` comes when it is stable, so what a sender has under way is bounded by the
-    /// driver's window.
+    /// Sends a message. Its `ok` comes when it is stable, so what a sender has under way is bounded
+    /// by the driver's window.
     fn multicast(&self, message: String, groups: Vec<String>, bytes: usize) {
         let Init { node, groups: known, .. } = &self.init;
         let may_send = |name: &String| {

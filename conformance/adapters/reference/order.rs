@@ -1,12 +1,16 @@
 //! The sequencer's state: one order for everything in all groups.
 //!
 //! Invariants:
-//! - an entry goes to the members that its groups have at its place in the order, and to nobody else;
-//! - an entry is stable when all who got it have it, or are gone, and all before it are stable. Only then
-//!   does anyone act on it: so what one member delivered, all others have, whoever is killed;
-//! - a view is an entry like any other: so all who go from one view to the next deliver the same between;
+//! - an entry goes to the members that its groups have at its place in the order, and to nobody
+//!   else;
+//! - an entry is stable when all who got it have it, or are gone, and all before it are stable.
+//!   Only then does anyone act on it: so what one member delivered, all others have, whoever is
+//!   killed;
+//! - a view is an entry like any other: so all who go from one view to the next deliver the same
+//!   between;
 //! - a view's id is never used twice, even by a later sequencer of the same folder;
-//! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to halt.
+//! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to
+//!   halt.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

@@ -115,8 +115,8 @@ pub fn say(line: &Line<'_>) {
     write(&mut std::io::stdout().lock(), line);
 }
 
-/// Writes the last line and ends the process. Other threads may be about to speak: they wait for the lock
-/// until the process is gone.
+/// Writes the last line and ends the process. Other threads may be about to speak: they wait for
+/// the lock until the process is gone.
 pub fn halt(reason: &str, text: &str) -> ! {
     let mut out = std::io::stdout().lock();
     write(&mut out, &Line::Halt { reason, text });

@@ -1,9 +1,11 @@
-//! The sequencer's process: it is started by whichever member finds none, and serves all members of the run.
+//! The sequencer's process: it is started by whichever member finds none, and serves all members of
+//! the run.
 //!
 //! Invariants:
 //! - one per shared folder: who holds the lock is the one, and a second ends at once;
 //! - in a session of its own, so whatever is done to a member's process group is not done to it;
-//! - never left behind: it ends when nobody has been connected for [`IDLE_MAX`], or the folder vanishes.
+//! - never left behind: it ends when nobody has been connected for [`IDLE_MAX`], or the folder
+//!   vanishes.
 
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -18,8 +20,8 @@ use crate::mutants::Mutation;
 use crate::order::Order;
 use crate::wire::{self, Up};
 
-/// The socket's name in the shared folder. Both sides work in that folder: a whole path may be too long for
-/// a socket's address.
+/// The socket's name in the shared folder. Both sides work in that folder: a whole path may be too
+/// long for a socket's address.
 const SOCKET: &str = "sequencer.socket";
 
 /// How long it waits for a member.

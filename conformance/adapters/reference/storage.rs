@@ -1,10 +1,10 @@
 //! What a member delivered, in a file of its storage folder, one JSON object a line.
 //!
 //! Invariants:
-//! - what is in the file was delivered: a restarted node must not be the first to deliver something, because
-//!   the view in which the others would have delivered it too is over;
-//! - what was said to be durable is in the file. (It is in the system's cache, not on the disk: it survives
-//!   the process, not the machine.)
+//! - what is in the file was delivered: a restarted node must not be the first to deliver
+//!   something, because the view in which the others would have delivered it too is over;
+//! - what was said to be durable is in the file. (It is in the system's cache, not on the disk: it
+//!   survives the process, not the machine.)
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -27,7 +27,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in a folder, and reads what it holds. What a kill cut in the middle is cut off.
+    /// Opens the log in a folder, and reads what it holds. What a kill cut in the middle is cut
+    /// off.
     pub fn open(folder: &Path) -> io::Result<(Self, Vec<Kept>)> {
         std::fs::create_dir_all(folder)?;
         let path = folder.join("delivered");

@@ -1,7 +1,8 @@
 //! Good histories of any size and several shapes.
 //!
-//! All nodes send in turn and deliver in one order, some messages behind the sender; so at any time a few are under
-//! way. Nothing is held but where each node is, so a history of any length can be written.
+//! All nodes send in turn and deliver in one order, some messages behind the sender; so at any time
+//! a few are under way. Nothing is held but where each node is, so a history of any length can be
+//! written.
 
 use std::io::{self, Write};
 

@@ -1,12 +1,12 @@
-//! Any bytes: the judge must come to a verdict or a refusal, and the same as the naive statements where these can
-//! be afforded.
+//! Any bytes: the judge must come to a verdict or a refusal, and the same as the naive statements
+//! where these can be afforded.
 
 #![no_main]
 
-#[path = "../../tests/judges/mod.rs"]
+#[path = "../../tests/suite/judges/mod.rs"]
 #[allow(dead_code, reason = "the tests ask for more")]
 mod judges;
-#[path = "../../tests/naive/mod.rs"]
+#[path = "../../tests/suite/naive/mod.rs"]
 mod naive;
 
 use libfuzzer_sys::fuzz_target;

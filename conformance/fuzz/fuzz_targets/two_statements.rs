@@ -1,13 +1,14 @@
-//! Histories of the generator whose choices the fuzzer makes: the two statements of every check must agree.
+//! Histories of the generator whose choices the fuzzer makes: the two statements of every check
+//! must agree.
 
 #![no_main]
 
-#[path = "../../tests/judges/mod.rs"]
+#[path = "../../tests/suite/judges/mod.rs"]
 #[allow(dead_code, reason = "the tests ask for more")]
 mod judges;
-#[path = "../../tests/naive/mod.rs"]
+#[path = "../../tests/suite/naive/mod.rs"]
 mod naive;
-#[path = "../../tests/random_histories/mod.rs"]
+#[path = "../../tests/suite/random_histories/mod.rs"]
 #[allow(dead_code, reason = "the tests ask for more")]
 mod random_histories;
 

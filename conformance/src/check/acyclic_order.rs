@@ -1,8 +1,10 @@
-//! The shortest cycle in the order in which messages were delivered, where there is one that crosses groups.
+//! The shortest cycle in the order in which messages were delivered, where there is one that
+//! crosses groups.
 //!
-//! A message comes before all that the same start delivered later. So a search need look at each place of each log
-//! once: behind the first place that it met in a log, everything is met. One cycle is found by going back from head to
-//! head; shorter ones are looked for from every message, as long as steps last.
+//! A message comes before all that the same start delivered later. So a search need look at each
+//! place of each log once: behind the first place that it met in a log, everything is met. One
+//! cycle is found by going back from head to head; shorter ones are looked for from every message,
+//! as long as steps last.
 
 use std::collections::VecDeque;
 
@@ -37,7 +39,8 @@ pub(super) fn judge(tangle: &Tangle<'_>) -> Tally {
     tally
 }
 
-/// A cycle of messages that head logs: each is behind the head of another log, since it could not be popped.
+/// A cycle of messages that head logs: each is behind the head of another log, since it could not
+/// be popped.
 fn cycle_of_heads(tangle: &Tangle<'_>) -> Option<Vec<Step>> {
     let mut seen: Table<u32, usize> = Table::default();
     let mut back: Vec<Step> = Vec::new();
@@ -64,7 +67,8 @@ struct Search<'a> {
 impl Search<'_> {
     /// The shortest cycle through a message, if it has no more than so many.
     fn cycle(&mut self, from: u32, longest: usize) -> Option<Vec<Step>> {
-        // The message before each one that was met, with the log; and how many steps from the beginning it is.
+        // The message before each one that was met, with the log; and how many steps from the
+        // beginning it is.
         let mut met: Table<u32, (Step, usize)> = Table::default();
         // Of each log, from which place on everything was met.
         let mut met_from: Table<u32, usize> = Table::default();
@@ -176,7 +180,8 @@ mod tests {
     #[test]
     fn the_shortest_of_two_cycles_is_shown() {
         let mut play = triangle();
-        // "p" is for a alone by one group, and for c by another: nobody shares a group in which it contradicts.
+        // "p" is for a alone by one group, and for c by another: nobody shares a group in which it
+        // contradicts.
         for msg in ["p", "q"] {
             play.line(&format!(
                 r#"{{"ev":"multicast","t_ns":1,"node":"b","inc":1,"msg":"{msg}","groups":["ab","bc"]}}"#

@@ -1,9 +1,9 @@
 //! Messages that were forgotten: of each, which class it is in, and a few numbers.
 //!
-//! The class is held in runs of consecutive numbers of one prefix, so that a history whose messages are delivered
-//! alike takes a few runs, whatever its length. The numbers ([`Remains`]) are needed only if a start delivers the
-//! message again, as restarted ones do. They take 32 bytes each, in pages; when there are [`PAGES_MAX`] of them,
-//! the oldest go.
+//! The class is held in runs of consecutive numbers of one prefix, so that a history whose messages
+//! are delivered alike takes a few runs, whatever its length. The numbers ([`Remains`]) are needed
+//! only if a start delivers the message again, as restarted ones do. They take 32 bytes each, in
+//! pages; when there are [`PAGES_MAX`] of them, the oldest go.
 //!
 //! Invariant: the runs of a prefix neither overlap nor touch where they are of the same class.
 
@@ -32,7 +32,7 @@ const NO_PLACE: u32 = u32::MAX;
 
 /// What is kept of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Remains {
+pub(super) struct Retained {
     /// The line of its multicast.
     pub(super) line: u64,
     /// The time of its multicast.
@@ -42,7 +42,7 @@ pub(super) struct Remains {
     bytes: u32,
 }
 
-impl Remains {
+impl Retained {
     const NONE: Self = Self { line: 0, t_ns: 0, digest: 0, place: NO_PLACE, bytes: NO_BYTES };
 
     /// Of these; `digest` is never 0, and the others are below their limits.
@@ -86,7 +86,7 @@ struct Run {
 #[derive(Debug)]
 pub(super) struct Archive {
     prefixes: Table<u32, BTreeMap<u64, Run>>,
-    pages: Table<(u32, u64), Box<[Remains; PAGE]>>,
+    pages: Table<(u32, u64), Box<[Retained; PAGE]>>,
     ages: VecDeque<(u32, u64)>,
     pages_max: usize,
 }
@@ -110,14 +110,14 @@ impl Archive {
     }
 
     /// Adds a message that is not in there.
-    pub(super) fn add(&mut self, name: Name, class: ClassId, remains: Remains) {
+    pub(super) fn add(&mut self, name: Name, class: ClassId, retained: Retained) {
         self.add_run(name, class);
         let key = (name.prefix, name.number / PAGE as u64);
         let page = self.pages.entry(key).or_insert_with(|| {
             self.ages.push_back(key);
-            Box::new([Remains::NONE; PAGE])
+            Box::new([Retained::NONE; PAGE])
         });
-        page[(name.number % PAGE as u64) as usize] = remains;
+        page[(name.number % PAGE as u64) as usize] = retained;
         if self.pages.len() > self.pages_max
             && let Some(oldest) = self.ages.pop_front()
         {
@@ -145,7 +145,7 @@ impl Archive {
     }
 
     /// Takes a message out, with what is left of it.
-    pub(super) fn take(&mut self, name: Name) -> Option<(ClassId, Option<Remains>)> {
+    pub(super) fn take(&mut self, name: Name) -> Option<(ClassId, Option<Retained>)> {
         let runs = self.prefixes.get_mut(&name.prefix)?;
         let (first, run) = runs.range_mut(..=name.number).next_back()?;
         let (first, run) = (*first, *run);
@@ -161,14 +161,14 @@ impl Archive {
         }
         let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
         // A page that was dropped may have come again, empty where it was.
-        let remains = page
+        let retained = page
             .map(|page| page[(name.number % PAGE as u64) as usize])
-            .filter(|remains| remains.line > 0);
-        Some((run.class, remains))
+            .filter(|retained| retained.line > 0);
+        Some((run.class, retained))
     }
 
     /// All messages, with what is left of each, run by run.
-    pub(super) fn all(&self) -> impl Iterator<Item = (Name, ClassId, Option<Remains>)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (Name, ClassId, Option<Retained>)> {
         let runs = self.prefixes.iter().flat_map(|(prefix, runs)| {
             runs.iter().flat_map(move |(first, run)| {
                 (*first..run.end).map(move |number| (Name { prefix: *prefix, number }, run.class))
@@ -176,8 +176,8 @@ impl Archive {
         });
         runs.map(|(name, class)| {
             let page = self.pages.get(&(name.prefix, name.number / PAGE as u64));
-            let remains = page.map(|page| page[(name.number % PAGE as u64) as usize]);
-            (name, class, remains.filter(|remains| remains.line > 0))
+            let retained = page.map(|page| page[(name.number % PAGE as u64) as usize]);
+            (name, class, retained.filter(|retained| retained.line > 0))
         })
     }
 }
@@ -190,8 +190,8 @@ mod tests {
         Name { prefix: 1, number }
     }
 
-    fn remains(line: u64) -> Remains {
-        Remains::new(line, 5, Some(line + 1), None, Some(line * 2))
+    fn retained(line: u64) -> Retained {
+        Retained::new(line, 5, Some(line + 1), None, Some(line * 2))
     }
 
     fn runs(archive: &Archive) -> Vec<(u64, u64, u32)> {
@@ -202,7 +202,7 @@ mod tests {
     fn messages_of_one_class_take_one_run_in_whatever_order_they_come() {
         let mut archive = Archive::default();
         for number in [3, 1, 0, 2, 5, 4] {
-            archive.add(name(number), ClassId(7), remains(number + 1));
+            archive.add(name(number), ClassId(7), retained(number + 1));
         }
         assert_eq!(runs(&archive), [(0, 6, 7)]);
         assert_eq!(archive.class(name(5)), Some(ClassId(7)));
@@ -213,13 +213,13 @@ mod tests {
     #[test]
     fn what_is_taken_out_leaves_the_others() {
         let mut archive = Archive::default();
-        (0..5).for_each(|number| archive.add(name(number), ClassId(0), remains(number + 1)));
-        assert_eq!(archive.take(name(2)), Some((ClassId(0), Some(remains(3)))));
+        (0..5).for_each(|number| archive.add(name(number), ClassId(0), retained(number + 1)));
+        assert_eq!(archive.take(name(2)), Some((ClassId(0), Some(retained(3)))));
         assert_eq!(archive.take(name(2)), None);
-        archive.add(name(2), ClassId(1), remains(3));
+        archive.add(name(2), ClassId(1), retained(3));
         assert_eq!(runs(&archive), [(0, 2, 0), (2, 3, 1), (3, 5, 0)]);
-        assert_eq!(archive.take(name(0)), Some((ClassId(0), Some(remains(1)))));
-        assert_eq!(archive.take(name(4)), Some((ClassId(0), Some(remains(5)))));
+        assert_eq!(archive.take(name(0)), Some((ClassId(0), Some(retained(1)))));
+        assert_eq!(archive.take(name(4)), Some((ClassId(0), Some(retained(5)))));
         assert_eq!(archive.all().count(), 3);
     }
 
@@ -227,16 +227,19 @@ mod tests {
     fn the_oldest_pages_go_and_the_classes_stay() {
         let mut archive = Archive { pages_max: 2, ..Archive::default() };
         (0..PAGE as u64 * 3)
-            .for_each(|number| archive.add(name(number), ClassId(0), remains(number + 1)));
+            .for_each(|number| archive.add(name(number), ClassId(0), retained(number + 1)));
         assert_eq!(archive.take(name(0)), Some((ClassId(0), None)));
-        assert_eq!(archive.take(name(70)), Some((ClassId(0), Some(remains(71)))));
+        assert_eq!(archive.take(name(70)), Some((ClassId(0), Some(retained(71)))));
     }
 
     #[test]
     fn what_remains_is_what_was_given() {
-        let remains = Remains::new(9, 8, None, Some(0), None);
-        assert_eq!((remains.digest(), remains.bytes(), remains.place()), (None, Some(0), None));
-        let remains = Remains::new(9, 8, Some(1), None, Some(0));
-        assert_eq!((remains.digest(), remains.bytes(), remains.place()), (Some(1), None, Some(0)));
+        let retained = Retained::new(9, 8, None, Some(0), None);
+        assert_eq!((retained.digest(), retained.bytes(), retained.place()), (None, Some(0), None));
+        let retained = Retained::new(9, 8, Some(1), None, Some(0));
+        assert_eq!(
+            (retained.digest(), retained.bytes(), retained.place()),
+            (Some(1), None, Some(0))
+        );
     }
 }

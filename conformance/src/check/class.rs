@@ -1,10 +1,11 @@
-//! Messages that are alike: of one sender's start, to the same groups, delivered by the same starts in the same views.
+//! Messages that are alike: of one sender's start, to the same groups, delivered by the same starts
+//! in the same views.
 //!
-//! What the checks of who delivers say of a message, they say of its whole class. So a class is a count, and one
-//! message as an example; who is due is asked once all fates are known.
+//! What the checks of who delivers say of a message, they say of its whole class. So a class is a
+//! count, and one message as an example; who is due is asked once all fates are known.
 //!
-//! Invariants: keys are sorted; `places` are the bounds of the places of the messages, unless it is `frayed`: then
-//! they may be too wide.
+//! Invariants: keys are sorted; `places` are the bounds of the places of the messages, unless it is
+//! `frayed`: then they may be too wide.
 
 use super::archive::ClassId;
 use super::groups::GroupSetId;
@@ -168,8 +169,8 @@ impl Classes {
         id
     }
 
-    /// Finds the bounds of frayed classes again; `members` are the messages of all classes, and their places. Says
-    /// whether all could be found.
+    /// Finds the bounds of frayed classes again; `members` are the messages of all classes, and
+    /// their places. Says whether all could be found.
     pub(super) fn mend(&mut self, members: impl Iterator<Item = (ClassId, Option<u64>)>) -> bool {
         if !self.classes.iter().any(|class| class.frayed) {
             return true;

@@ -1,7 +1,8 @@
 //! What a node's start made durable in a group, and how far a later start has replayed it.
 //!
-//! Invariant: of the debts of a node in a group none follows from another, as far as their first places tell; and
-//! once two of them contradict each other no more are added, for nobody can pay both.
+//! Invariant: of the debts of a node in a group none follows from another, as far as their first
+//! places tell; and once two of them contradict each other no more are added, for nobody can pay
+//! both.
 
 use super::roster::StartId;
 use super::trail::{Chain, PLACES_MAX, Place, Trail};
@@ -31,7 +32,7 @@ pub(super) enum Paid {
     Wrong,
     /// Too little was replayed.
     Short,
-    /// The judge does not hold enough to tell.
+    /// The judge does not hold enough to decide.
     Unknown,
 }
 
@@ -90,7 +91,7 @@ impl Debt {
         self.trail.durable <= PLACES_MAX as u64
     }
 
-    /// Whether who pays this pays the other too, as far as can be told.
+    /// Whether who pays this pays the other too, as far as is known.
     fn includes(&self, other: &Self) -> bool {
         let (own, others) = (&self.trail.first, &other.trail.first);
         other.is_whole() && others.len() <= own.len() && same(own, others)

@@ -1,7 +1,7 @@
 //! Who is due to deliver, once all views and all fates are known.
 //!
-//! With views these are starts that installed the message's view and went on, or stayed to the end; without views
-//! they are nodes, by their last start.
+//! With views these are starts that installed the message's view and went on, or stayed to the end;
+//! without views they are nodes, by their last start.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -193,11 +193,12 @@ impl Viewed {
     }
 }
 
-/// A view as its installers had it: its id, their list of its members, one of them, and whether there were others.
+/// A view as its installers had it: its id, their list of its members, one of them, and whether
+/// there were others.
 type Seen = (u64, ListId, NodeId, bool);
 
-/// Of each group with views and each node that installed one: the highest view that another node installed
-/// without it.
+/// Of each group with views and each node that installed one: the highest view that another node
+/// installed without it.
 fn highest_without(roster: &Roster, views: &Views) -> Table<(GroupId, NodeId), u64> {
     let mut installed: Table<(GroupId, u64, ListId), (NodeId, bool)> = Table::default();
     for seat in &views.seats {
@@ -222,7 +223,8 @@ fn highest_without(roster: &Roster, views: &Views) -> Table<(GroupId, NodeId), u
         if asked.insert((seat.group, node), ()).is_some() {
             continue;
         }
-        // Each view that is passed on the way names the node, or was installed by it alone: no more steps than names.
+        // Each view that is passed on the way names the node, or was installed by it alone: no more
+        // steps than names.
         let outside =
             by_group.get(&seat.group).into_iter().flatten().find(|(_, list, installer, others)| {
                 (*others || *installer != node) && !views.members(*list).set.has(node)

@@ -1,10 +1,10 @@
 //! What is durable: a prefix of what was delivered, which is there again after a restart.
 //!
-//! A start's debts (see `debt`) are due from the node's next start that delivers something new in the group, or
-//! that ends.
+//! A start's debts (see `debt`) are due from the node's next start that delivers something new in
+//! the group, or that ends.
 //!
-//! Invariants: a start's debts are made when the next one begins, and judged once; `open` and `owed` name the
-//! groups of a node that have something in `seats` and `debts`.
+//! Invariants: a start's debts are made when the next one begins, and judged once; `open` and
+//! `owed` name the groups of a node that have something in `seats` and `debts`.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! Groups, and the sets of groups that messages are for.
 //!
-//! Invariants: a group that was never told has no members; the groups of a set are in the order in which the first
-//! message that had it named them; sets with the same list share an id.
+//! Invariants: a group that was never declared has no members; the groups of a set are in the order
+//! in which the first message that had it named them; sets with the same list share an id.
 
 use std::collections::BTreeSet;
 
@@ -66,8 +66,8 @@ impl NodeSet {
 pub(super) struct Group {
     /// Its name.
     pub(super) name: Box<str>,
-    /// Whether a `group` record told it.
-    pub(super) told: bool,
+    /// Whether a `group` record declared it.
+    pub(super) declared: bool,
     /// Its members.
     pub(super) members: Vec<NodeId>,
     /// The same.
@@ -98,7 +98,7 @@ pub(super) struct Groups {
 
 impl Groups {
     /// Takes a `group`.
-    pub(super) fn tell(
+    pub(super) fn declare(
         &mut self,
         roster: &mut Roster,
         name: &str,
@@ -107,18 +107,18 @@ impl Groups {
         order: GroupOrder,
     ) -> Result<(), Trouble> {
         if let Some(known) = self.ids.get(name) {
-            let again = self.groups[known.index()].told;
+            let again = self.groups[known.index()].declared;
             return Err(contradiction(if again {
-                format!("group {name} is told a second time")
+                format!("group {name} is declared a second time")
             } else {
-                format!("group {name} is told after a delivery named it")
+                format!("group {name} is declared after a delivery named it")
             }));
         }
         let (member_list, member_set) = distinct(roster, name, "member", members)?;
         let (_, senders) = distinct(roster, name, "sender", senders)?;
         let group = Group {
             name: name.into(),
-            told: true,
+            declared: true,
             members: member_list,
             member_set,
             order,
@@ -135,13 +135,13 @@ impl Groups {
         new
     }
 
-    /// A group that must have been told.
-    pub(super) fn told(&self, name: &str) -> Result<GroupId, Trouble> {
-        let known = self.ids.get(name).copied().filter(|known| self.groups[known.index()].told);
-        known.ok_or_else(|| contradiction(format!("group {name} was not told before")))
+    /// A group that must have been declared.
+    pub(super) fn declared(&self, name: &str) -> Result<GroupId, Trouble> {
+        let known = self.ids.get(name).copied().filter(|known| self.groups[known.index()].declared);
+        known.ok_or_else(|| contradiction(format!("group {name} was not declared before")))
     }
 
-    /// A group that a delivery names, told or not.
+    /// A group that a delivery names, declared or not.
     pub(super) fn named(&mut self, name: &str) -> GroupId {
         match self.ids.get(name) {
             Some(known) => *known,
@@ -158,7 +158,7 @@ impl Groups {
     ) -> Result<GroupSetId, Trouble> {
         let mut groups = Vec::with_capacity(names.len());
         for name in names {
-            let group = self.told(name.as_ref())?;
+            let group = self.declared(name.as_ref())?;
             let sender_name = &roster.nodes[sender.index()].name;
             if !self.groups[group.index()].senders.has(sender) {
                 return Err(contradiction(format!(
@@ -252,19 +252,19 @@ fn distinct(
 mod tests {
     use super::*;
 
-    fn told() -> (Groups, Roster) {
+    fn declared() -> (Groups, Roster) {
         let (mut groups, mut roster) = (Groups::default(), Roster::default());
         for (name, members, order) in
             [("g0", ["n0", "n1"], GroupOrder::Total), ("g1", ["n1", "n2"], GroupOrder::Sender)]
         {
-            groups.tell(&mut roster, name, &members, &["n0"], order).expect("it is new");
+            groups.declare(&mut roster, name, &members, &["n0"], order).expect("it is new");
         }
         (groups, roster)
     }
 
     #[test]
     fn a_set_addresses_the_members_of_all_its_groups() {
-        let (mut groups, roster) = told();
+        let (mut groups, roster) = declared();
         let set = groups.set(&roster, NodeId(0), &["g0", "g1"]).expect("n0 may send");
         assert!((0..3).all(|node| groups.is_addressed(set, NodeId(node))));
         assert!(groups.is_ordered(set, NodeId(1)));
@@ -284,21 +284,23 @@ mod tests {
 
     #[test]
     fn what_a_driver_must_not_say_is_refused() {
-        let (mut groups, mut roster) = told();
+        let (mut groups, mut roster) = declared();
         let none: [&str; 0] = [];
         assert!(groups.set(&roster, NodeId(0), &none).is_err());
         assert!(groups.set(&roster, NodeId(0), &["g0", "g0"]).is_err());
         assert!(groups.set(&roster, NodeId(0), &["g7"]).is_err());
         assert!(groups.set(&roster, NodeId(1), &["g0"]).is_err(), "n1 is no sender");
-        assert!(groups.tell(&mut roster, "g0", &["n0"], &none, GroupOrder::Total).is_err());
-        assert!(groups.tell(&mut roster, "g2", &["n0", "n0"], &none, GroupOrder::Total).is_err());
-        groups.tell(&mut roster, "own", &["n0"], &["n0"], GroupOrder::Group).expect("it is new");
+        assert!(groups.declare(&mut roster, "g0", &["n0"], &none, GroupOrder::Total).is_err());
+        assert!(
+            groups.declare(&mut roster, "g2", &["n0", "n0"], &none, GroupOrder::Total).is_err()
+        );
+        groups.declare(&mut roster, "own", &["n0"], &["n0"], GroupOrder::Group).expect("it is new");
         assert!(
             groups.set(&roster, NodeId(0), &["g0", "own"]).is_err(),
             "own has no order with others"
         );
         groups.named("g9");
-        assert!(groups.told("g9").is_err());
-        assert!(groups.tell(&mut roster, "g9", &["n0"], &none, GroupOrder::Total).is_err());
+        assert!(groups.declared("g9").is_err());
+        assert!(groups.declare(&mut roster, "g9", &["n0"], &none, GroupOrder::Total).is_err());
     }
 }

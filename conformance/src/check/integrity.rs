@@ -1,8 +1,8 @@
-//! What a single delivery may be: of a message that was sent, whole, once, to one of its addressees, in the view that is
-//! installed, and not after the deliverer's own end.
+//! What a single delivery may be: of a message that was sent, whole, once, to one of its
+//! addressees, in the view that is installed, and not after the deliverer's own end.
 //!
-//! A delivery is judged when its message is forgotten, or at the end: only then is it known whether the message was
-//! refused.
+//! A delivery is judged when its message is forgotten, or at the end: only then is it known whether
+//! the message was refused.
 
 use super::groups::{GroupId, GroupSetId, Groups};
 use super::message::{Delivery, Marks, Message, Sent};
@@ -65,7 +65,8 @@ impl Integrity {
     fn judge_unsent(&mut self, naming: Naming<'_>, message: &Message) {
         for delivery in &message.deliveries {
             self.sent.cases(1);
-            // A delivery that was forgotten before the refusal came has no line of its own any more.
+            // A delivery that was forgotten before the refusal came has no line of its own any
+            // more.
             let refused = message.sent.map_or(0, |sent| sent.refusal_line);
             self.sent.breach(1, if delivery.line > 0 { delivery.line } else { refused }, || {
                 let (node, name) =

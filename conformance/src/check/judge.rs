@@ -14,9 +14,9 @@ use super::sweep::Scene;
 use super::tally::{blames, finding};
 use super::verdict::Verdict;
 use super::views::Views;
-use crate::history::{Event, HistoryError, Reader, Trouble};
+use crate::history::{Event, HistoryError, Reader, Trouble, VERSION};
 
-/// How many unknown events are told apart.
+/// How many unknown events are distinguished.
 const UNKNOWN_MAX: usize = 64;
 
 /// What stands for the unknown events behind those.
@@ -24,8 +24,8 @@ const UNKNOWN_REST: &str = "(others)";
 
 /// Judges a history, record by record, in one pass.
 ///
-/// It holds the messages that somebody may yet deliver, and forgets the others but for a few numbers: see
-/// [`check`](super).
+/// It holds the messages that somebody may yet deliver, and forgets the others but for a few
+/// numbers: see [`check`](super).
 #[derive(Debug)]
 pub struct Judge {
     pub(super) began: Instant,
@@ -71,8 +71,8 @@ impl Judge {
         Self::default()
     }
 
-    /// A judge that holds so many messages before it forgets any. Fewer save memory; no verdict depends on it, save
-    /// that what was forgotten can make one inconclusive.
+    /// A judge that holds so many messages before it forgets any. Fewer save memory; no verdict
+    /// depends on it, save that what was forgotten can make one inconclusive.
     #[must_use]
     pub fn holding(messages: usize) -> Self {
         Self {
@@ -95,7 +95,8 @@ impl Judge {
     /// Takes the next record.
     ///
     /// # Errors
-    /// [`Trouble::Contradiction`] if it contradicts the records before: then no verdict would mean anything.
+    /// [`Trouble::Contradiction`] if it contradicts the records before: then no verdict would mean
+    /// anything.
     pub fn take(&mut self, line: u64, event: &Event<'_>) -> Result<(), HistoryError> {
         self.take_event(line, event).map_err(|trouble| HistoryError { line, trouble })?;
         self.events += 1;
@@ -111,12 +112,12 @@ impl Judge {
         match event {
             Event::Run { version, .. } => self.run(*version),
             Event::Group { group, members, senders, order } => {
-                self.groups.tell(&mut self.roster, group, members, senders, *order)
+                self.groups.declare(&mut self.roster, group, members, senders, *order)
             }
             Event::Start { t_ns, node, inc } => self.start(line, *t_ns, node, *inc),
             Event::View { t_ns, node, inc, group, view, members } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
-                let group = self.groups.told(group)?;
+                let group = self.groups.declared(group)?;
                 self.quiescence.active(*t_ns);
                 self.views.install(
                     (&mut self.roster, &self.groups),
@@ -178,7 +179,7 @@ impl Judge {
             }),
             Event::Durable { t_ns, node, inc, group, upto } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
-                let group = self.groups.told(group)?;
+                let group = self.groups.declared(group)?;
                 self.durability.secured((&self.roster, &self.groups), (start, group), *upto, line);
                 Ok(())
             }
@@ -211,9 +212,9 @@ impl Judge {
         if self.events > 0 {
             return Err(contradiction("a run record is not the first record".to_owned()));
         }
-        if version != 1 {
+        if version != VERSION {
             return Err(contradiction(format!(
-                "the history has version {version}, and this reads version 1"
+                "the history has version {version}, and this reads version {VERSION}"
             )));
         }
         Ok(())

@@ -1,15 +1,15 @@
 //! The messages that the judge holds, those that it has forgotten, and how records change them.
 //!
-//! A message is held from the first record that names it. Once there are many, a sweep (see `sweep`) forgets those of
-//! which no more is to be expected. A record of a forgotten message **revives** it: it is held again, with what is
-//! still known.
+//! A message is held from the first record that names it. Once there are many, a sweep (see
+//! `sweep`) forgets those of which no more is to be expected. A record of a forgotten message
+//! **revives** it: it is held again, with what is still known.
 //!
-//! Invariants: a name is held, forgotten, or was never seen; `live` counts the held ones and `slots` has them all; a
-//! slot's generation rises whenever its message goes.
+//! Invariants: a name is held, forgotten, or was never seen; `live` counts the held ones and
+//! `slots` has them all; a slot's generation rises whenever its message goes.
 
 use std::collections::VecDeque;
 
-use super::archive::{Archive, ClassId, Remains};
+use super::archive::{Archive, ClassId, Retained};
 use super::class::{ClassKey, Classes};
 use super::groups::{GroupId, Groups};
 use super::integrity::{Integrity, Naming};
@@ -29,7 +29,8 @@ pub(super) const HELD_MIN: usize = 1 << 14;
 pub(super) struct Doubts {
     /// A start delivered a message again of which too little is known.
     pub(super) forgotten: Option<u64>,
-    /// A start delivered messages again in another order than others had, by way of messages that are forgotten.
+    /// A start delivered messages again in another order than others had, by way of messages that
+    /// are forgotten.
     pub(super) order: Option<u64>,
 }
 
@@ -61,7 +62,7 @@ pub(super) struct Ledger {
     pub(super) integrity: Integrity,
     /// What the order of single senders' messages broke.
     pub(super) sender_order: SenderOrder,
-    /// What cannot be told any more.
+    /// What can no longer be decided.
     pub(super) doubts: Doubts,
     /// The place of the next message in the order.
     pub(super) next_place: u64,
@@ -74,7 +75,7 @@ pub(super) struct Ledger {
 /// A `deliver` of something that has a name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Delivered {
-    /// Who, where and when, and what could be told of it at once.
+    /// The node, place and time of the delivery, and what could be decided about it at once.
     pub(super) delivery: Delivery,
     /// What it says of the message.
     pub(super) claim: Claim,
@@ -231,11 +232,12 @@ impl Ledger {
         }
     }
 
-    /// Finds again which places the forgotten messages of each class have; says whether that is known.
+    /// Finds again which places the forgotten messages of each class have; says whether that is
+    /// known.
     pub(super) fn mend(&mut self) -> bool {
         let all = self.archive.all();
         self.classes.mend(
-            all.map(|(_, class, remains)| (class, remains.and_then(|remains| remains.place()))),
+            all.map(|(_, class, retained)| (class, retained.and_then(|retained| retained.place()))),
         )
     }
 
@@ -279,21 +281,21 @@ impl Ledger {
         name: Name,
         line: u64,
     ) -> Option<u32> {
-        let (class, remains) = self.archive.take(name)?;
-        let Some(remains) = remains else {
+        let (class, retained) = self.archive.take(name)?;
+        let Some(retained) = retained else {
             self.archive.add_run(name, class);
             self.doubts.forgotten.get_or_insert(line);
             return None;
         };
-        self.classes.remove(class, name, remains.place());
+        self.classes.remove(class, name, retained.place());
         let key = self.classes.get(class).key.clone();
         let slot = self.hold(name);
         let message = &mut self.slots[slot as usize];
         // Once places contradict what a start did, they tell nothing of what others did.
         let is_placed = self.doubts.order.is_none();
-        fill(message, &key, &remains, groups, is_placed);
+        fill(message, &key, &retained, groups, is_placed);
         if is_placed {
-            self.place_again((roster, groups), slot, &key, remains.place().unwrap_or(0));
+            self.place_again((roster, groups), slot, &key, retained.place().unwrap_or(0));
         }
         Some(slot)
     }
@@ -327,21 +329,21 @@ impl Ledger {
 fn fill(
     message: &mut Message,
     key: &ClassKey,
-    remains: &Remains,
+    retained: &Retained,
     groups: &Groups,
     is_placed: bool,
 ) {
     message.sent = Some(Sent {
-        line: remains.line,
-        t_ns: remains.t_ns,
+        line: retained.line,
+        t_ns: retained.t_ns,
         start: key.sender,
         groups: key.groups,
-        bytes: remains.bytes(),
-        digest: remains.digest(),
+        bytes: retained.bytes(),
+        digest: retained.digest(),
         refusal: key.refusal,
         refusal_line: 0,
     });
-    message.place = remains.place();
+    message.place = retained.place();
     for (start, addressed) in &key.delivered {
         let mut marks = Marks::PAST | Marks::NO_GROUP;
         marks.set_if(!addressed, Marks::UNADDRESSED);
@@ -368,7 +370,7 @@ fn check_refusal(
     Ok(())
 }
 
-/// What the multicast tells of a delivery.
+/// What the multicast says about a delivery.
 fn compared(
     (roster, groups): (&Roster, &Groups),
     sent: &Sent,

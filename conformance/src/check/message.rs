@@ -1,7 +1,8 @@
 //! A message that the judge holds in full: what is known of its multicast, and of each delivery.
 //!
-//! Invariants: a start's first delivery comes before its repeats; `counted` is the number of deliveries that take
-//! part in the order between messages; `entries` is the number of places that the message has in queues.
+//! Invariants: a start's first delivery comes before its repeats; `counted` is the number of
+//! deliveries that take part in the order between messages; `entries` is the number of places that
+//! the message has in queues.
 
 use super::groups::{GroupId, GroupSetId};
 use super::mixing::Table;
@@ -13,8 +14,8 @@ use super::roster::{NodeId, StartId};
 pub(super) struct MessageView {
     /// The view's id.
     pub(super) view: u64,
-    /// It is the view of a delivery in the group; else one in which members of it were when they delivered the
-    /// message by another group.
+    /// It is the view of a delivery in the group; else one in which members of it were when they
+    /// delivered the message by another group.
     pub(super) is_direct: bool,
 }
 
@@ -82,7 +83,7 @@ impl Marks {
     pub(super) const EARLY: Self = Self(1 << 4);
     /// It names another sender.
     pub(super) const SENDER_WRONG: Self = Self(1 << 5);
-    /// It and the multicast both tell the payload's size or digest.
+    /// It and the multicast both name the payload's size or digest.
     pub(super) const BYTES_KNOWN: Self = Self(1 << 6);
     /// They differ.
     pub(super) const BYTES_WRONG: Self = Self(1 << 7);
@@ -147,7 +148,8 @@ impl Delivery {
         self.marks.any(Marks::REPEAT | Marks::UNADDRESSED)
     }
 
-    /// Whether it is a delivery in its group and view: no replay, and not by a group that is not the message's.
+    /// Whether it is a delivery in its group and view: no replay, and not by a group that is not
+    /// the message's.
     pub(super) fn is_in_view(&self) -> bool {
         !self.marks.any(Marks::REPLAYED | Marks::NO_GROUP | Marks::REPEAT | Marks::UNADDRESSED)
     }
@@ -176,7 +178,7 @@ pub(super) struct Message {
     pub(super) name: Name,
     /// Whether the slot holds a message now.
     pub(super) is_held: bool,
-    /// Tells it from the messages that had its slot before.
+    /// Distinguishes it from the messages that had its slot before.
     pub(super) generation: u32,
     /// Its multicast, once that is known.
     pub(super) sent: Option<Sent>,
@@ -262,7 +264,7 @@ impl Message {
         self.deliveries.iter().filter(move |delivery| !void && !delivery.is_passed_over())
     }
 
-    /// Marks what the multicast tells of a delivery.
+    /// Marks what the multicast says about a delivery.
     pub(super) fn compared(
         sent: &Sent,
         sender: NodeId,

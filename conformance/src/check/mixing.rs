@@ -1,7 +1,7 @@
 //! A hash for the judge's own tables: several times faster than the standard one on short keys.
 //!
-//! Histories may come from anywhere, so each judge has its own seed: nobody can write one whose names all
-//! fall into one place. Nothing in a verdict depends on the order of a table.
+//! Histories may come from anywhere, so each judge has its own seed: nobody can write one whose
+//! names all fall into one place. Nothing in a verdict depends on the order of a table.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};

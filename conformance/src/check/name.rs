@@ -1,8 +1,9 @@
 //! Message names, made small.
 //!
-//! Most drivers name messages `prefix/NUMBER`. Such a name is two numbers here, and texts of the same prefix
-//! are held once. Any other name is held as text while its message is, and by its 64-bit hash for ever: of a
-//! million of them, two are taken for one with a chance of 3 in 100 million.
+//! Most drivers name messages `prefix/NUMBER`. Such a name is two numbers here, and texts of the
+//! same prefix are held once. Any other name is held as text while its message is, and by its
+//! 64-bit hash for ever: of a million of them, two are taken for one with a chance of 3 in 100
+//! million.
 //!
 //! Invariant: two texts have the same [`Name`] only if they are equal, hashes apart.
 
@@ -98,7 +99,8 @@ impl Names {
     }
 }
 
-/// Splits `prefix/NUMBER`, if the number is written as numbers are, so that the text can be had back.
+/// Splits `prefix/NUMBER`, if the number is written as numbers are, so that the text can be had
+/// back.
 fn split(text: &str) -> Option<(&str, u64)> {
     let (prefix, digits) = text.rsplit_once('/')?;
     let plain = !digits.is_empty()

@@ -1,10 +1,12 @@
 //! Whether anybody left a gap: delivered something, and not what another delivered before it.
 //!
-//! It is judged only where nothing about order or about who delivers is broken. Then all messages have places in one
-//! order that agrees with every start's, and whole classes can be compared by the places of their first and last.
+//! It is judged only where nothing about order or about who delivers is broken. Then all messages
+//! have places in one order that agrees with every start's, and whole classes can be compared by
+//! the places of their first and last.
 //!
-//! For a node p and a start s of another: the **gap** is the first message that s delivered and p did not. Then p
-//! delivered nothing that s delivered behind the gap, nor anything that the node of s did not.
+//! For a node p and a start s of another: the **gap** is the first message that s delivered and p
+//! did not. Then p delivered nothing that s delivered behind the gap, nor anything that the node of
+//! s did not.
 
 use super::class::{Class, Example};
 use super::due::Due;
@@ -138,7 +140,8 @@ impl PrefixOrder<'_> {
         }
     }
 
-    /// Of each node that lacks something, and each start of others that has it: the first such place and its class.
+    /// Of each node that lacks something, and each start of others that has it: the first such
+    /// place and its class.
     fn gaps<'a>(
         &self,
         rows: &[Row<'a>],

@@ -1,10 +1,12 @@
 //! What starts delivered and the judge has not forgotten, in the order of delivery.
 //!
-//! Each start has a log of all that it delivered, and a queue for each order that messages may be in ([`Lane`]). A
-//! delivery goes from the log to its queue when its multicast is known: only then can it be told in which order it is.
+//! Each start has a log of all that it delivered, and a queue for each order that messages may be
+//! in ([`Lane`]). A delivery goes from the log to its queue when its multicast is known: only then
+//! can it be told in which order it is.
 //!
-//! Invariants: what is in a queue was delivered before all that is in the log; revived messages come before all others, by their places: they had been popped before any of those
-//! was; `announced` is set only while the head is counted as heading this queue.
+//! Invariants: what is in a queue was delivered before all that is in the log; revived messages
+//! come before all others, by their places: they had been popped before any of those was;
+//! `announced` is set only while the head is counted as heading this queue.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -87,8 +89,8 @@ impl Queue {
         self.entries.push_back(entry);
     }
 
-    /// Something that the start had delivered is held again. Gives the entry that does not head the queue any more, if
-    /// it was announced.
+    /// Something that the start had delivered is held again. Gives the entry that does not head the
+    /// queue any more, if it was announced.
     pub(super) fn revive(&mut self, place: u64, entry: Entry) -> Option<Entry> {
         let head = self.head();
         self.revived.insert(place, entry);

@@ -1,8 +1,8 @@
 //! Whether the protocol rests while nobody sends.
 //!
-//! Lines of different nodes come in any order, so what happened when is known only at the end. Times of activity
-//! that are too near for a silence between them are held as one span: there are no more spans than the history's
-//! length has room for silences.
+//! Lines of different nodes come in any order, so what happened when is known only at the end.
+//! Times of activity that are too near for a silence between them are held as one span: there are
+//! no more spans than the history's length has room for silences.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ struct Count {
 /// All counts, and when something happened.
 #[derive(Debug, Default)]
 pub(super) struct Quiescence {
-    /// From the first time to the last, by the first. Gaps between them are longer than the silence.
+    /// From the first time to the last, by the first. Gaps between them are longer than the
+    /// silence.
     busy: BTreeMap<u64, u64>,
     /// The span that was met last: most activity falls into it.
     recent: Option<(u64, u64)>,

@@ -1,9 +1,10 @@
 //! Who is there: nodes and their starts, and what became of each.
 //!
-//! It refuses what no driver could have seen: time that runs backwards, a start of a node that still runs.
+//! It refuses what no driver could have seen: time that runs backwards, a start of a node that
+//! still runs.
 //!
-//! Invariants: ids count from 0 in the order of appearance and are never reused; a node's `starts` are in order;
-//! only the last of them can be unfinished.
+//! Invariants: ids count from 0 in the order of appearance and are never reused; a node's `starts`
+//! are in order; only the last of them can be unfinished.
 
 use super::mixing::Table;
 use crate::history::{EndReason, FaultKind, Trouble};
@@ -37,7 +38,7 @@ pub(super) enum Fate {
     Ended(EndReason),
     /// It was killed.
     Killed,
-    /// The history does not tell.
+    /// The history does not say.
     Unfinished,
 }
 

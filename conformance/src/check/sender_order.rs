@@ -1,7 +1,9 @@
-//! Whether each start's messages are delivered in the order in which it sent them, and none is left out.
+//! Whether each start's messages are delivered in the order in which it sent them, and none is left
+//! out.
 //!
-//! A start's messages to a group are ordered by the lines of their multicasts. Of each deliverer and each such start
-//! and group only the latest delivery is held: in a right history the next one is of a later message.
+//! A start's messages to a group are ordered by the lines of their multicasts. Of each deliverer
+//! and each such start and group only the latest delivery is held: in a right history the next one
+//! is of a later message.
 //!
 //! Invariant: a deliverer's messages are observed in the order in which it delivered them.
 
@@ -25,7 +27,7 @@ struct Latest {
 pub(super) struct SenderOrder {
     /// By deliverer, sender and group.
     latest: Table<(StartId, StartId, GroupId), Latest>,
-    /// By sender and group, whoever delivered it.
+    /// By sender and group, at any member.
     later: Table<(StartId, GroupId), (StartId, Latest)>,
     /// `sender-order`.
     pub(super) tally: Tally,
@@ -80,7 +82,8 @@ impl SenderOrder {
         }
     }
 
-    /// Whether a start delivered a later message of the same start to the group: then this one will not come.
+    /// Whether a start delivered a later message of the same start to the group: then this one will
+    /// not come.
     pub(super) fn has_passed(&self, by: StartId, sent: &Sent, group: GroupId) -> bool {
         self.latest
             .get(&(by, sent.start, group))

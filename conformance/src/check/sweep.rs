@@ -1,18 +1,18 @@
 //! Forgetting: which messages nobody will deliver any more, and what becomes of them.
 //!
-//! A message **pops** when it heads the queues of all starts that delivered it, and is **settled**: everybody else to
-//! whom it is addressed is down, is not in its view, or has delivered a later one of its sender. So what popped was
-//! before all that is held, at every start, and can be part of no cycle with it. Its place is the order of popping,
-//! which agrees with what every start did.
+//! A message **pops** when it heads the queues of all starts that delivered it, and is **settled**:
+//! everybody else to whom it is addressed is down, is not in its view, or has delivered a later one
+//! of its sender. So what popped was before all that is held, at every start, and can be part of no
+//! cycle with it. Its place is the order of popping, which agrees with what every start did.
 //!
-//! Settling is a guess that saves memory. If it is wrong, the message is revived, and no verdict changes, save that
-//! the order may not be told (see `Doubts`).
+//! Settling is a guess that saves memory. If it is wrong, the message is revived, and no verdict
+//! changes, except that the order may stay undecided (see `Doubts`).
 //!
 //! Messages that promise no order between senders are in no queue, and wait for nobody.
 
 use std::collections::VecDeque;
 
-use super::archive::{BYTES_MAX, PLACE_MAX, Remains};
+use super::archive::{BYTES_MAX, PLACE_MAX, Retained};
 use super::class::{ClassKey, Example};
 use super::groups::{GroupId, Groups, NodeSet};
 use super::integrity::Naming;
@@ -22,7 +22,8 @@ use super::queue::QueueId;
 use super::roster::{NodeId, Roster, StartId};
 use super::views::Views;
 
-/// Messages with more deliveries are held: a class for each set of so many starts could take more memory.
+/// Messages with more deliveries are held: a class for each set of so many starts could take more
+/// memory.
 const DELIVERIES_MAX: usize = 4096;
 
 /// What a sweep needs to know beside the messages.
@@ -45,7 +46,8 @@ impl Ledger {
     pub(super) fn sweep_if_full(&mut self, scene: Scene<'_>) {
         if self.live.len() >= self.next_sweep {
             self.sweep(scene);
-            // What is still held is looked at again only when as much has come as was looked at now.
+            // What is still held is looked at again only when as much has come as was looked at
+            // now.
             self.next_sweep = self.live.len().saturating_mul(2).saturating_add(self.held_min);
         }
     }
@@ -55,7 +57,8 @@ impl Ledger {
         for start in (0..self.queues.logs.len()).map(|place| StartId(place as u32)) {
             self.file(scene, start);
         }
-        // From the first start on, so that what is in no order yet gets the places in which it came.
+        // From the first start on, so that what is in no order yet gets the places in which it
+        // came.
         let mut waiting: VecDeque<QueueId> =
             (0..self.queues.queues.len()).map(|place| QueueId(place as u32)).collect();
         let mut is_waiting = vec![true; waiting.len()];
@@ -70,8 +73,8 @@ impl Ledger {
         self.forget_settled(scene);
     }
 
-    /// Moves a start's deliveries from its log to its queues, as far as their multicasts are known. What is in no order
-    /// between messages is done with.
+    /// Moves a start's deliveries from its log to its queues, as far as their multicasts are known.
+    /// What is in no order between messages is done with.
     fn file(&mut self, scene: Scene<'_>, start: StartId) {
         let node = scene.roster.node_of(start);
         while let Some(entry) = self.queues.logs[start.index()].front().copied() {
@@ -164,7 +167,8 @@ impl Ledger {
             };
             let queue = &mut self.queues.queues[id.index()];
             queue.pop();
-            // It came before what had popped before: what is forgotten in between might close a cycle.
+            // It came before what had popped before: what is forgotten in between might close a
+            // cycle.
             if queue.frontier.is_some_and(|frontier| frontier > place)
                 && !delivery.marks.any(Marks::PAST)
             {
@@ -269,9 +273,9 @@ impl Ledger {
         };
         let class = self.classes.add(&key, sent.t_ns, &example);
         if !scene.closing {
-            let remains =
-                Remains::new(sent.line, sent.t_ns, sent.digest, sent.bytes, message.place);
-            self.archive.add(message.name, class, remains);
+            let retained =
+                Retained::new(sent.line, sent.t_ns, sent.digest, sent.bytes, message.place);
+            self.archive.add(message.name, class, retained);
             self.names.forget(message.name);
         }
         self.release(slot);

@@ -1,7 +1,7 @@
 //! What one check has found so far.
 //!
-//! Invariants: broken wins over inconclusive, inconclusive over held, held over not judged; of several findings the
-//! one with the lowest line stays, whatever the order in which they came.
+//! Invariants: broken wins over inconclusive, inconclusive over held, held over not judged; of
+//! several findings the one with the lowest line stays, whatever the order in which they came.
 
 use super::verdict::{Finding, Outcome, Witness};
 
@@ -28,7 +28,7 @@ impl Tally {
         }
     }
 
-    /// It cannot be told; the line only says which doubt comes first.
+    /// It is undecided; the line only says which doubt comes first.
     pub(super) fn doubt(&mut self, line: u64, reason: impl FnOnce() -> String) {
         if self.doubt.as_ref().is_none_or(|(first, _)| line < *first) {
             self.doubt = Some((line, reason()));
@@ -46,7 +46,8 @@ impl Tally {
         }
     }
 
-    /// Shows the other's finding, if it comes first; what the other counted, this one has counted too.
+    /// Shows the other's finding, if it comes first; what the other counted, this one has counted
+    /// too.
     pub(super) fn prefer(&mut self, other: Self) {
         if let Some((line, finding)) = other.first {
             self.breach(0, line, || finding);
@@ -69,7 +70,8 @@ impl Tally {
     }
 }
 
-/// A finding of a sentence and the records that show it. Records that were forgotten have line 0, and are left out.
+/// A finding of a sentence and the records that show it. Records that were forgotten have line 0,
+/// and are left out.
 pub(super) fn finding(what: String, witness: impl IntoIterator<Item = Witness>) -> Finding {
     Finding { what, witness: witness.into_iter().filter(|witness| witness.line > 0).collect() }
 }

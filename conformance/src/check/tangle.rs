@@ -1,8 +1,8 @@
-//! What could not be popped when the history was over: messages that somebody delivered in an order that contradicts
-//! others'. If there are none, no order across nodes is broken.
+//! What could not be popped when the history was over: messages that somebody delivered in an order
+//! that contradicts others'. If there are none, no order across nodes is broken.
 //!
-//! Invariants: every message in here is in at least one cycle or behind one; the order of a log is the order in which
-//! its start delivered; places of an item are by log.
+//! Invariants: every message in here is in at least one cycle or behind one; the order of a log is
+//! the order in which its start delivered; places of an item are by log.
 
 use super::groups::{GroupId, Groups};
 use super::integrity::Naming;

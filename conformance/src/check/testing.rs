@@ -17,7 +17,7 @@ pub(super) fn held(verdict: &Verdict, check: CheckId) -> bool {
     matches!(outcome(verdict, check), Outcome::Held { judged: 1.. })
 }
 
-/// Whether a check could not be told.
+/// Whether a check stayed undecided.
 pub(super) fn inconclusive(verdict: &Verdict, check: CheckId) -> bool {
     matches!(outcome(verdict, check), Outcome::Inconclusive(_))
 }

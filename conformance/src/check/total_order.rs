@@ -1,8 +1,9 @@
 //! Whether two members of a group deliver two messages in different orders.
 //!
-//! Of each two starts, one's log is walked; the other's places of the same messages must rise. The search is first
-//! near the beginnings, where the first contradiction is, then everywhere. Once one is found, it ends after a
-//! bounded number of steps: a count of contradictions may then be too low, but is never 0.
+//! Of each two starts, one's log is walked; the other's places of the same messages must rise. The
+//! search is first near the beginnings, where the first contradiction is, then everywhere. Once one
+//! is found, it ends after a bounded number of steps: a count of contradictions may then be too
+//! low, but is never 0.
 
 use super::groups::GroupId;
 use super::mixing::Table;

@@ -1,10 +1,13 @@
-//! What one start delivered in one group, place by place, as far as a later start may have to repeat it.
+//! What one start delivered in one group, place by place, as far as a later start may have to
+//! repeat it.
 //!
-//! The first places are held one by one, with their lines. Of the places behind them only a running hash is held,
-//! up to the last that is durable; and those beyond that, which may become durable yet, as a bounded tail.
-//! So a finding far behind names no place, and what became durable very late cannot be judged.
+//! The first places are held one by one, with their lines. Of the places behind them only a running
+//! hash is held, up to the last that is durable; and those beyond that, which may become durable
+//! yet, as a bounded tail. So a finding far behind names no place, and what became durable very
+//! late cannot be judged.
 //!
-//! Invariant: `tail` holds the places `PLACES_MAX.max(durable)..delivered`, except where `lost` says otherwise.
+//! Invariant: `tail` holds the places `PLACES_MAX.max(durable)..delivered`, except where `lost`
+//! says otherwise.
 
 use std::collections::VecDeque;
 

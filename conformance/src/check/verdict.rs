@@ -12,13 +12,14 @@ pub struct Verdict {
     pub judgements: Vec<Judgement>,
     /// Records read.
     pub events: u64,
-    /// `ev`s that this version does not know, each with the line of its first and how many there were.
+    /// `ev`s that this version does not know, each with the line of its first and how many there
+    /// were.
     pub unknown: Vec<(String, u64, u64)>,
     /// Where the history ends in the middle of a line, or is otherwise cut short of what was begun.
     pub cut: Option<HistoryError>,
     /// How long judging took, reading included.
     pub took: Duration,
-    /// The most memory that the process held at once, in bytes, where the system tells.
+    /// The most memory that the process held at once, in bytes, where the system reports it.
     pub memory_bytes_max: Option<u64>,
 }
 
@@ -60,7 +61,7 @@ pub enum Outcome {
         /// The first, with what shows it.
         finding: Finding,
     },
-    /// The history ends before it could be told: nodes neither ended nor were killed.
+    /// The history ends before it could be decided: nodes neither ended nor were killed.
     Inconclusive(String),
     /// The history gave it nothing to judge, or what it builds on is broken already.
     NotJudged(String),

@@ -1,7 +1,7 @@
 //! The views that nodes installed, and what views themselves promise.
 //!
-//! Invariants: a seat is one start in one group; its records are in the order of its lines; equal lists of members
-//! share an id.
+//! Invariants: a seat is one start in one group; its records are in the order of its lines; equal
+//! lists of members share an id.
 
 use super::groups::{GroupId, Groups, NodeSet};
 use super::mixing::Table;
@@ -228,7 +228,8 @@ impl Views {
                 if self.keeps_majority(&left, seat.group, from, to) {
                     continue;
                 }
-                // The same pair of views with other members counts once, and may still be the first in line.
+                // The same pair of views with other members counts once, and may still be the first
+                // in line.
                 let times = u64::from(!std::mem::replace(broken, true));
                 tally.breach(times, to.line, || self.lost_majority(roster, groups, seat, from, to));
             }

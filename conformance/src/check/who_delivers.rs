@@ -1,8 +1,8 @@
-//! Who delivers what: validity, agreement, uniform agreement, the same set in the same view, and the silence of those
-//! who were removed. And of liveness, that what was multicast is delivered.
+//! Who delivers what: validity, agreement, uniform agreement, the same set in the same view, and
+//! the silence of those who were removed. And of liveness, that what was multicast is delivered.
 //!
-//! Each is judged of a class of messages at once, twice: as the history is, and as if all unfinished starts were done.
-//! What is broken only then is in doubt.
+//! Each is judged of a class of messages at once, twice: as the history is, and as if all
+//! unfinished starts were done. What is broken only then is in doubt.
 
 use super::class::Class;
 use super::due::{Due, Goer, Part};
@@ -204,8 +204,8 @@ impl Judging<'_> {
         }
     }
 
-    /// Whether a message of these groups, sent by this start, would be due to somebody if nobody delivered it, from a
-    /// sender who answers for it: then it says to whom.
+    /// Whether a message of these groups, sent by this start, would be due to somebody if nobody
+    /// delivered it, from a sender who answers for it: then it says to whom.
     pub(super) fn promised(
         &self,
         sender: StartId,
@@ -274,7 +274,7 @@ impl Judging<'_> {
     }
 }
 
-/// How a broken promise is told.
+/// How a broken promise is reported.
 struct Promise {
     lacks: &'static str,
     culprit: &'static str,

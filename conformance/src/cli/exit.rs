@@ -29,7 +29,7 @@ pub(super) enum Status {
 impl Status {
     /// All of them, for the help.
     const ALL: [(Self, &'static str); 7] = [
-        (Self::Passed, "all musts hold (broken shoulds are told, and cost nothing)"),
+        (Self::Passed, "all musts hold (broken shoulds are only reported)"),
         (Self::Failed, "a must is broken, whatever else happened"),
         (Self::Inconclusive, "nothing is broken, but not all could be shown to hold"),
         (Self::Broken, "the harness, the adapter, a history or a report's file is broken"),
@@ -43,8 +43,9 @@ impl Status {
         self as u8
     }
 
-    /// The worse of two, where several things came out: a broken must is certain, so it comes before a
-    /// broken harness, which comes before what is merely open. A signal or a wrong command line ends all.
+    /// The worse of two, where several things came out: a broken must is certain, so it comes
+    /// before a broken harness, which comes before what is merely open. A signal or a wrong command
+    /// line ends all.
     pub(super) fn worse(self, other: Self) -> Self {
         let rank = |status| match status {
             Self::Passed => 0,
@@ -89,11 +90,11 @@ pub(super) struct Failure {
 impl Failure {
     /// What is wrong, and what to do about it.
     pub(super) fn new(status: Status, what: impl fmt::Display, advice: &str) -> Self {
-        Self::told(status, format_args!("{what}; {advice}"))
+        Self::with_advice(status, format_args!("{what}; {advice}"))
     }
 
     /// With a text that says what to do already.
-    pub(super) fn told(status: Status, text: impl fmt::Display) -> Self {
+    pub(super) fn with_advice(status: Status, text: impl fmt::Display) -> Self {
         // File names and arguments are part of it, and may hold anything.
         Self { status, text: crate::report::printable(&text.to_string(), ERROR_CHARACTERS_MAX) }
     }

@@ -6,7 +6,7 @@ use anstyle::Style;
 use serde::Serialize;
 
 use super::exit::{Failure, Status};
-use super::{run, told};
+use super::{check_written, run};
 use crate::check::CheckId;
 use crate::report::Promise;
 
@@ -29,7 +29,7 @@ struct Scenario {
 pub(super) fn print(json: bool) -> Result<Status, Failure> {
     let mut out = anstream::AutoStream::auto(io::stdout().lock());
     let written = if json { as_json(&mut out) } else { as_text(&mut out) };
-    told(written.and_then(|()| out.flush()), "the lists").map(|()| Status::Passed)
+    check_written(written.and_then(|()| out.flush()), "the lists").map(|()| Status::Passed)
 }
 
 fn as_json(out: &mut impl Write) -> io::Result<()> {

@@ -105,12 +105,12 @@ fn obey(cli: &Cli) -> Result<Status, Failure> {
     }
 }
 
-/// Writes the reports, and on standard error what is broken. A report that cannot be written keeps no other
-/// from being written, and hides no broken must.
+/// Writes the reports, and on standard error what is broken. A report that cannot be written keeps
+/// no other from being written, and hides no broken must.
 fn finish(run: &Run, outputs: &Outputs) -> Status {
     for case in &run.cases {
         if let CaseStatus::Broken(how) = &case.status {
-            Failure::told(Status::Broken, format_args!("{}: {how}", case.name)).report();
+            Failure::with_advice(Status::Broken, format_args!("{}: {how}", case.name)).report();
         }
     }
     outputs.write(run).into_iter().fold(run.status().into(), |status: Status, failure| {
@@ -131,14 +131,15 @@ fn parse() -> Result<Option<Cli>, Failure> {
         Err(error) => error,
     };
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
-        return told(error.print().and_then(|()| io::stdout().flush()), "the help").map(|()| None);
+        return check_written(error.print().and_then(|()| io::stdout().flush()), "the help")
+            .map(|()| None);
     }
     Err(Failure::new(Status::Usage, in_one_line(&error), ADVICE))
 }
 
-/// What came of writing to standard output. That nobody reads it any more is no trouble: whoever closed it
-/// has seen enough, and the exit status says the rest.
-fn told(outcome: io::Result<()>, what: &str) -> Result<(), Failure> {
+/// What came of writing to standard output. That its reader has closed it is no failure: the
+/// exit status says the rest.
+fn check_written(outcome: io::Result<()>, what: &str) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => outcome

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::exit::{Failure, Status};
-use super::{is_standard, told};
+use super::{check_written, is_standard};
 use crate::report::{self, CaseStatus, Run};
 
 /// The options for reports, the same for each command.
@@ -114,14 +114,14 @@ fn can_be_made(path: &Path) -> Result<(), Failure> {
 }
 
 impl Outputs {
-    /// Writes all of it, files first: whoever looks at the text and goes away has the files. What could not
-    /// be written is handed back.
+    /// Writes all of it, files first: a reader who stops after the text still has the files. What
+    /// could not be written is handed back.
     pub(super) fn write(&self, run: &Run) -> Vec<Failure> {
         let files = self.files.iter().map(|(form, path)| write_file(*form, path, run));
         let mut failures: Vec<Failure> = files.filter_map(Result::err).collect();
         // Where nothing could be judged, the errors have said everything.
         if self.text && run.cases.iter().any(|case| !matches!(case.status, CaseStatus::Broken(_))) {
-            failures.extend(told(self.write_text(run), "the report").err());
+            failures.extend(check_written(self.write_text(run), "the report").err());
         }
         failures
     }
@@ -144,7 +144,10 @@ fn write_file(form: Form, path: &Path, run: &Run) -> Result<(), Failure> {
     let text = form.render(run)?;
     if is_standard(path) {
         let mut out = io::stdout().lock();
-        return told(out.write_all(text.as_bytes()).and_then(|()| out.flush()), "the report");
+        return check_written(
+            out.write_all(text.as_bytes()).and_then(|()| out.flush()),
+            "the report",
+        );
     }
     let written = File::create(path).and_then(|mut file| file.write_all(text.as_bytes()));
     written.map_err(|error| Failure::output(path.display(), &error))

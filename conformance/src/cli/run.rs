@@ -42,11 +42,13 @@ pub struct RunArguments {
     /// What decides who does what, and when: the same seed gives the same commands
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How long an answer, a delivery or an end may take on a machine at rest, in seconds; longer on one with more to do
+    /// How long an answer, a delivery or an end may take on a machine at rest, in seconds; longer
+    /// on one with more to do
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     deadline: f64,
-    /// How many messages a sender sends, where that does not matter
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(8..=100_000))]
+    /// How many messages each sender sends, unless the scenario sets the number
+    #[arg(long, value_name = "N", default_value_t = 100,
+          value_parser = clap::value_parser!(u64).range(8..=100_000))]
     messages: u64,
     /// The folder for histories, members' logs and reports
     #[arg(long, value_name = "FOLDER", default_value = "conformance-results")]
@@ -84,18 +86,18 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 /// The names of the scenarios, each with a sentence on what it does, and what it needs.
 pub(super) fn scenarios() -> Vec<(String, String)> {
-    let told = SCENARIOS.iter().map(|scenario| {
+    let described = SCENARIOS.iter().map(|scenario| {
         let needs = scenario.needs.iter().map(|feature| format!(", {feature}"));
         let needs = format!("needs {} nodes{}", scenario.nodes_min, needs.collect::<String>());
         let sentence =
             format!("{} ({needs}; must reach that {})", scenario.sentence, scenario.reaches);
         (scenario.name.to_owned(), sentence)
     });
-    told.collect()
+    described.collect()
 }
 
-/// Runs the scenarios, with progress on standard error unless it is to be quiet. Says, of a run that was
-/// interrupted, by what: its cases are those that ended before.
+/// Runs the scenarios, with progress on standard error unless it is to be quiet. Says, of a run
+/// that was interrupted, by what: its cases are those that ended before.
 ///
 /// # Errors
 /// What kept it from running at all. What happens within a scenario is in its case.
@@ -207,9 +209,10 @@ mod tests {
 
     #[test]
     fn every_scenario_is_told_with_what_it_needs() {
-        let told = scenarios();
-        assert_eq!(told.len(), SCENARIOS.len());
-        let (_, kill) = told.iter().find(|(name, _)| name == "kill-sender").expect("there is one");
+        let described = scenarios();
+        assert_eq!(described.len(), SCENARIOS.len());
+        let (_, kill) =
+            described.iter().find(|(name, _)| name == "kill-sender").expect("there is one");
         assert!(kill.contains("3 nodes, crash"), "{kill}");
     }
 }

@@ -1,6 +1,7 @@
 //! The folder of a run: histories, logs, and what members store.
 //!
-//! Invariant: nothing is ever removed from a folder that no run made. A mark in it tells.
+//! Invariant: nothing is ever removed from a folder that no run made. A mark file shows that a run
+//! made it.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::DriveError;
 use super::scenarios::SCENARIOS;
 
-/// The file that tells that a folder is one of ours, and that a run uses it.
+/// The file that marks a folder as made by a run, and locks it while a run uses it.
 const MARK: &str = ".tramontane-conformance";
 
 /// What stands in it.
@@ -51,7 +52,8 @@ impl Folder {
         Ok(Self { path, _mark: mark })
     }
 
-    /// Makes a scenario's folder, with those that members use. What an earlier attempt left there is removed.
+    /// Makes a scenario's folder, with those that members use. What an earlier attempt left there
+    /// is removed.
     ///
     /// # Errors
     /// What the system says.

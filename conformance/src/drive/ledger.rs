@@ -1,5 +1,5 @@
-//! What was sent, and who delivered it: just enough to know when to stop waiting, and which message an empty
-//! delivery was. It judges nothing.
+//! What was sent, and who delivered it: just enough to know when to stop waiting, and which message
+//! an empty delivery was. It judges nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -114,7 +114,8 @@ impl Ledger {
         }
     }
 
-    /// The oldest empty message of that sender to that group that this start of a node has not delivered.
+    /// The oldest empty message of that sender to that group that this start of a node has not
+    /// delivered.
     pub(super) fn oldest_empty(
         &mut self,
         sender: usize,
@@ -132,8 +133,8 @@ impl Ledger {
         list.get(*passed).copied()
     }
 
-    /// The first message for which somebody is still to be waited for, and who. `all` is who could ever
-    /// deliver a message; when they all did, it is not asked about again.
+    /// The first message for which somebody is still to be waited for, and who. `all` is who could
+    /// ever deliver a message; when they all did, it is not asked about again.
     pub(super) fn first_open(
         &mut self,
         all: impl Fn(&Message) -> NodeSet,

@@ -1,7 +1,7 @@
 //! What members say, as lines with the time at which they came.
 //!
-//! One thread for each member's output. Whatever comes, at most one line is held, and the channel to the
-//! driver is short: a member that floods waits, and nobody else does.
+//! One thread for each member's output. Whatever comes, at most one line is held, and the channel
+//! to the driver is short: a member that floods waits, and nobody else does.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::mpsc::SyncSender;
@@ -31,7 +31,7 @@ impl Clock {
 
 /// Something that came from a member.
 #[derive(Debug)]
-pub(super) struct Heard {
+pub(super) struct Received {
     pub(super) node: usize,
     /// Which of the node's starts.
     pub(super) inc: u32,
@@ -60,19 +60,20 @@ pub(super) fn read(
     node: usize,
     inc: u32,
     clock: Clock,
-    heard: &SyncSender<Heard>,
+    received: &SyncSender<Received>,
 ) {
     let mut output = BufReader::new(output);
     for line in 1.. {
         let what = next(&mut output);
         let last = !matches!(what, What::Line(_));
         let cut = matches!(what, What::Cut(_));
-        if heard.send(Heard { node, inc, t_ns: clock.now_ns(), line, what }).is_err() {
+        if received.send(Received { node, inc, t_ns: clock.now_ns(), line, what }).is_err() {
             return;
         }
         if cut {
             // The driver has gone if this fails.
-            let _ = heard.send(Heard { node, inc, t_ns: clock.now_ns(), line, what: What::End });
+            let _ =
+                received.send(Received { node, inc, t_ns: clock.now_ns(), line, what: What::End });
         }
         if last {
             return;
@@ -105,20 +106,20 @@ mod tests {
 
     use super::*;
 
-    fn heard(output: &[u8]) -> Vec<(u64, String)> {
+    fn received(output: &[u8]) -> Vec<(u64, String)> {
         let (sender, receiver) = sync_channel(64);
         read(output, 0, 1, Clock::start(), &sender);
         drop(sender);
         receiver
             .iter()
-            .map(|heard| {
-                let text = match heard.what {
+            .map(|received| {
+                let text = match received.what {
                     What::Line(line) => format!("line {}", String::from_utf8_lossy(&line)),
                     What::Cut(line) => format!("cut {}", String::from_utf8_lossy(&line)),
                     What::TooLong(line) => format!("too long {}", line.len()),
                     What::End => "end".to_owned(),
                 };
-                (heard.line, text)
+                (received.line, text)
             })
             .collect()
     }
@@ -130,22 +131,22 @@ mod tests {
     #[test]
     fn lines_are_numbered_and_the_end_is_told() {
         assert_eq!(
-            heard(b"a\n\nb\n"),
+            received(b"a\n\nb\n"),
             expected(&[(1, "line a"), (2, "line "), (3, "line b"), (4, "end")])
         );
-        assert_eq!(heard(b""), expected(&[(1, "end")]));
+        assert_eq!(received(b""), expected(&[(1, "end")]));
     }
 
     #[test]
     fn half_a_line_is_no_line() {
-        assert_eq!(heard(b"a\n{\"ty"), expected(&[(1, "line a"), (2, "cut {\"ty"), (2, "end")]));
+        assert_eq!(received(b"a\n{\"ty"), expected(&[(1, "line a"), (2, "cut {\"ty"), (2, "end")]));
     }
 
     #[test]
     fn a_line_without_end_is_given_up() {
-        assert_eq!(heard(&vec![b'x'; LINE_BYTES_MAX * 2]), expected(&[(1, "too long 256")]));
+        assert_eq!(received(&vec![b'x'; LINE_BYTES_MAX * 2]), expected(&[(1, "too long 256")]));
         let mut just = vec![b'x'; LINE_BYTES_MAX];
         just.push(b'\n');
-        assert_eq!(heard(&just).len(), 2);
+        assert_eq!(received(&just).len(), 2);
     }
 }

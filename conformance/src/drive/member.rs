@@ -21,7 +21,7 @@ pub(super) enum Phase {
     Killed,
 }
 
-/// Something that a member is to be told.
+/// Something that a member is to be asked.
 #[derive(Debug)]
 pub(super) enum Order {
     Multicast(Sending),
@@ -30,7 +30,7 @@ pub(super) enum Order {
     Leave,
 }
 
-/// Something without a message that a member was told, and has not answered.
+/// A request without a message that a member has not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Asked {
     Pause,
@@ -38,7 +38,7 @@ pub(super) enum Asked {
     Leave,
 }
 
-/// A node: what it was told, and what it said, in its last start.
+/// A node: what it was asked, and what it reported, in its last start.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) name: String,
@@ -56,7 +56,7 @@ pub(super) struct Member {
     pub(super) silent: bool,
     /// When it was killed.
     pub(super) killed_ns: Option<u64>,
-    /// What it is still to be told, in order.
+    /// What it is still to be asked, in order.
     pub(super) orders: VecDeque<Order>,
     /// Messages, by their place in the ledger, that it was asked to send and has not answered.
     pub(super) unanswered: HashSet<usize>,
@@ -115,7 +115,7 @@ impl Member {
         found.map(|place| self.asked.remove(place)).is_some()
     }
 
-    /// Forgets what it was to be told, and what it was to answer: it does neither any more.
+    /// Forgets what it was to be asked and what it was to answer.
     pub(super) fn forget_orders(&mut self) {
         self.orders.clear();
         self.unanswered.clear();

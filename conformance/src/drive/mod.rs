@@ -1,5 +1,5 @@
-//! The driver: starts a system's members through its adapter, makes them do what a scenario says, and
-//! records what happens as a history. It judges nothing and knows no implementation.
+//! The driver: starts a system's members through its adapter, makes them do what a scenario says,
+//! and records what happens as a history. It judges nothing and knows no implementation.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -16,13 +16,13 @@
 //! - no process and no network is left, however the driver ends;
 //! - the same seed gives each member the same commands in the same order, faults included.
 
-mod chronicle;
 mod feature;
 mod folder;
-mod hearing;
+mod history_file;
 mod interrupt;
 mod ledger;
 mod lines;
+mod load_clock;
 mod member;
 mod network;
 mod outcome;
@@ -30,8 +30,8 @@ mod payload;
 mod plan;
 mod process;
 mod protocol;
-mod pulse;
 mod reach;
+mod receiving;
 mod recorded;
 mod scenarios;
 mod stage;
@@ -48,17 +48,17 @@ pub use scenarios::{SCENARIOS, Scenario};
 use crate::history::GroupOrder;
 use crate::report::{Case, Run};
 use folder::{Folder, ScenarioFolder};
+use load_clock::LoadClock;
 use network::Network;
 use outcome::Played;
 use plan::{Condition, Group, Plan, Step};
-use pulse::Pulse;
 use stage::{Ending, Introduction, Setting, Stage};
 
 /// The most nodes that a run can have.
 pub const NODES_MAX: usize = ledger::NODES_MAX;
 
-/// How often a scenario is played at most that did not reach what it is for: it is a matter of timing, which
-/// the plan does not decide.
+/// How often a scenario is played at most that did not reach what it is for: it is a matter of
+/// timing, which the plan does not decide.
 const ATTEMPTS_MAX: u32 = 3;
 
 /// The folder in which an adapter is asked what it claims, where no scenario did so before.
@@ -160,8 +160,8 @@ impl DriveError {
     }
 }
 
-/// Runs scenarios, one after the other, and judges each history. Progress is told from this thread, many
-/// times a second.
+/// Runs scenarios, one after the other, and judges each history. Progress is reported from this
+/// thread, many times a second.
 ///
 /// To be called from the program's main thread, or one that lives as long: the members die with it.
 ///
@@ -179,9 +179,9 @@ pub fn drive(
     }
     let chosen = choose(&options.scenarios)?;
     let folder = Folder::take(&options.output)?;
-    let pulse = Pulse::start();
+    let load_clock = LoadClock::start();
     let setting = Setting {
-        pulse: &pulse,
+        load_clock: &load_clock,
         adapter: &adapter,
         nodes: options.nodes.clamp(1, NODES_MAX),
         seed: options.seed,
@@ -349,7 +349,7 @@ impl Driver<'_> {
         self.folder.scenario(name, &names)
     }
 
-    /// Starts the members once, only to hear what they claim.
+    /// Starts the members once, only to learn what they claim.
     fn ask(&mut self) -> Result<(), Ending> {
         let everyone: Vec<usize> = (0..self.setting.nodes).collect();
         let plan = Plan {

@@ -1,11 +1,14 @@
-//! Networks that can be parted: a network namespace for each node, and one with two bridges between them.
+//! Networks that can be parted: a network namespace for each node, and one with two bridges between
+//! them.
 //!
-//! Every node has a port at the first bridge. To part nodes is to move the ports of one side to the second
-//! bridge, which is connected to nothing else; to heal is to move them back. No packet filter is needed.
+//! Every node has a port at the first bridge. To part nodes is to move the ports of one side to the
+//! second bridge, which is connected to nothing else; to heal is to move them back. No packet
+//! filter is needed.
 //!
 //! # Nothing is left behind
-//! The namespaces have no names. Each is held by a small process that ends when its input does, which the
-//! kernel sees to however the driver ends; with the last process in it a namespace and its links are gone.
+//! The namespaces have no names. Each is held by a small process that ends when its input does,
+//! which the kernel sees to however the driver ends; with the last process in it a namespace and
+//! its links are gone.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -180,12 +183,12 @@ impl Holder {
     fn start(mut command: Vec<String>) -> Result<Self, String> {
         command.extend(["sh", "-c", HOLD].map(str::to_owned));
         let mut holder = Self(spawn(&command)?);
-        let mut said = String::new();
+        let mut notice = String::new();
         if let Some(output) = holder.0.stdout.take() {
             // Nothing said is as good as an error.
-            let _ = BufReader::new(output).read_line(&mut said);
+            let _ = BufReader::new(output).read_line(&mut notice);
         }
-        if said == "here\n" {
+        if notice == "here\n" {
             return Ok(holder);
         }
         let mut errors = Vec::new();
@@ -216,8 +219,8 @@ mod tests {
     /// Tells the test below what to try.
     const VISIT: &str = "TRAMONTANE_TEST_VISIT";
 
-    /// Not a test, but what [`reaches`] runs inside a namespace: a datagram to a port where nobody listens is
-    /// answered at once if it arrives.
+    /// Not a test, but what [`reaches`] runs inside a namespace: a datagram to a port where nobody
+    /// listens is answered at once if it arrives.
     #[test]
     fn visitor() {
         let Ok(address) = std::env::var(VISIT) else { return };

@@ -23,7 +23,7 @@ pub(super) struct Played<'p> {
     pub(super) reach: &'p [Reach],
     /// Whether the plan was played to its end, or why it was not.
     pub(super) outcome: Result<bool, Ending>,
-    /// When members were told to leave.
+    /// When members were asked to leave.
     pub(super) leaves: Vec<(usize, u64)>,
     pub(super) notes: Vec<String>,
     /// That the machine had no time for a deadline, if so.
@@ -52,7 +52,8 @@ pub(super) fn broken(scenario: &Scenario, seed: u64, what: String, log: Option<S
     Case { status, notes: log.into_iter().collect(), ..unsupported(scenario, seed, String::new()) }
 }
 
-/// Whether the plan was carried out and nothing is wrong, only that what the scenario is for did not come about.
+/// Whether the plan was carried out and nothing is wrong, only that what the scenario is for did
+/// not come about.
 pub(super) fn is_matter_of_timing(case: &Case) -> bool {
     let finished = case.reached.first().is_some_and(|(_, finished)| *finished);
     let missed = case.reached.iter().any(|(_, reached)| !reached);

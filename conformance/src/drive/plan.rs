@@ -1,12 +1,13 @@
 //! Plans: what a scenario does, as data.
 //!
 //! Invariants:
-//! - the scenario, the seed, the number of nodes and the scale decide a plan, and nothing else does;
-//! - what each member is told, and in which order, is decided by the plan: a fault in mid-stream comes when a
-//!   member has answered or delivered so many messages, and never takes back what is still to be sent by a
-//!   member that was not killed.
+//! - the scenario, the seed, the number of nodes and the scale decide a plan, and nothing else
+//!   does;
+//! - what each member is asked, and in which order, is decided by the plan: a fault in mid-stream
+//!   comes when a member has answered or delivered so many messages, and never takes back what is
+//!   still to be sent by a member that was not killed.
 
-use tramontane_fixtures::random::Random;
+use crate::random::Random;
 
 use super::protocol::WINDOW;
 use super::reach::Reach;
@@ -53,8 +54,8 @@ pub(super) struct Sending {
     pub(super) bytes: u64,
 }
 
-/// One thing to do. What is for a member waits in line behind what it was told before; what is done to a
-/// member is done at once.
+/// One thing to do. What is for a member waits in line behind what it was asked before; what is
+/// done to a member is done at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Start these nodes' processes: together the first time, into running groups later.
@@ -213,7 +214,8 @@ impl Draft {
         self.then(Step::Send(list));
     }
 
-    /// The same, in rounds with a little time between them, so that it lasts while something else happens.
+    /// The same, in rounds with a little time between them, so that it lasts while something else
+    /// happens.
     pub(super) fn send_paced(&mut self, senders: &[usize], each: u64) {
         for _ in 0..PACED_ROUNDS {
             self.send(senders, each.div_ceil(PACED_ROUNDS));
@@ -221,8 +223,9 @@ impl Draft {
         }
     }
 
-    /// So few messages that one member's are all under way at once. What a member is told before it is
-    /// killed must be few, so that how many it is told is decided here and not by timing.
+    /// So few messages that one member's are all under way at once. What a member is asked before
+    /// it is killed must be few, so that how many it is asked for is decided here and not by
+    /// timing.
     pub(super) fn few(&self) -> u64 {
         self.scale.min(WINDOW as u64 / 2)
     }

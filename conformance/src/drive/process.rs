@@ -1,10 +1,11 @@
 //! Members' processes: the one place where they are started, suspended and killed.
 //!
 //! # No process outlives the driver
-//! Each is the leader of a process group of its own, which is killed as a whole, the leader's children
-//! included, when its [`Process`] is dropped: at the end of a scenario, after an error, and when the driver
-//! panics. If the driver itself is killed, the kernel kills the leader; children of it find their input at
-//! its end. A leader is never reaped before its group was killed, so that its number cannot be another's.
+//! Each is the leader of a process group of its own, which is killed as a whole, the leader's
+//! children included, when its [`Process`] is dropped: at the end of a scenario, after an error,
+//! and when the driver panics. If the driver itself is killed, the kernel kills the leader;
+//! children of it find their input at its end. A leader is never reaped before its group was
+//! killed, so that its number cannot be another's.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,7 +21,7 @@ use rustix::process::{
     set_parent_process_death_signal, waitid,
 };
 
-use super::lines::{self, Clock, Heard};
+use super::lines::{self, Clock, Received};
 
 /// So much of a member's log is kept.
 const LOG_BYTES_MAX: u64 = 16 << 20;
@@ -54,12 +55,12 @@ pub(super) struct Start<'s> {
     /// The file to which its log is added.
     pub(super) log: &'s Path,
     pub(super) clock: Clock,
-    pub(super) heard: SyncSender<Heard>,
+    pub(super) received: SyncSender<Received>,
 }
 
 impl Process {
-    /// Starts a process. To be called from the thread that lives as long as the driver does: to the kernel
-    /// that thread is the parent.
+    /// Starts a process. To be called from the thread that lives as long as the driver does: to the
+    /// kernel that thread is the parent.
     ///
     /// # Errors
     /// What the system says, most often that there is no such program.
@@ -80,15 +81,15 @@ impl Process {
         // From here on an error kills it.
         let group = Pid::from_child(&child);
         let mut process = Self { child, group, reaped: false, commands: Some(commands), log: None };
-        let Start { node, inc, clock, heard, .. } = start;
+        let Start { node, inc, clock, received, .. } = start;
         spawn("commands", move || write_all(input, &to_write))?;
-        spawn("output", move || lines::read(output, node, inc, clock, &heard))?;
+        spawn("output", move || lines::read(output, node, inc, clock, &received))?;
         process.log = Some(spawn("log", move || keep(errors, log))?);
         Ok(process)
     }
 
-    /// Sends a command. If the process does not listen any more, its output tells.
-    pub(super) fn tell(&self, line: String) {
+    /// Sends a command. That the process no longer reads shows in its output.
+    pub(super) fn send(&self, line: String) {
         if let Some(commands) = &self.commands {
             let _ = commands.send(line);
         }
@@ -110,7 +111,8 @@ impl Process {
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 
-    /// Kills them, and waits until the process is gone. How it ended, if the system tells.
+    /// Kills them, and waits until the process is gone. Returns how it ended, if the system reports
+    /// it.
     pub(super) fn kill(&mut self) -> Option<ExitStatus> {
         if !self.reaped {
             self.strike();
@@ -146,7 +148,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
-        // What it said last is often why it ended. A process that left the group may hold the log open.
+        // What it said last is often why it ended. A process that left the group may hold the log
+        // open.
         self.await_log();
     }
 }
@@ -159,8 +162,8 @@ fn die_with_parent(command: &mut Command) {
         // The parent may have ended before that, and then nobody would ever be told.
         if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::NotConnected.into()) }
     };
-    // SAFETY: between fork and exec the closure makes two system calls and does nothing else: it takes no
-    // lock, and allocates nothing.
+    // SAFETY: between fork and exec the closure makes two system calls and does nothing else: it
+    // takes no lock, and allocates nothing.
     unsafe {
         command.pre_exec(in_child);
     }

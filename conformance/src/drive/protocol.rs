@@ -1,6 +1,8 @@
-//! The lines that pass between the driver and an adapter, as `docs/adapter-protocol.md` defines them.
+//! The lines that pass between the driver and an adapter, as `docs/adapter-protocol.md` defines
+//! them.
 //!
-//! Whatever an adapter writes, reading it gives a line that makes sense or a text that says what is wrong.
+//! Whatever an adapter writes, reading it gives a line that makes sense or a text that says what is
+//! wrong.
 
 use std::path::Path;
 
@@ -36,7 +38,8 @@ pub(super) enum Command<'a> {
 impl Command<'_> {
     /// The line, with its line feed.
     pub(super) fn line(&self) -> String {
-        // It holds nothing but texts and numbers, so it always is JSON; a path that is not UTF-8 was made one.
+        // It holds nothing but texts and numbers, so it always is JSON; a path that is not UTF-8
+        // was made one.
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
         line
@@ -85,7 +88,7 @@ pub(super) struct Limits {
 /// What a member says.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(super) enum Said {
+pub(super) enum Notice {
     InitOk {
         name: String,
         version: String,
@@ -150,7 +153,7 @@ pub(super) enum HaltReason {
     Halted,
 }
 
-impl Said {
+impl Notice {
     /// Reads a line.
     ///
     /// # Errors
@@ -170,8 +173,8 @@ impl Said {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Said, String> {
-        Said::read(line.as_bytes())
+    fn read(line: &str) -> Result<Notice, String> {
+        Notice::read(line.as_bytes())
     }
 
     #[test]
@@ -208,21 +211,107 @@ mod tests {
         ] {
             assert!(read(line).is_err(), "{line}");
         }
-        assert_eq!(Said::read(b"{\"type\":\"\xff\"}"), Err("not UTF-8 from byte 9 on".to_owned()));
+        assert_eq!(
+            Notice::read(b"{\"type\":\"\xff\"}"),
+            Err("not UTF-8 from byte 9 on".to_owned())
+        );
     }
 
     #[test]
     fn a_refusal_without_a_word_on_it_is_not_definite() {
-        let said = read(r#"{"type":"error","code":"full","message":"m"}"#);
-        assert!(matches!(said, Ok(Said::Error { definite: false, .. })), "{said:?}");
+        let notice = read(r#"{"type":"error","code":"full","message":"m"}"#);
+        assert!(matches!(notice, Ok(Notice::Error { definite: false, .. })), "{notice:?}");
     }
 
+    /// Adapters of this version read these lines: others need another version, and then these are
+    /// written anew.
     #[test]
-    fn a_command_is_one_line() {
-        let line = Command::Multicast { message: "n0/1/0", groups: vec!["g0"], bytes: 100 }.line();
-        assert_eq!(
-            line,
-            "{\"type\":\"multicast\",\"message\":\"n0/1/0\",\"groups\":[\"g0\"],\"bytes\":100}\n"
-        );
+    fn the_lines_of_commands_belong_to_the_version_of_the_protocol() {
+        assert_eq!(VERSION, 1);
+        let init = Init {
+            protocol: VERSION,
+            node: "n0",
+            inc: 2,
+            join: true,
+            nodes: vec![NodeAddress { node: "n0", address: "127.0.0.1:1" }],
+            groups: vec![GroupMembers { group: "g0", members: vec!["n0"], senders: vec!["n1"] }],
+            limits: Limits { message_bytes_max: 3, huge_bytes_max: 4, window: 5, deadline_ms: 6 },
+            seed: 7,
+            shared: Path::new("/shared"),
+            storage: Path::new("/storage"),
+        };
+        let commands = [
+            Command::Init(init),
+            Command::Multicast { message: "n0/1/0", groups: vec!["g0"], bytes: 100 },
+            Command::Pause { ms: 8 },
+            Command::Leave,
+            Command::Stats,
+            Command::Stop,
+        ];
+        let lines = [
+            r#"{"type":"init","protocol":1,"node":"n0","inc":2,"join":true,"nodes":[{"node":"n0","address":"127.0.0.1:1"}],"groups":[{"group":"g0","members":["n0"],"senders":["n1"]}],"limits":{"message_bytes_max":3,"huge_bytes_max":4,"window":5,"deadline_ms":6},"seed":7,"shared":"/shared","storage":"/storage"}"#,
+            r#"{"type":"multicast","message":"n0/1/0","groups":["g0"],"bytes":100}"#,
+            r#"{"type":"pause","ms":8}"#,
+            r#"{"type":"leave"}"#,
+            r#"{"type":"stats"}"#,
+            r#"{"type":"stop"}"#,
+        ];
+        for (command, line) in commands.iter().zip(lines) {
+            assert_eq!(command.line(), format!("{line}\n"));
+        }
+    }
+
+    /// What adapters of this version say keeps its meaning as long as the version stays.
+    #[test]
+    fn the_lines_of_members_belong_to_the_version_of_the_protocol() {
+        assert_eq!(VERSION, 1);
+        let text = |text: &str| text.to_owned();
+        let delivery = Delivery {
+            message: Some(text("n1/1/0")),
+            sender: text("n1"),
+            group: text("g0"),
+            view: Some(1),
+            bytes: Some(100),
+            digest: Some(text("955396c97e2db725")),
+            replayed: true,
+        };
+        let error = Notice::Error {
+            code: text("full"),
+            definite: true,
+            message: Some(text("n1/1/0")),
+            text: Some(text("later")),
+        };
+        let halt = |reason| Notice::Halt { reason, text: None };
+        let (name, version, features) = (text("example"), text("0.1"), vec![text("views")]);
+        let cases = [
+            (
+                r#"{"type":"init_ok","name":"example","version":"0.1","features":["views"]}"#,
+                Notice::InitOk { name, version, features },
+            ),
+            (r#"{"type":"ok","message":"n1/1/0"}"#, Notice::Ok { message: Some(text("n1/1/0")) }),
+            (
+                r#"{"type":"error","code":"full","definite":true,"message":"n1/1/0","text":"later"}"#,
+                error,
+            ),
+            (
+                r#"{"type":"deliver","message":"n1/1/0","sender":"n1","group":"g0","view":1,"bytes":100,"digest":"955396c97e2db725","replayed":true}"#,
+                Notice::Deliver(delivery),
+            ),
+            (
+                r#"{"type":"view","group":"g0","view":1,"members":["n0"]}"#,
+                Notice::View { group: text("g0"), view: 1, members: vec![text("n0")] },
+            ),
+            (
+                r#"{"type":"durable","group":"g0","upto":3}"#,
+                Notice::Durable { group: text("g0"), upto: 3 },
+            ),
+            (r#"{"type":"stats","posts":3}"#, Notice::Stats { posts: 3 }),
+            (r#"{"type":"halt","reason":"done"}"#, halt(HaltReason::Done)),
+            (r#"{"type":"halt","reason":"left"}"#, halt(HaltReason::Left)),
+            (r#"{"type":"halt","reason":"halted"}"#, halt(HaltReason::Halted)),
+        ];
+        for (line, notice) in cases {
+            assert_eq!(read(line), Ok(notice));
+        }
     }
 }

@@ -1,7 +1,7 @@
-//! What a scenario must have reached, told from the history that it made.
+//! What a scenario must have reached, as the history that it made shows.
 //!
-//! A system that does nothing keeps every promise of order. So a scenario whose history does not show what
-//! the scenario is about has shown nothing, and its verdict is that it cannot be told.
+//! A system that does nothing keeps every promise of order. So a scenario whose history does not
+//! show what the scenario is about has shown nothing, and its verdict is inconclusive.
 
 #[cfg(test)]
 mod tests;
@@ -227,8 +227,8 @@ fn killed_midway(recorded: &Recorded, node: usize, meant: impl Fn(usize) -> bool
     recorded.kill_ns(node).is_some_and(|t_ns| any_under_way(recorded, t_ns, meant))
 }
 
-/// Whether the node was killed before everyone who goes on had installed the view that the other one's
-/// coming or going leads to. Without any views, messages under way must do.
+/// Whether the node was killed before everyone who goes on had installed the view that the other
+/// one's coming or going leads to. Without any views, messages under way must do.
 fn killed_before_view(
     recorded: &Recorded,
     node: usize,

@@ -55,7 +55,7 @@ pub(super) struct Recorded {
     pub(super) starts: Vec<(usize, u64)>,
     /// When they ended by themselves.
     pub(super) ends: Vec<(usize, u64)>,
-    /// When they told what they posted.
+    /// When they reported what they posted.
     pub(super) stats: Vec<(usize, u64)>,
     /// When members were asked to leave, which a history does not say.
     pub(super) leaves: Vec<(usize, u64)>,
@@ -177,7 +177,8 @@ impl Recorded {
         started.is_some_and(|start_ns| ended.max(killed).is_none_or(|end_ns| end_ns < start_ns))
     }
 
-    /// Whether a message was under way then: sent, and not delivered by someone who should and could.
+    /// Whether a message was under way then: sent, and not delivered by someone who should and
+    /// could.
     pub(super) fn under_way(&self, message: &Message, t_ns: u64) -> bool {
         let lacks = |node: usize| message.delivered.get(&node).is_none_or(|time| *time > t_ns);
         message.t_ns <= t_ns

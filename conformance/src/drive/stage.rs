@@ -1,8 +1,8 @@
 //! A scenario while it is played: its members, what was sent, and the history.
 //!
-//! One thread decides everything: it gives orders as far as the window lets it, and hears what members say,
-//! in the order in which it comes. It never waits for a member, only for lines, and for no longer than a
-//! deadline; every wait ends when the driver is asked to end.
+//! One thread decides everything: it sends commands as far as the window lets it, and takes what
+//! members say, in the order in which it comes. It never waits for a member, only for lines, and
+//! for no longer than a deadline; every wait ends when the driver is asked to end.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -15,27 +15,27 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::chronicle::Chronicle;
 use super::folder::ScenarioFolder;
+use super::history_file::HistoryFile;
 use super::interrupt::Interrupts;
 use super::ledger::{Fate, Ledger, Message, NodeSet, only, set};
-use super::lines::{Clock, Heard};
+use super::lines::{Clock, Received};
+use super::load_clock::LoadClock;
 use super::member::{Asked, Member, Order, Phase};
 use super::network::Network;
 use super::payload;
 use super::plan::{Condition, Plan, Sending};
 use super::protocol::{Command, WINDOW};
-use super::pulse::Pulse;
 use super::{DriveError, Progress};
 use crate::history::Event;
 
 /// Between two looks at signals and clocks.
 const TICK: Duration = Duration::from_millis(20);
 
-/// How many lines may wait to be heard.
+/// How many lines of members may wait to be taken.
 const HEARD_MAX: usize = 4096;
 
-/// How many are heard before orders are given again.
+/// How many lines are taken before commands are sent again.
 const HEARD_AT_ONCE: usize = 256;
 
 /// Nothing more must come for so long before all is taken to be over.
@@ -46,7 +46,7 @@ const QUIET_AFTER_FAULTS: Duration = Duration::from_millis(250);
 
 /// What does not change during a run.
 pub(super) struct Setting<'s> {
-    pub(super) pulse: &'s Pulse,
+    pub(super) load_clock: &'s LoadClock,
     pub(super) adapter: &'s [String],
     pub(super) nodes: usize,
     pub(super) seed: u64,
@@ -107,7 +107,7 @@ impl Goal<'_> {
 
 /// How near a goal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outlook {
+pub(super) enum GoalState {
     Reached,
     Open,
     /// It will never be reached.
@@ -122,12 +122,12 @@ pub(super) struct Stage<'s> {
     pub(super) network: Option<Network>,
     pub(super) members: Vec<Member>,
     pub(super) ledger: Ledger,
-    pub(super) chronicle: Chronicle,
+    pub(super) history_file: HistoryFile,
     pub(super) clock: Clock,
-    pub(super) heard: Receiver<Heard>,
-    pub(super) to_heard: SyncSender<Heard>,
+    pub(super) received: Receiver<Received>,
+    pub(super) to_heard: SyncSender<Received>,
     /// What came while only one member was listened to.
-    pub(super) stash: VecDeque<Heard>,
+    pub(super) stash: VecDeque<Received>,
     pub(super) last_heard: Instant,
     /// Of each group, the highest view that anybody installed.
     pub(super) highest: Vec<Option<(u64, NodeSet)>>,
@@ -137,7 +137,7 @@ pub(super) struct Stage<'s> {
     /// The nodes that are cut off now.
     pub(super) parted: Vec<usize>,
     pub(super) had_faults: bool,
-    /// When members were told to leave.
+    /// When members were asked to leave.
     pub(super) leaves: Vec<(usize, u64)>,
     pub(super) notes: Vec<String>,
     /// That the machine had no time for a deadline, if so.
@@ -171,10 +171,10 @@ impl<'s> Stage<'s> {
     ) -> Result<Self, DriveError> {
         let clock = Clock::start();
         let names: Vec<String> = (0..setting.nodes).map(node_name).collect();
-        let mut chronicle = Chronicle::begin(&folder.history(), clock, names.clone())?;
-        chronicle.run(scenario, setting.seed, adapter)?;
+        let mut history_file = HistoryFile::begin(&folder.history(), clock, names.clone())?;
+        history_file.run(scenario, setting.seed, adapter)?;
         for (group, of) in plan.groups.iter().enumerate() {
-            chronicle.group(&group_name(group), of)?;
+            history_file.group(&group_name(group), of)?;
         }
         let address = |node| match network {
             Some(_) => Network::address(node),
@@ -184,7 +184,7 @@ impl<'s> Stage<'s> {
         let members = members
             .map(|(node, name)| Member::new(name, address(node), plan.groups.len()))
             .collect();
-        let (to_heard, heard) = sync_channel(HEARD_MAX);
+        let (to_heard, received) = sync_channel(HEARD_MAX);
         Ok(Self {
             setting,
             plan,
@@ -192,9 +192,9 @@ impl<'s> Stage<'s> {
             network,
             members,
             ledger: Ledger::default(),
-            chronicle,
+            history_file,
             clock,
-            heard,
+            received,
             to_heard,
             stash: VecDeque::new(),
             last_heard: Instant::now(),
@@ -210,27 +210,28 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// Gives orders and hears members until the goal is reached, cannot be, or so much time has passed.
-    pub(super) fn wait(&mut self, goal: &Goal<'_>, time: Duration) -> Result<Outlook, Ending> {
+    /// Sends commands and takes lines until the goal is reached, cannot be, or so much time has
+    /// passed.
+    pub(super) fn wait(&mut self, goal: &Goal<'_>, time: Duration) -> Result<GoalState, Ending> {
         let until = Instant::now() + time;
         self.wait_while(goal, |_| until.saturating_duration_since(Instant::now()))
     }
 
-    /// The same, for so long as would be so much on a machine at rest. If that does not come in [`WAIT_MAX`] times
-    /// the time, nothing can be said of what is missing.
+    /// The same, for so long as would be so much on a machine at rest. If that does not come in
+    /// [`WAIT_MAX`] times the time, nothing can be said of what is missing.
     pub(super) fn wait_patiently(
         &mut self,
         goal: &Goal<'_>,
         time: Duration,
-    ) -> Result<Outlook, Ending> {
-        let (began, granted) = (Instant::now(), self.setting.pulse.now());
+    ) -> Result<GoalState, Ending> {
+        let (began, granted) = (Instant::now(), self.setting.load_clock.now());
         let until = began + time * WAIT_MAX;
-        let outlook = self.wait_while(goal, |stage| {
-            let left = time.saturating_sub(stage.setting.pulse.now().saturating_sub(granted));
+        let state = self.wait_while(goal, |stage| {
+            let left = time.saturating_sub(stage.setting.load_clock.now().saturating_sub(granted));
             left.min(until.saturating_duration_since(Instant::now()))
         })?;
-        let had = self.setting.pulse.now().saturating_sub(granted);
-        if outlook == Outlook::Open && had < time && self.starved.is_none() {
+        let had = self.setting.load_clock.now().saturating_sub(granted);
+        if state == GoalState::Open && had < time && self.starved.is_none() {
             self.starved = Some(format!(
                 "a deadline of {} s passed on a machine that had time for {:.2} s of it in {:.0} s; let it do less, or allow \
                  more with --deadline",
@@ -239,7 +240,7 @@ impl<'s> Stage<'s> {
                 began.elapsed().as_secs_f64()
             ));
         }
-        Ok(outlook)
+        Ok(state)
     }
 
     /// The same, for as long as there is time left.
@@ -247,13 +248,13 @@ impl<'s> Stage<'s> {
         &mut self,
         goal: &Goal<'_>,
         time_left: impl Fn(&Self) -> Duration,
-    ) -> Result<Outlook, Ending> {
+    ) -> Result<GoalState, Ending> {
         loop {
             self.give_orders()?;
-            let outlook = self.outlook(goal);
+            let state = self.goal_state(goal);
             let left = time_left(self);
-            if outlook != Outlook::Open || left.is_zero() {
-                return Ok(outlook);
+            if state != GoalState::Open || left.is_zero() {
+                return Ok(state);
             }
             if let Some(signal) = self.setting.interrupts.signal() {
                 return Err(DriveError::Interrupted(signal).into());
@@ -267,20 +268,21 @@ impl<'s> Stage<'s> {
     /// Hears so many lines at most of what there is, and waits so long at most if there is nothing.
     fn listen(&mut self, time: Duration, lines: usize) -> Result<(), Ending> {
         let first = match self.stash.pop_front() {
-            Some(heard) => heard,
-            None => match self.heard.recv_timeout(time) {
-                Ok(heard) => heard,
+            Some(received) => received,
+            None => match self.received.recv_timeout(time) {
+                Ok(received) => received,
                 // This end holds a sender too: it is never disconnected.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
             },
         };
         self.last_heard = Instant::now();
-        self.hear(first)?;
+        self.receive(first)?;
         for _ in 1..lines {
-            let Some(heard) = self.stash.pop_front().or_else(|| self.heard.try_recv().ok()) else {
+            let Some(received) = self.stash.pop_front().or_else(|| self.received.try_recv().ok())
+            else {
                 break;
             };
-            self.hear(heard)?;
+            self.receive(received)?;
         }
         Ok(())
     }
@@ -325,7 +327,7 @@ impl<'s> Stage<'s> {
             self.leaves.push((node, self.clock.now_ns()));
         }
         self.members[node].asked.push(asked);
-        self.tell(node, &command);
+        self.send(node, &command);
         Ok(())
     }
 
@@ -336,7 +338,7 @@ impl<'s> Stage<'s> {
         let group_names: Vec<String> = groups.iter().map(|group| group_name(*group)).collect();
         let digest = payload::digest(&name, bytes);
         // It is recorded before the member can know of it.
-        self.chronicle.of(sender, self.clock.now_ns(), |t_ns, node| Event::Multicast {
+        self.history_file.of(sender, self.clock.now_ns(), |t_ns, node| Event::Multicast {
             t_ns,
             node,
             inc,
@@ -346,23 +348,23 @@ impl<'s> Stage<'s> {
             digest: digest.as_deref().map(Into::into),
         })?;
         let group_names = group_names.iter().map(String::as_str).collect();
-        self.tell(sender, &Command::Multicast { message: &name, groups: group_names, bytes });
+        self.send(sender, &Command::Multicast { message: &name, groups: group_names, bytes });
         let message = Message { name, sender, inc, groups, bytes, fate: Fate::Asked, delivered: 0 };
         let place = self.ledger.ask(message);
         self.members[sender].unanswered.insert(place);
         Ok(())
     }
 
-    /// Tells a member something.
-    pub(super) fn tell(&self, node: usize, command: &Command<'_>) {
+    /// Sends a member a command.
+    pub(super) fn send(&self, node: usize, command: &Command<'_>) {
         if let Some(process) = &self.members[node].process {
-            process.tell(command.line());
+            process.send(command.line());
         }
     }
 
-    fn outlook(&mut self, goal: &Goal<'_>) -> Outlook {
+    fn goal_state(&mut self, goal: &Goal<'_>) -> GoalState {
         let reached = match goal {
-            Goal::Met(condition) => return self.outlook_of(condition),
+            Goal::Met(condition) => return self.condition_state(condition),
             Goal::Settled => {
                 let quiet = if self.had_faults { QUIET_AFTER_FAULTS } else { QUIET };
                 self.last_heard.elapsed() >= quiet && self.is_delivered()
@@ -373,10 +375,10 @@ impl<'s> Stage<'s> {
             }
             Goal::Later => false,
         };
-        if reached { Outlook::Reached } else { Outlook::Open }
+        if reached { GoalState::Reached } else { GoalState::Open }
     }
 
-    fn outlook_of(&mut self, condition: &Condition) -> Outlook {
+    fn condition_state(&mut self, condition: &Condition) -> GoalState {
         let (reached, hopeless) = match condition {
             Condition::Ready(nodes) => {
                 let phases = || nodes.iter().map(|node| self.members[*node].phase);
@@ -394,9 +396,9 @@ impl<'s> Stage<'s> {
             Condition::ViewWithout(nodes) => (self.have_views_without(set(nodes)), false),
         };
         match (reached, hopeless) {
-            (true, _) => Outlook::Reached,
-            (false, true) => Outlook::Hopeless,
-            (false, false) => Outlook::Open,
+            (true, _) => GoalState::Reached,
+            (false, true) => GoalState::Hopeless,
+            (false, false) => GoalState::Open,
         }
     }
 
@@ -414,15 +416,16 @@ impl<'s> Stage<'s> {
             && self.highest.iter().any(Option::is_some)
     }
 
-    /// Who is a member of a group now, as far as can be told: all but those whom its highest view has removed.
+    /// Who is a member of a group now, as far as can be told: all but those whom its highest view
+    /// has removed.
     fn members_now(&self, group: usize, live: NodeSet) -> NodeSet {
         let members = set(&self.plan.groups[group].members) & live;
         // One that no view has named is still about to get in.
         self.highest[group].map_or(members, |(_, view)| (view | !self.seen[group]) & members)
     }
 
-    /// Whether no order is open, all that run agree on a view, and each message was delivered by all who
-    /// should. A loose count: it decides when to go on, and judges nobody.
+    /// Whether no order is open, all that run agree on a view, and each message was delivered by
+    /// all who should. A loose count: it decides when to go on, and judges nobody.
     fn is_delivered(&mut self) -> bool {
         let live = self.live();
         let present = self.present(live);
@@ -444,8 +447,8 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// Whether the highest view of each group holds all who are in and nobody who is gone, and its members have
-    /// all installed it.
+    /// Whether the highest view of each group holds all who are in and nobody who is gone, and its
+    /// members have all installed it.
     fn views_agree(&self, live: NodeSet) -> bool {
         self.highest.iter().enumerate().all(|(group, highest)| {
             let Some((_, view)) = highest else { return true };
@@ -466,7 +469,8 @@ impl<'s> Stage<'s> {
         let all = |message: &Message| {
             message.groups.iter().fold(0, |all, group| all | set(&plan.groups[*group].members))
         };
-        // In a group with views a joiner, or one that came back, owes only what was sent after that.
+        // In a group with views a joiner, or one that came back, owes only what was sent after
+        // that.
         let late = |place: usize| {
             let late =
                 |member: &Member| (member.joined || member.inc > 1) && member.ready_at > place;

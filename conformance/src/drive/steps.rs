@@ -13,7 +13,7 @@ use super::protocol::{
     Command, GroupMembers, HUGE_BYTES_MAX, Init, Limits, MESSAGE_BYTES_MAX, NodeAddress, VERSION,
     WINDOW,
 };
-use super::stage::{Ending, Goal, Outlook, Stage, group_name};
+use super::stage::{Ending, Goal, GoalState, Stage, group_name};
 use crate::history::{EndReason, FaultKind};
 
 /// What members get on top of their deadline, for what takes time between them and the driver.
@@ -29,8 +29,8 @@ const STASH_MAX: usize = 100_000;
 const EXIT_MAX: Duration = Duration::from_secs(2);
 
 impl Stage<'_> {
-    /// Plays the plan: true if to its end. If something does not come about that the rest builds on, the rest
-    /// is left out; faults are ended and members stopped all the same.
+    /// Plays the plan: true if to its end. If something does not come about that the rest builds
+    /// on, the rest is left out; faults are ended and members stopped all the same.
     pub(super) fn play(&mut self) -> Result<bool, Ending> {
         let plan = self.plan;
         for step in &plan.steps {
@@ -97,9 +97,10 @@ impl Stage<'_> {
                 Some(network) => network.within(node, self.setting.adapter),
                 None => self.setting.adapter.to_vec(),
             };
-            self.chronicle.start(node, inc)?;
-            let heard = self.to_heard.clone();
-            let start = Start { command: &command, node, inc, log: &log, clock: self.clock, heard };
+            self.history_file.start(node, inc)?;
+            let received = self.to_heard.clone();
+            let start =
+                Start { command: &command, node, inc, log: &log, clock: self.clock, received };
             let process = Process::start(start).map_err(|source| DriveError::Adapter {
                 command: shell_words::join(self.setting.adapter),
                 source,
@@ -110,12 +111,12 @@ impl Stage<'_> {
             }
         }
         for &node in nodes {
-            self.tell_init(node, join);
+            self.send_init(node, join);
         }
         Ok(())
     }
 
-    fn tell_init(&self, node: usize, join: bool) {
+    fn send_init(&self, node: usize, join: bool) {
         let member = &self.members[node];
         let is_there = |node: &&usize| self.members[**node].runs();
         let nodes = self.members.iter();
@@ -132,7 +133,7 @@ impl Stage<'_> {
             members: members.clone(),
             senders: senders.clone(),
         });
-        self.tell(
+        self.send(
             node,
             &Command::Init(Init {
                 protocol: VERSION,
@@ -163,18 +164,18 @@ impl Stage<'_> {
             Condition::Ready(_) => self.setting.deadline + MARGIN,
             _ => self.setting.deadline,
         };
-        let outlook = self.wait_patiently(&Goal::Met(condition), time)?;
-        if outlook == Outlook::Reached {
+        let state = self.wait_patiently(&Goal::Met(condition), time)?;
+        if state == GoalState::Reached {
             return Ok(None);
         }
-        if outlook == Outlook::Open
+        if state == GoalState::Open
             && let Condition::Ready(nodes) = condition
         {
             return Err(self.no_answer(nodes));
         }
         let missing = self.missing().map(|missing| format!("; {missing}")).unwrap_or_default();
         let why =
-            if outlook == Outlook::Hopeless { "cannot come about" } else { "did not come in time" };
+            if state == GoalState::Hopeless { "cannot come about" } else { "did not come in time" };
         Ok(Some(format!("{condition} {why}{missing}")))
     }
 
@@ -198,7 +199,7 @@ impl Stage<'_> {
                 .suspend()
                 .map_err(|source| DriveError::system("cannot suspend a process", source))?;
             member.suspended = true;
-            self.chronicle.fault(FaultKind::Stop, &[node], self.clock.now_ns())?;
+            self.history_file.fault(FaultKind::Stop, &[node], self.clock.now_ns())?;
         }
         Ok(())
     }
@@ -208,7 +209,7 @@ impl Stage<'_> {
         if !std::mem::take(&mut member.suspended) {
             return Ok(());
         }
-        self.chronicle.fault(FaultKind::Continue, &[node], self.clock.now_ns())?;
+        self.history_file.fault(FaultKind::Continue, &[node], self.clock.now_ns())?;
         if let Some(process) = &member.process {
             process
                 .resume()
@@ -217,7 +218,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Kills members one after the other, and then records what they had said before, and the kills after it.
+    /// Kills members one after the other, and then records what they had said before, and the kills
+    /// after it.
     fn kill(&mut self, nodes: &[usize], gap: Duration) -> Result<(), Ending> {
         self.had_faults = true;
         let mut victims: Vec<usize> = nodes.to_vec();
@@ -234,7 +236,7 @@ impl Stage<'_> {
         self.bury(&victims)?;
         for &node in &victims {
             let t_ns = self.members[node].killed_ns.unwrap_or_default();
-            self.chronicle.fault(FaultKind::Kill, &[node], t_ns)?;
+            self.history_file.fault(FaultKind::Kill, &[node], t_ns)?;
         }
         Ok(())
     }
@@ -264,23 +266,23 @@ impl Stage<'_> {
         let until = Instant::now() + DRAIN_MAX;
         let waiting = std::mem::take(&mut self.stash).into_iter();
         let (theirs, others): (VecDeque<_>, VecDeque<_>) =
-            waiting.partition(|heard| victims.contains(&heard.node));
+            waiting.partition(|received| victims.contains(&received.node));
         self.stash = others;
-        for heard in theirs {
-            self.hear(heard)?;
+        for received in theirs {
+            self.receive(received)?;
         }
         while victims.iter().any(|node| !self.members[*node].silent) && self.stash.len() < STASH_MAX
         {
             let left = until.saturating_duration_since(Instant::now());
-            let Ok(heard) = self.heard.recv_timeout(left) else { break };
-            if victims.contains(&heard.node) {
+            let Ok(received) = self.received.recv_timeout(left) else { break };
+            if victims.contains(&received.node) {
                 // What is too long is never followed by an end.
-                let last = matches!(heard.what, What::TooLong(_));
-                let node = heard.node;
-                self.hear(heard)?;
+                let last = matches!(received.what, What::TooLong(_));
+                let node = received.node;
+                self.receive(received)?;
                 self.members[node].silent |= last;
             } else {
-                self.stash.push_back(heard);
+                self.stash.push_back(received);
             }
         }
         Ok(())
@@ -294,14 +296,14 @@ impl Stage<'_> {
         let failed = |what| DriveError::system("cannot part nodes", std::io::Error::other(what));
         network.part(side).map_err(failed)?;
         self.parted = side.to_vec();
-        self.chronicle.fault(FaultKind::Partition, side, self.clock.now_ns())?;
+        self.history_file.fault(FaultKind::Partition, side, self.clock.now_ns())?;
         Ok(())
     }
 
     fn heal(&mut self) -> Result<(), Ending> {
         let side = std::mem::take(&mut self.parted);
         if let Some(network) = self.network.as_ref().filter(|_| !side.is_empty()) {
-            self.chronicle.fault(FaultKind::Heal, &side, self.clock.now_ns())?;
+            self.history_file.fault(FaultKind::Heal, &side, self.clock.now_ns())?;
             let failed =
                 |what| DriveError::system("cannot heal a partition", std::io::Error::other(what));
             network.heal(&side).map_err(failed)?;
@@ -316,11 +318,11 @@ impl Stage<'_> {
         self.heal()
     }
 
-    /// Waits until all is delivered and quiet, no longer than the deadline: what is missing then is the
-    /// checker's affair.
+    /// Waits until all is delivered and quiet, no longer than the deadline: what is missing then is
+    /// the checker's affair.
     fn settle(&mut self) -> Result<(), Ending> {
-        let outlook = self.wait_patiently(&Goal::Settled, self.setting.deadline)?;
-        if outlook != Outlook::Reached
+        let state = self.wait_patiently(&Goal::Settled, self.setting.deadline)?;
+        if state != GoalState::Reached
             && let Some(missing) = self.missing()
         {
             self.note(format!("when the deadline came, {missing}"));
@@ -335,7 +337,7 @@ impl Stage<'_> {
             if member.runs() {
                 member.stopping = true;
                 member.orders.clear();
-                self.tell(node, &Command::Stop);
+                self.send(node, &Command::Stop);
             }
         }
         self.wait_patiently(&Goal::Stopped, self.setting.deadline)?;
@@ -366,7 +368,7 @@ impl Stage<'_> {
         let t_ns = self.clock.now_ns();
         self.members[node].killed_ns = Some(t_ns);
         self.bury(&[node])?;
-        self.chronicle.end(node, inc, t_ns, EndReason::Hung)?;
+        self.history_file.end(node, inc, t_ns, EndReason::Hung)?;
         Ok(())
     }
 }

@@ -4,6 +4,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
+/// The version of the format that this crate reads and writes, as `docs/history.md` defines it.
+pub const VERSION: u32 = 1;
+
 /// One record. Names borrow from the line that they were read from.
 ///
 /// `t_ns` is one clock for all nodes, the driver's. `inc` counts a node's starts, from 1.
@@ -183,8 +186,8 @@ pub enum GroupOrder {
     /// One order for all, and no cycle with the orders of the other such groups. The default.
     #[default]
     Total,
-    /// One order for all its members, and nothing about other groups: so do subgroups that overlap and know nothing of
-    /// each other.
+    /// One order for all its members, and nothing about other groups: so do subgroups that overlap
+    /// and know nothing of each other.
     Group,
     /// Each sender's messages in that sender's order, and nothing between senders.
     Sender,

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::event::{EndReason, Event, FaultKind, GroupOrder};
 use super::reader::Trouble;
 
-/// Every field of every record. One flat type reads several times faster than a tagged enumeration, which
-/// has to hold a line's fields until it has met the tag.
+/// Every field of every record. One flat type reads several times faster than a tagged enumeration,
+/// which has to hold a line's fields until it has met the tag.
 #[derive(Deserialize)]
 struct Line<'a> {
     #[serde(borrow)]

@@ -23,7 +23,7 @@ pub enum Trouble {
     /// It is longer than [`LINE_BYTES_MAX`].
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// The history's last line ends in the middle: whoever wrote it was stopped.
+    /// The history's last line ends in the middle: its writer was stopped.
     #[error("the history is cut off in the middle of this line")]
     Cut,
     /// The stream failed.
@@ -60,8 +60,8 @@ impl<R: BufRead> Reader<R> {
     /// The next record and its line number, from 1; `None` at the end. Empty lines are passed over.
     ///
     /// # Errors
-    /// What is wrong with the line. Reading may go on with the next one, except after [`Trouble::TooLong`]
-    /// and [`Trouble::Read`].
+    /// What is wrong with the line. Reading may go on with the next one, except after
+    /// [`Trouble::TooLong`] and [`Trouble::Read`].
     pub fn next_event(&mut self) -> Result<Option<(u64, Event<'_>)>, HistoryError> {
         if !self.next_line()? {
             return Ok(None);

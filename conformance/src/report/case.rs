@@ -35,7 +35,8 @@ pub struct Case {
     pub verdict: Option<Verdict>,
     /// What the scenario had to reach, and whether it did.
     pub reached: Vec<(String, bool)>,
-    /// Anything that the reader should know: by which means nodes were parted, what a member's log said.
+    /// Anything that the reader should know: by which means nodes were parted, what a member's log
+    /// said.
     pub notes: Vec<String>,
     /// How long the scenario ran, judging apart.
     pub took: Duration,

@@ -1,7 +1,7 @@
 //! `results.json`: everything that a run showed, for programs.
 //!
-//! `docs/results.md` beside this crate is its definition. Names are stable: a field may be added, and
-//! whatever else changes raises [`SCHEMA`].
+//! `docs/results.md` beside this crate is its definition. Names are stable: a field may be added,
+//! and whatever else changes raises [`SCHEMA`].
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! JUnit XML, for continuous integration.
 //!
-//! One suite for each case, with one test for each check, and a test `reached` for the case as a whole: its
-//! error says why a case without a broken check still did not pass. So the file has a failure or an error
-//! if any case failed, is broken or is inconclusive. A broken should is skipped with its finding, as it
-//! costs nothing.
+//! One suite for each case, with one test for each check, and a test `reached` for the case as a
+//! whole: its error says why a case without a broken check still did not pass. So the file has a
+//! failure or an error if any case failed, is broken or is inconclusive. A broken should is skipped
+//! with its finding, as it costs nothing.
 
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ fn checked(judgement: &Judgement, quotes: &Quotes) -> TestCaseStatus {
         Outcome::Inconclusive(why) => skipped(format!("inconclusive: {}", shown(why))),
         Outcome::NotJudged(why) => skipped(format!("not judged: {}", shown(why))),
         Outcome::Broken { times, finding } => {
-            let text = told(check, *times, finding, quotes);
+            let text = details(check, *times, finding, quotes);
             let what = shown(&finding.what);
             if check.strength == Strength::Should {
                 let mut status = skipped(format!("broken, but only a should: {what}"));
@@ -116,7 +116,7 @@ fn skipped(why: String) -> TestCaseStatus {
 }
 
 /// What was promised, what happened, and the records that show it.
-fn told(check: &Check, times: u64, finding: &Finding, quotes: &Quotes) -> String {
+fn details(check: &Check, times: u64, finding: &Finding, quotes: &Quotes) -> String {
     let mut lines = vec![
         format!("promised: {} [{}]", check.sentence, check.source),
         format!("happened: {}", shown(&finding.what)),

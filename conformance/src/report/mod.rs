@@ -10,7 +10,8 @@
 //! | `quotes`, `printable`, `words`, `conclude` | what they share |
 //!
 //! Invariants:
-//! - text that comes from a history, an adapter or a file name is never trusted: each form escapes it;
+//! - text that comes from a history, an adapter or a file name is never trusted: each form escapes
+//!   it;
 //! - a report's size is bounded by the number of cases, not by the size of their histories;
 //! - a history that cannot be read a second time makes a report shorter, and never fails it.
 

@@ -1,7 +1,8 @@
 //! Text of unknown origin, made fit to be shown to a person.
 //!
-//! What a history, an adapter or a file name holds may be anything. On a terminal, control characters move
-//! the cursor; anywhere, marks of writing direction make text look like other text. Neither gets through.
+//! What a history, an adapter or a file name holds may be anything. On a terminal, control
+//! characters move the cursor; anywhere, marks of writing direction make text look like other text.
+//! Neither gets through.
 
 use std::fmt::Write as _;
 
@@ -24,7 +25,8 @@ pub fn printable(text: &str, characters_max: usize) -> String {
     shown
 }
 
-/// The text with its middle left out, where names differ least, if it has more than so many characters.
+/// The text with its middle left out, where names differ least, if it has more than so many
+/// characters.
 #[must_use]
 pub fn shortened(text: &str, characters_max: usize) -> String {
     let shown = printable(text, usize::MAX);

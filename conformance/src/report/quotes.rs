@@ -1,8 +1,9 @@
 //! The lines of a history that a report quotes.
 //!
-//! The judge names lines by number only, so that judging a history of any size holds no text. A report reads
-//! the file once more. The file may have changed meanwhile, or be a pipe that cannot be read twice: then
-//! there is nothing to quote, and the report says less; it never fails for that.
+//! The judge names lines by number only, so that judging a history of any size holds no text. A
+//! report reads the file once more. The file may have changed meanwhile, or be a pipe that cannot
+//! be read twice: then there is nothing to quote, and the report says less; it never fails for
+//! that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;

@@ -77,7 +77,8 @@ pub(super) fn run(cases: Vec<Case>) -> Run {
     }
 }
 
-/// A run in which everything there is happens, with hostile text wherever text may come from outside.
+/// A run in which everything there is happens, with hostile text wherever text may come from
+/// outside.
 pub(super) fn everything() -> Run {
     let should = CheckId::ALL.iter().copied().find(|id| id.check().strength == Strength::Should);
     let mut broken = verdict(&[

@@ -102,8 +102,8 @@ impl fmt::Display for RunStatus {
 }
 
 impl Run {
-    /// How it came out: the worst of its cases. What is unsupported costs nothing, but where nothing passed,
-    /// nothing was shown.
+    /// How it came out: the worst of its cases. What is unsupported costs nothing, but where
+    /// nothing passed, nothing was shown.
     #[must_use]
     pub fn status(&self) -> RunStatus {
         let worst = self.cases.iter().filter_map(|case| match case.status {
@@ -126,7 +126,7 @@ pub struct Tally {
     pub broken: usize,
     /// Are broken, and are shoulds.
     pub broken_shoulds: usize,
-    /// Could not be told.
+    /// It could not be decided.
     pub inconclusive: usize,
     /// Had nothing to judge.
     pub not_judged: usize,

@@ -1,14 +1,15 @@
 //! Blocks: two-sided transfers of large pieces, for block multicast.
 //!
-//! The receiver says where a block goes before it comes, and few blocks at a time; the sender says with each
-//! block a number of 32 bits. Whether the peer is ready is for the protocol to know (RDM-4): a block that
-//! finds no receive may cost the connection.
+//! The receiver says where a block goes before it comes, and few blocks at a time; the sender says
+//! with each block a number of 32 bits. Whether the peer is ready is for the protocol to know
+//! (RDM-4): a block that finds no receive may cost the connection.
 //!
-//! Between two nodes there are several *channels*, each with an order of its own: so several transfers share a view, as
-//! each group of the paper has queue pairs of its own.
+//! Between two nodes there are several *channels*, each with an order of its own: so several
+//! transfers share a view, as each group of the paper has queue pairs of its own.
 //!
-//! Source: RDMC (Behrens et al., DSN 2018), 4.2: "a data packet to carry an integer immediate value", "each
-//! node will wait to receive a ready_for_block message from its target", "RDMC posts only a few receives".
+//! Source: RDMC (Behrens et al., DSN 2018), 4.2: "a data packet to carry an integer immediate
+//! value", "each node will wait to receive a ready_for_block message from its target", "RDMC posts
+//! only a few receives".
 
 use super::{Area, Fabric, Token};
 use crate::ids::{Rank, ViewId};
@@ -50,14 +51,14 @@ pub struct BlockLimits {
 pub enum BlockEvent {
     /// A block has left: its memory may change. It says nothing of others (RDM-5).
     Sent {
-        /// To whom.
+        /// The receiver, the view and the channel.
         way: Way,
         /// What it was sent with.
         token: Token,
     },
     /// A block has come, whole.
     Received {
-        /// From whom.
+        /// The sender, the view and the channel.
         way: Way,
         /// What its receive was posted with.
         token: Token,
@@ -71,11 +72,14 @@ pub enum BlockEvent {
 /// A fabric that carries blocks.
 ///
 /// # What every implementation keeps
-/// - On one channel, blocks from one peer go into the receives for it in the order in which either were posted.
-/// - A block longer than its receive, or sent without one, loses the peer (`PeerLost`), never memory.
-/// - Events wait for whoever polls late; if they cannot, the call is `QueueFull`.
+/// - On one channel, blocks from one peer go into the receives for it in the order in which either
+///   were posted.
+/// - A block longer than its receive, or sent without one, loses the peer (`PeerLost`), never
+///   memory.
+/// - Events wait until they are polled; if they cannot, the call is `QueueFull`.
 /// - No call blocks, and after a peer is lost or cut nothing more is reported of it.
-/// - What is sent on many channels shares the medium: no channel waits until another has nothing to send.
+/// - What is sent on several channels shares the medium: no channel waits until another has nothing
+///   to send.
 pub trait Blocks: Fabric {
     /// How much it takes; the same at every call.
     fn block_limits(&self) -> BlockLimits;
@@ -83,8 +87,8 @@ pub trait Blocks: Fabric {
     /// Says where the next block from a peer goes: a piece of the own block memory.
     ///
     /// # Errors
-    /// `QueueFull` if as many as may be are posted already; `OutOfRange` if there is no such channel, or it was closed;
-    /// else as [`Fabric::post`].
+    /// `QueueFull` if as many as may be are posted already; `OutOfRange` if there is no such
+    /// channel, or it was closed; else as [`Fabric::post`].
     fn post_receive(
         &mut self,
         from: Way,
@@ -107,12 +111,49 @@ pub trait Blocks: Fabric {
         token: Token,
     ) -> Result<(), Self::Error>;
 
-    /// Ends a channel at this node, with all peers: nothing more is reported of it, and the memory of its blocks may
-    /// change. Where a device writes by itself, a block that is just coming may still land in its receive: that memory is
-    /// better given back to whoever made it than used again at once. What it sent and a peer has not got yet comes there as it was, or not at all; what still comes here is
-    /// dropped, and costs nobody anything. In this view the channel is not used again. Idempotent.
+    /// Ends a channel at this node, with all peers: nothing more is reported of it, and the memory
+    /// of its blocks may change. Where a device writes by itself, a block that is on its way may
+    /// still land in its receive: such memory is better freed than used again at once. What this
+    /// node sent and a peer does not have yet arrives there as it was, or not at all. What still
+    /// arrives here is dropped, and loses no peer. The channel is not used again in this view.
+    /// Idempotent.
     fn close(&mut self, view: ViewId, channel: Channel);
 
     /// The next thing that became of a block, if any.
     fn poll_block(&mut self) -> Option<BlockEvent>;
+}
+
+impl<F: Blocks + ?Sized> Blocks for &mut F {
+    fn block_limits(&self) -> BlockLimits {
+        (**self).block_limits()
+    }
+
+    fn post_receive(
+        &mut self,
+        from: Way,
+        into: Area,
+        length: usize,
+        token: Token,
+    ) -> Result<(), F::Error> {
+        (**self).post_receive(from, into, length, token)
+    }
+
+    fn send(
+        &mut self,
+        to: Way,
+        source: Area,
+        length: usize,
+        immediate: u32,
+        token: Token,
+    ) -> Result<(), F::Error> {
+        (**self).send(to, source, length, immediate, token)
+    }
+
+    fn close(&mut self, view: ViewId, channel: Channel) {
+        (**self).close(view, channel);
+    }
+
+    fn poll_block(&mut self) -> Option<BlockEvent> {
+        (**self).poll_block()
+    }
 }

@@ -4,8 +4,8 @@ bitflags::bitflags! {
     /// Promises about order, told apart because hardware gives some without the others (HAL-1).
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Promises: u32 {
-        /// The bytes of one write become visible in the order of their addresses, so a counter at the end
-        /// of a message may travel in the message's own write (SMC-6).
+        /// The bytes of one write become visible in the order of their addresses, so a counter at
+        /// the end of a message may travel in the message's own write (SMC-6).
         const ADDRESS_ORDER = 1;
         /// Writes to one peer become visible in the order in which they were posted.
         const WRITE_ORDER = 1 << 1;
@@ -32,8 +32,8 @@ pub struct Capabilities {
 impl Capabilities {
     /// Whether a guard can be kept behind its content at all.
     ///
-    /// Order between writes, or visibility upon completion, is enough. Address order alone is not: two
-    /// writes of one cell could pass each other, and the cell would shrink.
+    /// Order between writes, or visibility upon completion, is enough. Address order alone is not:
+    /// two writes of one cell could pass each other, and the cell would shrink.
     #[must_use]
     pub const fn can_guard(&self) -> bool {
         self.promises.intersects(Promises::WRITE_ORDER.union(Promises::COMPLETION_VISIBLE))

@@ -5,7 +5,8 @@
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum ErrorKind {
-    /// No room in the queue to this peer now; the same post may go through at a later step.
+    /// No room in the queue to this peer now, or the peer is not ready yet; the same post may go
+    /// through at a later step.
     QueueFull = 1,
     /// The peer is gone.
     PeerLost = 2,
@@ -15,6 +16,8 @@ pub enum ErrorKind {
     OutOfRange = 4,
     /// Anything else; trying again does not help.
     Other = 5,
+    /// Memory that a view cannot be opened with: used before, or not made for it by this fabric.
+    WrongMemory = 6,
 }
 
 /// What every fabric's error can say of itself.
@@ -37,6 +40,7 @@ impl core::fmt::Display for ErrorKind {
             Self::Revoked => "the peer revoked the right to write",
             Self::OutOfRange => "a write outside the row, or too long a list",
             Self::Other => "the fabric failed",
+            Self::WrongMemory => "memory that was not made for this view",
         })
     }
 }

@@ -1,25 +1,47 @@
 //! The seam: the only way out of the core.
 //!
-//! Protocol code changes its own row and then *posts* which ranges of it a peer should have. How they
-//! travel is the fabric's business: as one-sided writes, as frames, as events in virtual time, or, where
-//! memory is shared, not at all.
+//! Protocol code changes its own row and then *posts* which ranges of it a peer should have. How
+//! they travel is the fabric's business: as one-sided writes, as frames, as events in virtual time,
+//! or, where memory is shared, not at all.
 //!
-//! Order of calls: [`Fabric::open`] for a view, [`Fabric::ready`] until every peer is, then any number of
-//! [`Fabric::post`] and [`Fabric::poll`], and at the end [`Fabric::retire`] until it says that nothing is
-//! in flight. A sleeper calls [`Fabric::arm`], looks once more for work, and only then sleeps.
+//! Order of calls: [`Fabric::open`] for a view, [`Fabric::ready`] until every peer is, then any
+//! number of [`Fabric::post`] and [`Fabric::poll`], and at the end [`Fabric::retire`] until it says
+//! that nothing is in flight. A sleeper calls [`Fabric::arm`], looks once more for work, and only
+//! then sleeps.
 //!
-//! Wrappers (counting, tracing, faults) implement the same trait.
+//! Wrappers (counting, tracing, faults) implement the same trait, and so does `&mut` of a fabric.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `capabilities`, `error`, `write` | promises and limits; why a call failed; one write |
+//! | `blocks`, `permissions` | two-sided transfers; regions whose owner says who writes |
+//! | `host` | what a host needs beside that: memory of views, and sleep |
+//! | `block_store`, `regions` | memory of blocks, and its numbers |
+//! | `borrowed` | the same traits for `&mut` |
 
+#[cfg(feature = "blocks")]
+mod block_store;
+#[cfg(feature = "blocks")]
 mod blocks;
+mod borrowed;
 mod capabilities;
 mod error;
+mod host;
 mod permissions;
+#[cfg(feature = "blocks")]
+mod regions;
 mod write;
 
+#[cfg(feature = "blocks")]
+pub use block_store::{BlockStore, BlockUse, HostBlocks};
+#[cfg(feature = "blocks")]
 pub use blocks::{BlockEvent, BlockLimits, Blocks, Channel, Way};
 pub use capabilities::{Capabilities, Promises};
 pub use error::{ErrorKind, FabricError, LossCause};
+pub use host::{HostFabric, LocalBell, ViewPlan, ViewRows};
 pub use permissions::{PermissionEvent, Permissions};
+#[cfg(feature = "blocks")]
+pub use regions::{REGIONS_MAX, Regions, TooManyRegions};
 pub use write::{Area, Kind, Region, Token, WRITES_MAX, Write, WriteList};
 
 use crate::ids::{NodeId, Rank, ViewId};
@@ -31,8 +53,8 @@ use crate::memory::{Row, RowWriter};
 pub enum Event {
     /// The list that was posted with this token is done; its content may change again.
     Completed(Token),
-    /// A peer cannot be reached any more. A suspicion, not a verdict (HAL-5). Where two views are open, each that
-    /// has the peer is told: its ranks are its own.
+    /// A peer cannot be reached any more. A suspicion, not a verdict (HAL-5). Where two views are
+    /// open, each that has the peer is told: its ranks are its own.
     PeerLost {
         /// The view.
         view: ViewId,
@@ -75,7 +97,7 @@ pub struct ViewMemory<'m> {
 /// - What [`Capabilities::promises`] says about order holds.
 /// - `cut` and `retire` may be called any number of times.
 ///
-/// The generic tests in `tramontane-conformance` hold an implementation to this.
+/// The generic tests in `tramontane-contract` hold an implementation to this.
 pub trait Fabric {
     /// What a failed post says.
     type Error: FabricError;
@@ -83,28 +105,35 @@ pub trait Fabric {
     /// What this fabric promises and how much it takes. The same at every call.
     fn capabilities(&self) -> Capabilities;
 
-    /// Makes a view's memory known: both what is written from and where peers' writes land.
+    /// Makes a view's memory known: both what is written from and where peers' writes land. The
+    /// memory is fresh, and of this view alone (VIE-11). A fabric that makes memory itself
+    /// ([`HostFabric::rows`]) takes exactly that.
     ///
     /// # Errors
-    /// Whatever the fabric cannot do; [`ErrorKind::Other`] if the view is open already.
+    /// [`ErrorKind::Other`] if the view is open already; [`ErrorKind::WrongMemory`] if the memory
+    /// was used before, or is not what the fabric made for this view; else whatever the fabric
+    /// cannot do.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), Self::Error>;
 
-    /// Whether a peer's memory for this view can be written to. Nobody posts before it can (VIE-11, VIE-12).
+    /// Whether a peer's memory for this view can be written to. Nobody posts before it can (VIE-11,
+    /// VIE-12).
     fn ready(&self, view: ViewId, peer: Rank) -> bool;
 
     /// Stops all traffic with a peer, in both directions as far as the fabric can. Idempotent.
     fn cut(&mut self, view: ViewId, peer: Rank);
 
-    /// Ends a view. Call it until it returns true: nothing of the view is in flight any more, in or out,
-    /// and its memory may go.
+    /// Ends a view. Call it until it returns true: nothing of the view is in flight any more, in or
+    /// out, and its memory may go.
     fn retire(&mut self, view: ViewId) -> bool;
 
-    /// Sends ranges of the own row to one peer: all of the list or nothing of it, in list order as far as
-    /// [`Promises::WRITE_ORDER`] goes. With a token, [`Event::Completed`] follows.
+    /// Sends ranges of the own row to one peer: all of the list or nothing of it, in list order as
+    /// far as [`Promises::WRITE_ORDER`] goes. With a token, [`Event::Completed`] follows.
     ///
     /// # Errors
-    /// Only [`ErrorKind::QueueFull`] is worth another try, at a later step. More writes than
-    /// [`Capabilities::writes_max`], or a range outside the row: [`ErrorKind::OutOfRange`].
+    /// Only [`ErrorKind::QueueFull`] is worth another try, at a later step: the queue has no room,
+    /// or the peer is not ready yet ([`Fabric::ready`]). More writes than
+    /// [`Capabilities::writes_max`], or a range outside the row: [`ErrorKind::OutOfRange`]. A view
+    /// that is not open here: [`ErrorKind::Other`].
     fn post(
         &mut self,
         view: ViewId,
@@ -119,15 +148,17 @@ pub trait Fabric {
     /// Rings a peer's doorbell, whether it sleeps or not.
     fn wake(&mut self, view: ViewId, to: Rank);
 
-    /// Says that this node is about to sleep: from now on a post to it rings its doorbell. After this the
-    /// caller must look for work once more before it sleeps (IDL-1). False if something came already.
+    /// Says that this node is about to sleep: from now on a post to it rings its doorbell. After
+    /// this the caller must look for work once more before it sleeps (IDL-1). False if something
+    /// came already.
     fn arm(&mut self) -> bool;
 
     /// Says that this node is awake again.
     fn disarm(&mut self);
 
-    /// Stands between seeing a guard and reading what it guards (HAL-1): it is called after each guard that is new, a
-    /// slot's counter, rounds used in silence, or a guard of the view's columns, and before anything behind it is read. On
-    /// cache-coherent memory the acquire load in the core is enough, and this does nothing.
+    /// Stands between seeing a guard and reading what it guards (HAL-1): it is called after each
+    /// guard that is new, a slot's counter, rounds used in silence, or a guard of the view's
+    /// columns, and before anything behind it is read. On cache-coherent memory the acquire load in
+    /// the core is enough, and this does nothing.
     fn observe_barrier(&self);
 }

@@ -1,11 +1,13 @@
-//! Regions whose owner says who may write: what protocols need that change their writer (TRAM's logs).
+//! Regions whose owner says which peers may write to them: for protocols in which the writer
+//! changes (the logs of TRAM).
 //!
-//! A *region* here is memory of one size at every member, beside the rows. Its owner grants and revokes the
-//! right to write, peer by peer and region by region; every member may read all of it. Who has the right posts
-//! to it with [`Fabric::post`], source and target in that region.
+//! A *region* here is memory of one size at every member, beside the rows. Its owner grants and
+//! revokes the right to write, peer by peer and region by region; every member may read all of it.
+//! A peer that has the right posts to it with [`Fabric::post`], with source and target in that
+//! region.
 //!
-//! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu (Aguilera
-//! et al., OSDI 2020), which measured access flags against a reset of the queue pair.
+//! Sources: TRAM (the leader writes its followers' logs under permission; TRM-3 to TRM-5), and Mu
+//! (Aguilera et al., OSDI 2020), which measured access flags against a reset of the queue pair.
 
 use super::{Area, Fabric, Region, Token};
 use crate::ids::{Rank, ViewId};
@@ -14,8 +16,9 @@ use crate::ids::{Rank, ViewId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum PermissionEvent {
-    /// A write to a peer's region was not taken. What was under way to that region is given up: its tokens do
-    /// not complete, and parts of it may have landed. Until [`PermissionEvent::Restored`], posts to it are
+    /// A write to a peer's region was not taken. What was under way to that region is given up: its
+    /// tokens do not complete, and parts of it may have landed. Until
+    /// [`PermissionEvent::Restored`], posts to it are
     /// [`ErrorKind::Revoked`](super::ErrorKind::Revoked).
     Denied {
         /// Whose region.
@@ -23,7 +26,7 @@ pub enum PermissionEvent {
         /// Which.
         region: Region,
     },
-    /// The way to a peer's region is open again. Whether the right was granted shows when it is used.
+    /// A peer's region can be posted to again. Whether the right was granted shows when it is used.
     Restored {
         /// Whose region.
         peer: Rank,
@@ -32,18 +35,18 @@ pub enum PermissionEvent {
     },
 }
 
-/// A fabric on which an owner decides who writes to its regions.
+/// A fabric on which an owner decides which peers write to its regions.
 ///
 /// # What every implementation keeps
-/// - At first nobody may write to anybody's region.
-/// - When [`revoke`](Permissions::revoke) returned, nothing more of that peer's lands in the region, whatever
-///   was under way.
-/// - A right that is used without being there harms nothing but the connection between those two for that
-///   region; rows and other regions go on.
+/// - At first no peer may write to any region.
+/// - When [`revoke`](Permissions::revoke) returned, nothing more of that peer's lands in the
+///   region, whatever was under way.
+/// - A right that is used without being there harms nothing but the connection between those two
+///   for that region; rows and other regions go on.
 /// - No call blocks.
 pub trait Permissions: Fabric {
-    /// Lets a peer write to the own region. Writes that it posts once it knows of this (the protocol tells it)
-    /// land; where the connection must be made anew first, they are
+    /// Lets a peer write to the own region. Writes that it posts once it knows of this (the
+    /// protocol tells it) land; where the connection must be made anew first, they are
     /// [`ErrorKind::QueueFull`](super::ErrorKind::QueueFull) or `Revoked` until it is.
     ///
     /// # Errors
@@ -53,14 +56,16 @@ pub trait Permissions: Fabric {
     /// Takes the right back. Idempotent.
     ///
     /// # Errors
-    /// As [`grant`](Permissions::grant); and of any other error: the peer is cut, so nothing lands either.
+    /// As [`grant`](Permissions::grant); and of any other error: the peer is cut, so nothing lands
+    /// either.
     fn revoke(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), Self::Error>;
 
     /// Whether a peer may write to the own region now.
     fn may_write(&self, view: ViewId, peer: Rank, region: Region) -> bool;
 
     /// Reads a piece of a peer's region into the own memory of the same region.
-    /// [`Event::Completed`](super::Event::Completed) says that it is there; a cell in it may be torn.
+    /// [`Event::Completed`](super::Event::Completed) says that it is there; a cell in it may be
+    /// torn.
     ///
     /// # Errors
     /// As [`Fabric::post`].

@@ -35,11 +35,11 @@ pub struct Token(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Kind {
-    /// May be read from memory until the list is completed. A payload in it does not change until then; a
-    /// cell in it may grow.
+    /// May be read from memory until the list is completed. A payload in it does not change until
+    /// then; a cell in it may grow.
     Content,
-    /// Is carried as it was at the call. Without that, hardware that reads late would ship a newer guard
-    /// before the content that it speaks for.
+    /// Is carried as it was at the call. Without that, hardware that reads late would ship a newer
+    /// guard before the content that it speaks for.
     Guard,
 }
 

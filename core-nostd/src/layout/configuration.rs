@@ -5,7 +5,7 @@ use crate::ids::{NodeId, Rank};
 
 /// A group: its members in rank order, and its subgroups. The core's one configuration type.
 ///
-/// Every member must be given the same group; [`Layout::digest`](super::Layout::digest) tells.
+/// Every member must be given the same group: compare [`Layout::digest`](super::Layout::digest).
 #[derive(Clone, Copy, Debug)]
 pub struct Group<'c> {
     /// The members, in rank order. No id twice.

@@ -1,4 +1,4 @@
-//! A digest of a layout: members that disagree on it are told before the first write.
+//! A digest of a layout: members that disagree on it find out before the first write.
 //!
 //! FNV-1a over 64 bits. It guards against mistakes, not against forgery.
 

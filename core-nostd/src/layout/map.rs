@@ -2,12 +2,9 @@
 
 use super::configuration::{Delivery, Group, LayoutError, Subgroup, each};
 use super::digest::Digest;
-use super::views::{ViewBlock, ViewColumn};
 use super::{BLOCK, CACHE_LINE, CHANNEL_BYTES, ROW_MAX, SLOT_ALIGN, SLOT_HEADER};
-use crate::fabric::Channel;
 use crate::ids::{
-    NodeId, Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index,
-    u64_from_index,
+    Rank, SenderRank, SubgroupId, index_from_u16, index_from_u32, u16_from_index, u64_from_index,
 };
 
 /// The version of the row format. It is part of the digest: programs that differ in it do not meet.
@@ -103,11 +100,12 @@ pub struct StateSizes {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Layout<'c> {
-    group: Group<'c>,
-    views: bool,
+    pub(super) group: Group<'c>,
+    /// Bytes of the view protocol's columns at the end of each row; none with a fixed membership.
+    pub(super) view_columns: usize,
     /// Subgroups whose senders may send large messages, each by a channel of its own.
-    large: &'c [SubgroupId],
-    channels: u16,
+    pub(super) large: &'c [SubgroupId],
+    pub(super) channels: u16,
 }
 
 /// Rounds up to a multiple of `align`, a power of two.
@@ -121,60 +119,15 @@ impl<'c> Layout<'c> {
     /// # Errors
     /// The first thing that is wrong with the group.
     pub const fn new(group: Group<'c>) -> Result<Self, LayoutError> {
-        Self::checked(group, false)
-    }
-
-    /// As [`Layout::new`], with the columns of the view protocol: the membership may change.
-    ///
-    /// # Errors
-    /// As [`Layout::new`].
-    pub const fn with_views(group: Group<'c>) -> Result<Self, LayoutError> {
-        Self::checked(group, true)
-    }
-
-    /// Rows of so many channels' cells and nothing else: for block groups alone (RDM-5), without subgroups.
-    ///
-    /// # Errors
-    /// What is wrong with the members.
-    pub const fn of_channels(members: &'c [NodeId], channels: u16) -> Result<Self, LayoutError> {
-        let group = Group { members, subgroups: &[] };
-        if let Err(error) = group.check_members() {
-            return Err(error);
-        }
-        Self { group, views: false, large: &[], channels }.measured()
-    }
-
-    const fn checked(group: Group<'c>, views: bool) -> Result<Self, LayoutError> {
         if let Err(error) = group.check() {
             return Err(error);
         }
-        Self { group, views, large: &[], channels: 0 }.measured()
+        Self { group, view_columns: 0, large: &[], channels: 0 }.measured()
     }
 
-    /// The same with large messages in some subgroups: each of their senders has a channel, for a block group whose
-    /// root it is and whose members are the subgroup's (RDM-7).
-    ///
-    /// # Errors
-    /// A subgroup that there is not, or that is named twice; or too many senders.
-    pub const fn with_large(self, large: &'c [SubgroupId]) -> Result<Self, LayoutError> {
-        let mut channels = 0_usize;
-        let mut rest = large;
-        while let [first, tail @ ..] = rest {
-            each!(other in tail, {
-                if other.0 == first.0 {
-                    return Err(LayoutError::BadLargeSubgroup);
-                }
-            });
-            let Some(subgroup) = self.subgroup(*first) else {
-                return Err(LayoutError::BadLargeSubgroup);
-            };
-            channels = channels.saturating_add(subgroup.senders.len());
-            rest = tail;
-        }
-        match u16_from_index(channels) {
-            Some(channels) => Self { large, channels, ..self }.measured(),
-            None => Err(LayoutError::TooManyChannels),
-        }
+    /// Whether rows have cells of channels, for blocks.
+    pub(crate) const fn has_channels(&self) -> bool {
+        self.channels > 0
     }
 
     /// Whether the senders of a subgroup may send large messages.
@@ -188,31 +141,8 @@ impl<'c> Layout<'c> {
         false
     }
 
-    /// The channel by which a sender's large messages in a subgroup go, if it may send such.
-    #[must_use]
-    pub const fn large_channel(&self, subgroup: SubgroupId, sender: SenderRank) -> Option<Channel> {
-        let mut before = 0_usize;
-        each!(large in self.large, {
-            let senders = match self.subgroup(*large) {
-                Some(subgroup) => subgroup.senders.len(),
-                None => 0,
-            };
-            if large.0 == subgroup.0 {
-                if sender.index() >= senders {
-                    return None;
-                }
-                return match u16_from_index(before.saturating_add(sender.index())) {
-                    Some(channel) => Some(Channel(channel)),
-                    None => None,
-                };
-            }
-            before = before.saturating_add(senders);
-        });
-        None
-    }
-
     /// This layout, if every row can be addressed.
-    const fn measured(self) -> Result<Self, LayoutError> {
+    pub(super) const fn measured(self) -> Result<Self, LayoutError> {
         let mut rank = Rank::ZERO;
         while rank.index() < self.members() {
             if self.row_bytes(rank) > ROW_MAX {
@@ -235,30 +165,11 @@ impl<'c> Layout<'c> {
         self.group.members.len()
     }
 
-    /// The row of a member, in bytes; a multiple of [`BLOCK`]. Saturates where it cannot be addressed.
+    /// The row of a member, in bytes; a multiple of [`BLOCK`]. Saturates where it cannot be
+    /// addressed.
     #[must_use]
     pub const fn row_bytes(&self, owner: Rank) -> usize {
-        let bytes = self.multicast_bytes(owner);
-        match self.view_block() {
-            Some(block) => bytes.saturating_add(block.bytes()),
-            None => bytes,
-        }
-    }
-
-    /// How many channels have cells in each row.
-    #[must_use]
-    pub const fn channels(&self) -> u16 {
-        self.channels
-    }
-
-    /// Where a channel's cells lie, in bytes from the start of every row: a multiple of [`CACHE_LINE`]. None if there is
-    /// no such channel.
-    #[must_use]
-    pub const fn channel_offset(&self, channel: Channel) -> Option<usize> {
-        if channel.0 >= self.channels {
-            return None;
-        }
-        Some(BLOCK.saturating_add(index_from_u16(channel.0).saturating_mul(CHANNEL_BYTES)))
+        self.multicast_bytes(owner).saturating_add(self.view_columns)
     }
 
     /// Where the subgroups begin, in every row: behind the header and the channels.
@@ -268,34 +179,12 @@ impl<'c> Layout<'c> {
     }
 
     /// The part of a row that does not belong to the view protocol.
-    const fn multicast_bytes(&self, owner: Rank) -> usize {
+    pub(super) const fn multicast_bytes(&self, owner: Rank) -> usize {
         let mut bytes = self.subgroups_offset();
         each!(subgroup in self.group.subgroups, {
             bytes = bytes.saturating_add(share_bytes(subgroup, owner));
         });
         bytes
-    }
-
-    /// The view protocol's share of each row, if the membership may change.
-    #[must_use]
-    pub const fn view_block(&self) -> Option<ViewBlock> {
-        if self.views {
-            Some(ViewBlock::new(self.members(), self.group.subgroups.len()))
-        } else {
-            None
-        }
-    }
-
-    /// Where a column of the view protocol lies in a member's row, if the group has it.
-    #[must_use]
-    pub const fn view_offset(&self, owner: Rank, column: ViewColumn) -> Option<usize> {
-        let Some(block) = self.view_block() else {
-            return None;
-        };
-        match block.offset(column) {
-            Some(offset) => Some(self.multicast_bytes(owner).saturating_add(offset)),
-            None => None,
-        }
     }
 
     /// Where a subgroup's control block starts in a member's row, if the member belongs to it.
@@ -365,8 +254,8 @@ impl<'c> Layout<'c> {
         None
     }
 
-    /// All rows of one view, in bytes: what each node maps or registers for it. A view change holds two
-    /// views' worth at once (SMC-1).
+    /// All rows of one view, in bytes: what each node maps or registers for it. A view change holds
+    /// two views' worth at once (SMC-1).
     #[must_use]
     pub const fn view_bytes(&self) -> usize {
         let mut bytes = 0_usize;
@@ -399,11 +288,12 @@ impl<'c> Layout<'c> {
         sizes
     }
 
-    /// A number that two layouts share only if they are the same: format, members, subgroups, sizes.
+    /// A number that two layouts share only if they are the same: format, members, subgroups,
+    /// sizes.
     #[must_use]
     pub const fn digest(&self) -> u64 {
         let mut digest = Digest::new().with(FORMAT).with(u64_from_index(self.members()));
-        if self.views {
+        if self.view_columns > 0 {
             digest = digest.with(u64::MAX).with(VIEWS_FORMAT);
         }
         if self.channels > 0 {

@@ -1,17 +1,18 @@
 //! The columns of the view protocol: where they lie in a row, and what they cost.
 //!
-//! A row has them only where its group was laid out with [`Layout::with_views`](super::Layout::with_views);
-//! they follow everything else, so that a fixed membership is laid out as if they did not exist.
+//! A row has them only where its group was laid out with
+//! [`Layout::with_views`]; they follow everything else, so that a fixed
+//! membership is laid out as if they did not exist.
 //!
 //! ```text
-//! | heartbeat leaving wish - | stance committed installed - | suspicions | entries | wedged, trim per subgroup |
+//! | heartbeat leaving join - | stance committed installed - | suspicions | entries | wedged, trim per subgroup |
 //! ```
 //!
-//! The three cells in the middle are guards, side by side so that one write carries them. Whatever lies
-//! elsewhere is either content that `stance` speaks for, or needs no order.
+//! The three cells in the middle are guards, side by side so that one write carries them. Whatever
+//! lies elsewhere is either content that `stance` speaks for, or needs no order.
 
-use super::BLOCK;
-use crate::ids::{SubgroupId, index_from_u16};
+use super::{BLOCK, Group, Layout, LayoutError};
+use crate::ids::{Rank, SubgroupId, index_from_u16};
 
 /// The most joins of one change. More wait for the next view (VIE-5).
 pub const JOINS_MAX: usize = 16;
@@ -26,9 +27,10 @@ pub enum ViewColumn {
     Heartbeat,
     /// Not zero once its owner wants to leave (VIE-9).
     Leaving,
-    /// The node that its owner asks the group to let in, or takes back (VIE-10).
-    Wish,
-    /// What its owner promised and accepted: the guard of the proposals and the trims (VIE-4, VIE-5).
+    /// The node that its owner asks the group to let in, or whose request it withdrew (VIE-10).
+    JoinRequest,
+    /// What its owner promised and accepted: the guard of the proposals and the trims (VIE-4,
+    /// VIE-5).
     Stance,
     /// What its owner knows to be committed.
     Committed,
@@ -38,7 +40,8 @@ pub enum ViewColumn {
     Suspicions(u16),
     /// One proposed change with its proposer.
     Entry(u16),
-    /// The final received frontier of its owner in a subgroup, plus one: zero until it wedged (VIE-6).
+    /// The final received frontier of its owner in a subgroup, plus one: zero until it wedged
+    /// (VIE-6).
     Wedged(SubgroupId),
     /// Where the view ends in a subgroup, plus one: zero until it is set (VIE-6).
     Trim(SubgroupId),
@@ -75,27 +78,28 @@ impl ViewBlock {
         self.members.div_ceil(FLAGS_PER_WORD)
     }
 
-    /// Proposals that a row holds: each member is removed or leaves once, each join may be taken back, and
-    /// one entry seals.
+    /// Proposals that a row holds: each member is removed or leaves once, each join may be taken
+    /// back, and one entry seals.
     #[must_use]
     pub const fn entries(&self) -> usize {
         self.members.saturating_add(2 * JOINS_MAX + 1)
     }
 
-    /// The whole block, in bytes; a multiple of [`BLOCK`]: at most `8*n + 16*m + n/8 + 472` for `n` members
-    /// and `m` subgroups.
+    /// The whole block, in bytes; a multiple of [`BLOCK`]: at most `8*n + 16*m + n/8 + 472` for `n`
+    /// members and `m` subgroups.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         super::map::round_up(self.subgroup_offset(self.subgroups), BLOCK)
     }
 
-    /// Where a column lies, in bytes from the start of the block; nothing if the view has no such column.
+    /// Where a column lies, in bytes from the start of the block; nothing if the view has no such
+    /// column.
     #[must_use]
     pub const fn offset(&self, column: ViewColumn) -> Option<usize> {
         match column {
             ViewColumn::Heartbeat => Some(0),
             ViewColumn::Leaving => Some(8),
-            ViewColumn::Wish => Some(16),
+            ViewColumn::JoinRequest => Some(16),
             ViewColumn::Stance => Some(32),
             ViewColumn::Committed => Some(40),
             ViewColumn::Installed => Some(48),
@@ -124,6 +128,44 @@ impl ViewBlock {
     const fn subgroup_offset(&self, subgroup: usize) -> usize {
         let entries = self.entries().saturating_mul(8);
         self.entry_offset().saturating_add(entries).saturating_add(subgroup.saturating_mul(16))
+    }
+}
+
+impl<'c> Layout<'c> {
+    /// As [`Layout::new`], with the columns of the view protocol: the membership may change.
+    ///
+    /// # Errors
+    /// As [`Layout::new`].
+    pub const fn with_views(group: Group<'c>) -> Result<Self, LayoutError> {
+        match Self::new(group) {
+            Ok(fixed) => {
+                let view_columns = ViewBlock::new(fixed.members(), group.subgroups.len()).bytes();
+                Self { view_columns, ..fixed }.measured()
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The view protocol's share of each row, if the membership may change.
+    #[must_use]
+    pub const fn view_block(&self) -> Option<ViewBlock> {
+        if self.view_columns > 0 {
+            Some(ViewBlock::new(self.members(), self.group.subgroups.len()))
+        } else {
+            None
+        }
+    }
+
+    /// Where a column of the view protocol lies in a member's row, if the group has it.
+    #[must_use]
+    pub const fn view_offset(&self, owner: Rank, column: ViewColumn) -> Option<usize> {
+        let Some(block) = self.view_block() else {
+            return None;
+        };
+        match block.offset(column) {
+            Some(offset) => Some(self.multicast_bytes(owner).saturating_add(offset)),
+            None => None,
+        }
     }
 }
 

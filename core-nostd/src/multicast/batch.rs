@@ -11,27 +11,28 @@ use crate::smc::{SlotCounter, SlotLength};
 
 /// A delivered message. The payload is lent until the upcall returns.
 ///
-/// It lies in the row that its sender writes. A sender that breaks the rules can change the bytes while they are read: an
-/// application that does not trust all members copies a payload before it validates it, and uses the copy.
+/// It lies in the row that its sender writes. A sender that breaks the rules can change the bytes
+/// while they are read: an application that does not trust all members copies a payload before it
+/// validates it, and uses the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Its place in the delivery order, the same at every member. Places of nulls are left out.
     pub place: Place,
-    /// Who sent it: the rank in the sender list.
+    /// The sender, as its rank in the sender list.
     pub sender: SenderRank,
-    /// Who sent it: the rank in the view.
+    /// The sender, as its rank in the view.
     pub rank: Rank,
     /// The bytes, as the sender built them. They may be none.
     pub payload: &'a [u8],
-    /// If the message is a large one, how many such this sender sent before it in this view: its blocks are here, and
-    /// `payload` describes it (RDM-7).
+    /// If the message is a large one, how many such this sender sent before it in this view: its
+    /// blocks are here, and `payload` describes it (RDM-7).
     pub large: Option<u64>,
 }
 
 /// All messages that became deliverable in one subgroup, in order.
 ///
-/// A message counts as delivered when the upcall returns, taken or not. What [`Message`] says of payloads that are
-/// validated holds for all of them.
+/// A message counts as delivered when the upcall returns, taken or not. What [`Message`] says of
+/// payloads that are validated holds for all of them.
 #[derive(Debug)]
 pub struct Batch<'a> {
     subgroup: SubgroupId,
@@ -63,7 +64,7 @@ pub(crate) struct Ended {
 }
 
 /// What a turn turned out to be.
-enum Turn<'a> {
+enum Found<'a> {
     Message(Message<'a>),
     Null,
     End,
@@ -152,18 +153,18 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Looks at the turn that is next, without passing it.
+    /// Reads the turn that is next, without passing it.
     #[inline]
-    fn look(&mut self) -> Turn<'a> {
+    fn look(&mut self) -> Found<'a> {
         let place = self.place;
         if place.0 >= self.stable.0 {
-            return Turn::End;
+            return Found::End;
         }
-        let Some(state) = self.senders.get(self.sender.index()) else { return Turn::End };
+        let Some(state) = self.senders.get(self.sender.index()) else { return Found::End };
         if state.hand == state.take {
-            return Turn::Null;
+            return Found::Null;
         }
-        let Some(ring) = self.ring_of(state) else { return Turn::End };
+        let Some(ring) = self.ring_of(state) else { return Found::End };
         match SlotCounter::decode(ring.counter(state.hand.slot).load()) {
             SlotCounter::Message(round) if round == self.round => {
                 let (length, large) = match SlotLength::decode(ring.length(state.hand.slot)) {
@@ -173,11 +174,11 @@ impl<'a> Batch<'a> {
                     }
                     SlotLength::Message(_) | SlotLength::Large(_) => {
                         self.misbehaved = Some(state.rank);
-                        return Turn::End;
+                        return Found::End;
                     }
-                    SlotLength::Null => return Turn::Null,
+                    SlotLength::Null => return Found::Null,
                 };
-                Turn::Message(Message {
+                Found::Message(Message {
                     place,
                     sender: self.sender,
                     rank: state.rank,
@@ -185,11 +186,12 @@ impl<'a> Batch<'a> {
                     large,
                 })
             }
-            SlotCounter::Message(round) if round > self.round && round < state.taken => Turn::Null,
-            // It was a message of this round or a later one when it was received, and of one that counted as received.
+            SlotCounter::Message(round) if round > self.round && round < state.taken => Found::Null,
+            // It was a message of this round or a later one when it was received, and of one that
+            // counted as received.
             SlotCounter::Message(_) | SlotCounter::UsedBelow(_) => {
                 self.misbehaved = Some(state.rank);
-                Turn::End
+                Found::End
             }
         }
     }
@@ -223,8 +225,8 @@ impl<'a> Batch<'a> {
 
     /// Passes over nulls; true if a message follows.
     ///
-    /// After a whole round without a message it jumps to the next one that is here, so that there are at most
-    /// two rounds of turns for each slot passed, and two more: that is the bound.
+    /// After a whole round without a message it jumps to the next one that is here, so that there
+    /// are at most two rounds of turns for each slot passed, and two more: that is the bound.
     fn skip_nulls(&mut self) -> bool {
         let senders = self.senders.len();
         let slots = senders.saturating_mul(index_from_u32(self.window));
@@ -232,9 +234,9 @@ impl<'a> Batch<'a> {
         let mut idle_turns = 0_usize;
         while turns > 0 {
             match self.look() {
-                Turn::Message(_) => return true,
-                Turn::End => return false,
-                Turn::Null => {
+                Found::Message(_) => return true,
+                Found::End => return false,
+                Found::Null => {
                     self.pass();
                     idle_turns = idle_turns.saturating_add(1);
                     if idle_turns >= senders {
@@ -266,9 +268,9 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The usual case in one piece: among the next turns, one of each sender, there is a message. This is
-    /// where the time of small messages goes, so it looks at nothing twice; anything unusual is left to
-    /// `next_past_nulls`.
+    /// The usual case in one piece: among the next turns, one of each sender, there is a message.
+    /// The time of small messages is spent here, so nothing is read twice; anything unusual is left
+    /// to `next_past_nulls`.
     #[inline]
     fn next_ordered(&mut self) -> Option<Message<'a>> {
         let mut turns = self.senders.len();
@@ -311,14 +313,14 @@ impl<'a> Batch<'a> {
             return None;
         }
         match self.look() {
-            Turn::Message(message) => {
+            Found::Message(message) => {
                 self.leave_slot();
                 self.count_large(message.large);
                 self.turn_over();
                 self.room = self.room.saturating_sub(1);
                 Some(message)
             }
-            Turn::Null | Turn::End => None,
+            Found::Null | Found::End => None,
         }
     }
 

@@ -39,7 +39,8 @@ impl Work<'_, '_> {
         Ok(Delivered { misbehaved: delivered.misbehaved.or(shrunk), ..delivered })
     }
 
-    /// Hands over what lies below `stable`, which the caller knows to be so, and publishes that it was.
+    /// Hands over what lies below `stable`, which the caller knows to be so, and publishes that it
+    /// was.
     #[inline(always)]
     pub(crate) fn deliver_until<A: Application>(
         &mut self,
@@ -96,11 +97,13 @@ impl Work<'_, '_> {
 
     /// The minimum of the members' received frontiers (ORD-3), the own included.
     ///
-    /// A lone sender has received what it sent, and its messages say how far that is: its frontier, which comes
-    /// after them, need not be waited for. With more senders a message says nothing of the others'. At a change of
-    /// view this holds too: a member that goes on publishes its frontier before it says that it is wedged.
+    /// A lone sender has received what it sent, and its messages say how far that is: its frontier,
+    /// which comes after them, need not be waited for. With more senders a message says nothing of
+    /// the others'. At a change of view this holds too: a member that goes on publishes its
+    /// frontier before it says that it is wedged.
     ///
-    /// Beside it, a member whose frontier shrank: nothing would be stable any more, and its heart beats.
+    /// Also a member whose frontier shrank: nothing would become stable any more, although its
+    /// heartbeats go on.
     fn stable_frontier(&mut self) -> Result<(Frontier, Option<Misbehaved>), OutOfRow> {
         let mut stable = self.subgroup.received;
         let mut shrunk = None;
@@ -145,7 +148,8 @@ impl Work<'_, '_> {
         Ok(changed)
     }
 
-    /// Frees the own slots whose messages every member has delivered (SMC-2), at most a window of them.
+    /// Frees the own slots whose messages every member has delivered (SMC-2), at most a window of
+    /// them.
     pub(crate) fn free_slots(&mut self) -> Result<Freed, OutOfRow> {
         let mut freed_now = Freed::default();
         let (Some(own), Some(outbox)) = (self.subgroup.own.as_mut(), self.outbox) else {
@@ -155,7 +159,8 @@ impl Work<'_, '_> {
         if own.freed == state.take {
             return Ok(freed_now);
         }
-        // Consumed counts travel as content, which a fabric may read late: an older one may come after a newer one.
+        // Consumed counts travel as content, which a fabric may read late: an older one may come
+        // after a newer one.
         let cell_is_guard = self.subgroup.delivery == Delivery::Ordered;
         let cell = match self.subgroup.delivery {
             Delivery::Ordered => ControlCell::Delivered,

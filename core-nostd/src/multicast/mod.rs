@@ -1,5 +1,5 @@
-//! Atomic multicast of small messages: order arithmetic, null rounds, and the three predicates of the
-//! paper (Spindle II-D, III), in the order in which a step runs them.
+//! Atomic multicast of small messages: order arithmetic, null rounds, and the three predicates of
+//! the paper (Spindle II-D, III), in the order in which a step runs them.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -12,8 +12,8 @@
 //! | `batch` | what an upcall is handed: messages lent out of the rings, in order |
 //! | `post` | which ranges each peer still lacks, as lists of writes |
 //!
-//! Each stage's batching can be switched off, and nulls and late posting too: the paper's baseline is a
-//! configuration of this code.
+//! Each stage's batching can be switched off, and nulls and late posting too: the paper's baseline
+//! is a configuration of this code.
 
 mod batch;
 mod deliver;
@@ -40,13 +40,15 @@ bitflags::bitflags! {
     pub struct Switches: u8 {
         /// Send takes all ready messages; without it, one a step.
         const SEND_BATCHING = 1;
-        /// Receive takes all new messages; without it, one a step in all, each with its acknowledgement.
+        /// Receive takes all new messages; without it, one a step in all, each with its
+        /// acknowledgement.
         const RECEIVE_BATCHING = 1 << 1;
         /// Delivery takes all stable messages; without it, one a step.
         const DELIVERY_BATCHING = 1 << 2;
         /// Senders that lag use up their rounds (Spindle III-B).
         const NULLS = 1 << 3;
-        /// Posts wait for the end of the step; without it, each stage posts its own (Spindle III-C).
+        /// Posts wait for the end of the step; without it, each stage posts its own (Spindle
+        /// III-C).
         const LATE_POSTING = 1 << 4;
     }
 }
@@ -57,7 +59,8 @@ impl Default for Switches {
     }
 }
 
-/// A sender published something that no correct member can publish. The group must do without it.
+/// A sender published something that no correct member can publish. The group must go on without
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Misbehaved(pub crate::ids::Rank);
@@ -66,13 +69,15 @@ pub struct Misbehaved(pub crate::ids::Rank);
 ///
 /// Closures over a batch are applications; wrap one over a message in [`EachMessage`].
 pub trait Application {
-    /// Takes everything that became deliverable in one subgroup, in order (DEL-1). Payloads are lent until
-    /// the return; no slot of the batch is reused before. What is not taken from the batch is skipped.
+    /// Takes everything that became deliverable in one subgroup, in order (DEL-1). Payloads are
+    /// lent until the return; no slot of the batch is reused before. What is not taken from the
+    /// batch is skipped.
     fn deliver(&mut self, batch: &mut Batch<'_>);
 
-    /// The time now, asked for after each upcall of a node whose membership may change: if the upcall was long, the node
-    /// says that it lives before the next one begins (VIE-2). `step` is the time that the step was given, and the answer
-    /// where all upcalls of a step take less than a heartbeat together.
+    /// The time now, asked for after each upcall of a node whose membership may change: if the
+    /// upcall was long, the node posts a heartbeat before the next upcall begins (VIE-2). `step` is
+    /// the time that the step was given, and the answer where all upcalls of a step take less than
+    /// a heartbeat together.
     fn now(&mut self, step: Time) -> Time {
         step
     }

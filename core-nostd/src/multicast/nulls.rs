@@ -1,20 +1,22 @@
-//! Null rounds: a sender that lags uses up the rounds that the others wait for (Spindle III-B; NUL-1 to
-//! NUL-5).
+//! Null rounds: a sender that lags uses up the rounds that the others wait for (Spindle III-B;
+//! NUL-1 to NUL-5).
 //!
-//! Rounds used without a message are one number in one write: a marker in the sender's next slot (SMC-5).
-//! Under declared silence they ride in the control block beside the frontiers, so that they cost no write
-//! of their own, and oblige no one. Readers look at that cell before they drain the ring: it speaks for
-//! every message published before it. It is a guard, so it needs order between writes; on a fabric
-//! without it silence falls back to markers.
+//! Rounds used without a message are one number in one write: a marker in the sender's next slot
+//! (SMC-5). Under declared silence they are in the control block beside the frontiers, so that they
+//! cost no write of their own and oblige no member. Readers read that cell before they drain the
+//! ring: it speaks for every message published before it. It is a guard, so it needs order between
+//! writes; on a fabric without it silence falls back to markers.
 //!
-//! A sender that sends in this very step is about to use its rounds itself, so it owes nothing yet: for at
-//! most [`STEPS_OF_GRACE`] such steps in a row, and then whether it sends or not. Without that, members that
-//! all send continuously answer each other's bursts with as many nulls as messages, because a burst is
-//! seen before the next own one is built (the paper's IV-B.2 has the loss: up to 25 %).
+//! A sender that sends in this very step is about to use its rounds itself, so it owes nothing yet:
+//! for at most [`STEPS_OF_GRACE`] such steps in a row, and then whether it sends or not. Without
+//! that, members that all send continuously answer each other's bursts with as many nulls as
+//! messages, because a burst is seen before the next own one is built (the paper's IV-B.2 has the
+//! loss: up to 25 %).
 //!
-//! Silence never covers a place before its owner itself has used the round. To let others count declared
-//! rounds in advance would save a hop, but then a received frontier could claim the place of a message
-//! that its owner has not got, and after a crash the survivors' trim (VIE-6) would not hold.
+//! Silence never covers a place before its owner itself has used the round. To let others count
+//! declared rounds in advance would save a hop, but then a received frontier could claim the place
+//! of a message that its owner has not got, and after a crash the survivors' trim (VIE-6) would not
+//! hold.
 
 use super::Switches;
 use super::state::Work;
@@ -29,9 +31,9 @@ const STEPS_OF_GRACE: u32 = 3;
 
 /// The rounds that a sender must have used, given what obliges it (NUL-1).
 ///
-/// `others` yields each other sender's rank and the count of its rounds that oblige. A message of round
-/// `k` from sender `j` obliges everyone whose turn in round `k` comes before `j`'s to use round `k`, and
-/// everyone else to use all rounds below.
+/// `others` yields each other sender's rank and the count of its rounds that oblige. A message of
+/// round `k` from sender `j` obliges every sender whose turn in round `k` comes before `j`'s to use
+/// round `k`, and every other sender to use all rounds below.
 pub(crate) fn rounds_owed(
     own: SenderRank,
     others: impl Iterator<Item = (SenderRank, Round)>,
@@ -45,7 +47,8 @@ pub(crate) fn rounds_owed(
 }
 
 impl Work<'_, '_> {
-    /// Uses up the rounds that are owed, as nulls; returns how many. `sent` says that this step sent.
+    /// Uses up the rounds that are owed, as nulls; returns how many. `sent` says that this step
+    /// sent.
     pub(crate) fn publish_nulls(&mut self, sent: bool) -> Result<u64, OutOfRow> {
         if !self.switches.contains(Switches::NULLS) {
             return Ok(0);
@@ -79,8 +82,8 @@ impl Work<'_, '_> {
             state.taken = silent;
         }
 
-        // With no free slot the rest waits. That cannot stall the group: if the smallest missing place is
-        // ours, all that we sent was delivered, and a slot is free (NUL-2).
+        // With no free slot the rest waits. That cannot stall the group: if the smallest missing
+        // place is ours, all that we sent was delivered, and a slot is free (NUL-2).
         let free = state.take.since(own.freed) < u64::from(self.subgroup.window);
         let marker = SlotCounter::UsedBelow(owed).encode();
         if let (true, true, Some(marker)) = (owed > state.taken, free, marker) {
@@ -103,8 +106,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The paper's rule, message by message: on receipt of the message of round `k` from `j`, a null goes
-    /// out for every own round whose turn comes before it.
+    /// The paper's rule, message by message: on receipt of the message of round `k` from `j`, a
+    /// null goes out for every own round whose turn comes before it.
     fn naive(own: u16, others: &[(u16, u64)]) -> u64 {
         let mut used = 0;
         for &(sender, rounds) in others {

@@ -19,7 +19,7 @@ pub struct Order {
 }
 
 impl Order {
-    /// The order among `senders` senders; none where nobody sends.
+    /// The order among `senders` senders; none where there are none.
     #[must_use]
     pub const fn new(senders: usize) -> Option<Self> {
         match NonZeroU64::new(u64_from_index(senders)) {
@@ -34,15 +34,16 @@ impl Order {
         self.senders.get()
     }
 
-    /// The first round that has no places: no sender may use it. Places below it fit 63 bits, and so do
-    /// slot counters.
+    /// The first round that has no places: no sender may use it. Places below it fit 63 bits, and
+    /// so do slot counters.
     #[allow(clippy::integer_division)] // The remainder is not needed.
     #[must_use]
     pub fn round_limit(self) -> Round {
         Round((u64::MAX >> 2) / self.senders)
     }
 
-    /// The place of a sender's turn in a round: `round * senders + sender`. Saturates past the limit.
+    /// The place of a sender's turn in a round: `round * senders + sender`. Saturates past the
+    /// limit.
     #[inline]
     #[must_use]
     pub const fn place(self, round: Round, sender: SenderRank) -> Place {
@@ -58,7 +59,8 @@ impl Order {
         (Round(place.0 / self.senders), SenderRank(sender))
     }
 
-    /// The received frontier: places below it are here, if of each sender the given count of rounds is.
+    /// The received frontier: places below it are here, if of each sender the given count of rounds
+    /// is.
     #[inline]
     #[must_use]
     pub fn frontier(self, rounds: impl Iterator<Item = Round>) -> Frontier {
@@ -94,7 +96,9 @@ mod tests {
 
         /// The naive reading of ORD-1: count places from zero until one is missing.
         #[test]
-        fn the_frontier_is_the_first_missing_place(rounds in prop::collection::vec(0_u64..20, 1..8)) {
+        fn the_frontier_is_the_first_missing_place(
+            rounds in prop::collection::vec(0_u64..20, 1..8),
+        ) {
             let order = Order::new(rounds.len()).expect("at least one");
             let mut naive = 0;
             while rounds[(naive as usize) % rounds.len()] > naive / rounds.len() as u64 {

@@ -1,8 +1,8 @@
 //! What each peer still lacks, as lists of writes (BAT-3; Spindle III-C).
 //!
-//! Links are sorted by peer, so that what several subgroups changed goes to a peer in one list. A list
-//! that the fabric does not take now leaves its links where they were: the next step tries again, and only
-//! that peer waits.
+//! Links are sorted by peer, so that what several subgroups changed goes to a peer in one list. A
+//! list that the fabric does not take now leaves its links where they were: the next step tries
+//! again, and only that peer waits.
 //!
 //! How a message and its counter travel depends on what the fabric promises (SMC-6):
 //!
@@ -12,8 +12,8 @@
 //! | write order | its payload, a write of its own | a guard right behind |
 //! | completions, with or without address order | as above, one list in flight a link | in it, or in the next list |
 //!
-//! Without order between writes a link has one list in flight, so that no cell is ever written twice at
-//! once and shrinks.
+//! Without order between writes a link has one list in flight, so that no cell is ever written
+//! twice at once and shrinks.
 
 use super::Switches;
 use super::state::{Link, Posted, SenderState, SubgroupState};
@@ -63,7 +63,8 @@ impl Shown {
             window: subgroup.window,
             control: subgroup.control,
             control_bytes: subgroup.control_bytes,
-            // Rounds used in silence guard the ring. Consumed counts guard nothing, and there are many.
+            // Rounds used in silence guard the ring. Consumed counts guard nothing, and there are
+            // many.
             control_kind: match subgroup.delivery {
                 Delivery::Ordered => Kind::Guard,
                 Delivery::Unordered => Kind::Content,
@@ -91,8 +92,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
         Self { view, fabric, capabilities, report: PostReport::default() }
     }
 
-    /// Brings links up to date, as far as the fabric takes it: those of each subgroup for which `shown`
-    /// says what peers should see.
+    /// Brings links up to date, as far as the fabric takes it: those of each subgroup for which
+    /// `shown` says what peers should see.
     pub(crate) fn post(&mut self, links: &mut [Link], shown: impl Fn(usize) -> Option<Shown>) {
         let mut list = WriteList::new();
         let mut first = 0_usize;
@@ -127,8 +128,9 @@ impl<'p, F: Fabric> Poster<'p, F> {
         most.saturating_sub(list.len())
     }
 
-    /// Adds what one link lacks, sending full lists on the way. A window needs at most two writes a slot,
-    /// which bounds the lists. Returns the first link of the list that is under construction then.
+    /// Adds what one link lacks, sending full lists on the way. A window needs at most two writes a
+    /// slot, which bounds the lists. Returns the first link of the list that is under construction
+    /// then.
     fn serve(
         &mut self,
         links: &mut [Link],
@@ -180,8 +182,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
             } else {
                 self.fill_in_turn(posted, list, shown, (ring, published), &mut room)
             };
-            // The control block speaks for the messages before it (NUL-5): where writes keep their order it
-            // goes behind all of them.
+            // The control block speaks for the messages before it (NUL-5): where writes keep their
+            // order it goes behind all of them.
             if !done && promises.contains(Promises::WRITE_ORDER) {
                 return false;
             }
@@ -200,8 +202,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
             }
             posted.control_version = shown.version;
         }
-        // Without order between writes a counter may lag that waits for its content; there the control block
-        // speaks for nothing but itself, and an acknowledgement need not wait.
+        // Without order between writes a counter may lag that waits for its content; there the
+        // control block speaks for nothing but itself, and an acknowledgement need not wait.
         if done {
             posted.version = shown.version;
         }
@@ -264,8 +266,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
         true
     }
 
-    /// Counters of what was completed, then the content of what is new; its counters come with the next
-    /// list, once this one is complete.
+    /// Counters of what was completed, then the content of what is new; its counters come with the
+    /// next list, once this one is complete.
     fn fill_in_turn(
         &self,
         posted: &mut Posted,
@@ -301,7 +303,8 @@ impl<'p, F: Fabric> Poster<'p, F> {
         Write::of_row(shown.slot_offset(ring, at.slot.0), length, Kind::Content)
     }
 
-    /// Posts the list for links `first..end`, which are one peer's. False if the fabric does not take it.
+    /// Posts the list for links `first..end`, which are one peer's. False if the fabric does not
+    /// take it.
     fn flush(
         &mut self,
         links: &mut [Link],

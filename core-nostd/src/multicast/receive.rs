@@ -20,7 +20,8 @@ pub(crate) struct Received {
 enum Unusual {
     /// It may be taken.
     Here,
-    /// A large message's blocks are not all here: neither it nor what comes after it counts as received (RDM-7).
+    /// A large message's blocks are not all here: neither it nor what comes after it counts as
+    /// received (RDM-7).
     NotYet,
     /// No correct sender says this.
     Impossible,
@@ -56,8 +57,8 @@ impl From<OutOfRow> for ReceiveError {
 }
 
 impl Work<'_, '_> {
-    /// Takes what peers published: of each at most one window; without batching one slot in all. `observe` stands between
-    /// seeing a guard and reading what it guards (HAL-1).
+    /// Takes what peers published: of each at most one window; without batching one slot in all.
+    /// `observe` stands between seeing a guard and reading what it guards (HAL-1).
     pub(crate) fn receive(&mut self, observe: impl Fn()) -> Result<Received, ReceiveError> {
         let batching = self.switches.contains(Switches::RECEIVE_BATCHING);
         let rounds_max = self.rounds_max();
@@ -81,9 +82,10 @@ impl Work<'_, '_> {
         Ok(received)
     }
 
-    /// The most rounds that a sender can have used by now. Beyond the first round that is not delivered here, and so was not
-    /// delivered everywhere, rounds are used up in silence only as others send: each holds a message whose slot is not free
-    /// yet, and there are so many slots. Who is further ahead would oblige all others to use up more than there is.
+    /// The most rounds that a sender can have used by now. Beyond the first round that is not
+    /// delivered here, and so was not delivered everywhere, rounds are used up in silence only as
+    /// others send: each holds a message whose slot is not free yet, and there are so many slots. A
+    /// sender that is further ahead would oblige all others to use up more rounds than there are.
     fn rounds_max(&self) -> Round {
         let slots = self.order.senders().saturating_mul(u64::from(self.subgroup.window));
         let most = self.subgroup.next_round.0.saturating_add(slots).saturating_add(1);
@@ -181,8 +183,9 @@ impl Work<'_, '_> {
         Ok(())
     }
 
-    /// Uses up the rounds that are owed, and acknowledges what is here if anything of that or of `received`
-    /// and `sent` moved. Returns how many rounds went as nulls. An unordered subgroup has neither (DEL-3).
+    /// Uses up the rounds that are owed, and acknowledges what is here if anything of that or of
+    /// `received` and `sent` moved. Returns how many rounds went as nulls. An unordered subgroup
+    /// has neither (DEL-3).
     pub(crate) fn acknowledge(&mut self, received: bool, sent: bool) -> Result<u64, OutOfRow> {
         if self.subgroup.delivery == Delivery::Unordered {
             return Ok(0);
@@ -194,8 +197,8 @@ impl Work<'_, '_> {
         Ok(nulls)
     }
 
-    /// Publishes how far everything is here, if that moved. One frontier covers any number of messages
-    /// (BAT-2).
+    /// Publishes how far everything is here, if that moved. One frontier covers any number of
+    /// messages (BAT-2).
     fn publish_received(&mut self) -> Result<(), OutOfRow> {
         let frontier = self.order.frontier(self.senders.iter().map(|sender| sender.taken));
         if frontier <= self.subgroup.received {

@@ -1,7 +1,7 @@
 //! The send stage: takes ready slots in ring order, gives each its round, and publishes it.
 //!
-//! A round is bound here and not at reservation, so that a slow builder never holds back its own nulls
-//! (NUL-6).
+//! A round is bound here and not at reservation, so that a slow builder never holds back its own
+//! nulls (NUL-6).
 
 use super::state::Work;
 use crate::ids::{Round, Time};

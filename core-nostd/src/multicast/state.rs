@@ -1,7 +1,7 @@
 //! What a node remembers: private state, plain numbers, lent as slices that the layout sizes.
 //!
-//! State holds offsets and counts, never addresses, so that it can be a `static` in a partition. Whatever
-//! can be read from the own row is not kept here a second time.
+//! State holds offsets and counts, never addresses, so that it can be a `static` in a partition.
+//! Whatever can be read from the own row is not kept here a second time.
 
 use crate::fabric::Capabilities;
 use crate::ids::{Frontier, Rank, Round, SenderRank, SubgroupId, Time};
@@ -33,7 +33,7 @@ impl Span {
 pub struct SubgroupState {
     pub(crate) id: SubgroupId,
     pub(crate) delivery: Delivery,
-    /// None where nobody sends: then there is nothing to do.
+    /// None where there are no senders: then there is nothing to do.
     pub(crate) order: Option<Order>,
     pub(crate) senders: Span,
     pub(crate) members: Span,
@@ -68,7 +68,8 @@ pub(crate) struct OwnSender {
     pub(crate) ready: Span,
     /// Slots before this are free again.
     pub(crate) freed: RingCursor,
-    /// The counter that marks used rounds in the next slot, if one was published since the last message.
+    /// The counter that marks used rounds in the next slot, if one was published since the last
+    /// message.
     pub(crate) marker: u64,
     /// Rounds below this are declared silent.
     pub(crate) silent_below: Round,
@@ -97,7 +98,7 @@ pub struct SenderState {
     pub(crate) lost: bool,
     /// Whether it may send large messages here.
     pub(crate) allows_large: bool,
-    /// Large messages of it whose blocks are here, as the node was told.
+    /// Large messages of it whose blocks are here, as the node's caller said.
     pub(crate) large_here: u64,
     /// Those whose slots were taken, all of the own; and those that were handed over.
     pub(crate) large_taken: u64,
@@ -197,8 +198,8 @@ impl SenderState {
 }
 
 impl SenderState {
-    /// Whether the next large message was one already when its slot was taken: its blocks are here then. A sender that
-    /// writes to a slot after it was received is not believed.
+    /// Whether the next large message was one already when its slot was taken: its blocks are here
+    /// then. A sender that writes to a slot after it was received is not believed.
     pub(crate) const fn has_large(&self) -> bool {
         self.large_handed < self.large_taken
     }

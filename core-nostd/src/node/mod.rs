@@ -1,30 +1,44 @@
 //! A node: all protocols of one member, driven by one call.
 //!
-//! [`Node::step`] is the only input that does work. It takes the time, the fabric and the application,
-//! does a bounded amount of work and returns; it never blocks. The bound is, for each subgroup of the node,
-//! one window of slots for each sender, twice as many turns looked at, and the writes that bring each peer
-//! up to date.
+//! [`Node::step`] is the only input that does work. It takes the time, the fabric and the
+//! application, does a bounded amount of work and returns; it never blocks. The bound is, for each
+//! subgroup of the node, one window of slots for each sender, twice as many turns looked at, and
+//! the writes that bring each peer up to date.
 //!
-//! - *Inputs*: [`Node::step`]; where membership may change, [`Node::step_in_views`] in its place.
+//! - *Inputs*: [`Node::step`].
 //! - *Outputs*: upcalls and posts during a step, [`Progress`] after it.
 //! - *Getters*: [`Node::frontiers`], [`Node::is_settled`], [`Node::is_lost`].
 //!
-//! A panic of the application's upcall may unwind through a step. The node is then in no defined state and
-//! must not be stepped again; the runtime sees to that (DEL-2).
+//! Where membership may change (the feature `views`), a `ViewNode` holds the node and its view
+//! protocol, and steps both: such a node cannot be stepped alone, or with another's views.
+//!
+//! A panic of the application's upcall may unwind through a step. The node is then in no defined
+//! state and must not be stepped again; the runtime sees to that (DEL-2).
 
+#[cfg(feature = "blocks")]
+mod large;
 mod open;
 mod progress;
-mod remains;
-mod tell;
+#[cfg(feature = "views")]
+mod undelivered;
+#[cfg(feature = "views")]
+mod view_node;
+#[cfg(feature = "views")]
+mod view_posts;
+#[cfg(feature = "views")]
 mod views;
 
 pub use open::{Loan, OpenError, Options, State};
 pub use progress::{Progress, StepError};
-pub use remains::{Remaining, Remains};
-pub use views::{ViewError, ViewLink, ViewLoan, Views};
+#[cfg(feature = "views")]
+pub use undelivered::{Undelivered, UndeliveredMessage};
+#[cfg(feature = "views")]
+pub use view_node::{ViewError, ViewLoan, ViewNode};
+#[cfg(feature = "views")]
+pub use views::ViewLink;
 
 use crate::fabric::{Capabilities, ErrorKind, Event, Fabric, LossCause};
-use crate::ids::{Frontier, Rank, SenderRank, SubgroupId, Time, ViewId};
+use crate::ids::{Frontier, Position, Rank, SubgroupId, Time, ViewId};
 use crate::memory::{OutOfRow, Row, RowWriter};
 use crate::multicast::{
     Application, Control, Link, MemberState, Misbehaved, PostReport, Poster, ReceiveError,
@@ -80,7 +94,8 @@ impl<'m> Node<'m> {
         self.step_stages(now, fabric, application, |_, _, _, _| {})
     }
 
-    /// As [`Node::step`]; after each subgroup in which something was delivered, `between` is called.
+    /// As [`Node::step`]; after each subgroup in which something was delivered, `between` is
+    /// called.
     fn step_stages<F: Fabric, A: Application>(
         &mut self,
         now: Time,
@@ -127,27 +142,6 @@ impl<'m> Node<'m> {
             .ok()
     }
 
-    /// Says how many large messages of a sender are here in this view, whole: the blocks of so many were completed, in
-    /// order (RDM-7). The next step takes their places.
-    pub fn large_arrived(&mut self, subgroup: SubgroupId, sender: SenderRank, count: u64) {
-        let state = self.subgroups.iter().find(|state| state.id == subgroup);
-        let senders = state.and_then(|state| state.senders.of_mut(self.senders));
-        if let Some(sender) = senders.and_then(|senders| senders.get_mut(sender.index())) {
-            sender.large_here = sender.large_here.max(count);
-        }
-    }
-
-    /// How many large messages of a sender were delivered here in this view: their bytes are not needed any more, unless the
-    /// sender is this node. Zero if this node does not belong to the subgroup.
-    #[must_use]
-    pub fn large_delivered(&self, subgroup: SubgroupId, sender: SenderRank) -> u64 {
-        let state = self.subgroups.iter().find(|state| state.id == subgroup);
-        let senders = state.and_then(|state| state.senders.of(self.senders));
-        senders
-            .and_then(|senders| senders.get(sender.index()))
-            .map_or(0, |sender| sender.large_handed)
-    }
-
     /// The own frontiers in a subgroup, if this node belongs to it.
     #[must_use]
     pub fn frontiers(&self, subgroup: SubgroupId) -> Option<Frontiers> {
@@ -156,8 +150,27 @@ impl<'m> Node<'m> {
         Some(Frontiers { received: state.received, delivered: Frontier(delivered.0) })
     }
 
-    /// Whether nothing is under way here: all that this node has seen is delivered, everything that it sent
-    /// was delivered everywhere, and no post waits. A node that is settled may sleep (IDL-1).
+    /// How many of the own messages in a subgroup were delivered here, those that were dropped
+    /// counted too; and so are stable. Nothing if this node does not send in it.
+    #[must_use]
+    pub fn own_delivered(&self, subgroup: SubgroupId) -> Option<Position> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        let own = state.own.as_ref()?;
+        Some(state.senders.of(self.senders)?.get(own.rank.index())?.hand.position)
+    }
+
+    /// How many of the own messages in a subgroup were delivered everywhere, as far as is known
+    /// here: the sender's copies of large ones are not needed any more (RDM-7). Nothing if this
+    /// node does not send in it.
+    #[must_use]
+    pub fn own_delivered_everywhere(&self, subgroup: SubgroupId) -> Option<Position> {
+        let state = self.subgroups.iter().find(|state| state.id == subgroup)?;
+        Some(state.own.as_ref()?.freed.position)
+    }
+
+    /// Whether nothing is under way here: all that this node has seen is delivered, everything that
+    /// it sent was delivered everywhere, and no post waits. A node that is settled may sleep
+    /// (IDL-1).
     #[must_use]
     pub fn is_settled(&self) -> bool {
         if self.lagging {
@@ -218,8 +231,8 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Reads nothing more from a peer and posts nothing more to it. Its frontiers stay where they were, so
-    /// nothing becomes stable that it may not have.
+    /// Reads nothing more from a peer and posts nothing more to it. Its frontiers stay where they
+    /// were, so nothing becomes stable that it may not have.
     fn lose(&mut self, peer: Rank, cause: LossCause, progress: &mut Progress) {
         for sender in self.senders.iter_mut().filter(|sender| sender.rank == peer) {
             sender.lost = true;
@@ -233,12 +246,12 @@ impl<'m> Node<'m> {
             link.lost = true;
         }
         self.lost = true;
-        // The first is the likeliest cause; later ones may be its consequences.
+        // The first cause is the likeliest; later ones may be its consequences.
         progress.lost.get_or_insert((peer, cause));
     }
 
-    /// The three stages of one subgroup. What they changed is posted by the caller, or here after each
-    /// where late posting is off.
+    /// The three stages of one subgroup. What they changed is posted by the caller, or here after
+    /// each where late posting is off.
     fn step_subgroup<F: Fabric, A: Application>(
         &mut self,
         index: usize,
@@ -326,7 +339,8 @@ impl<'m> Node<'m> {
                 ErrorKind::QueueFull
                 | ErrorKind::PeerLost
                 | ErrorKind::OutOfRange
-                | ErrorKind::Other => LossCause::Unreachable,
+                | ErrorKind::Other
+                | ErrorKind::WrongMemory => LossCause::Unreachable,
             };
             self.lose(peer, cause, progress);
         }

@@ -12,7 +12,8 @@ use crate::multicast::{
 };
 use crate::smc::{HandOff, HandOffCells, ReadyFlag, RingCursor};
 
-/// A node's private state: slices as long as [`Layout::state_sizes`] says. What they hold does not matter.
+/// A node's private state: slices as long as [`Layout::state_sizes`] says. What they hold does not
+/// matter.
 #[derive(Debug)]
 pub struct State<'m> {
     /// One a subgroup of the node.
@@ -39,7 +40,8 @@ pub struct Loan<'m> {
 pub struct Options {
     /// Which of Spindle's techniques are on.
     pub switches: Switches,
-    /// After so long a reservation that holds back others is reported in [`Progress`](super::Progress).
+    /// After so long a reservation that holds back others is reported in
+    /// [`Progress`](super::Progress).
     pub reservation_timeout_ns: u64,
 }
 
@@ -104,8 +106,8 @@ struct Used {
 impl<'m> Node<'m> {
     /// Opens a node of a fixed view on lent memory.
     ///
-    /// The caller has compared [`Layout::digest`] with its peers' and holds back the first step until the
-    /// fabric says that every peer is ready.
+    /// The caller has compared [`Layout::digest`] with its peers' and holds back the first step
+    /// until the fabric says that every peer is ready.
     ///
     /// # Errors
     /// See [`OpenError`].

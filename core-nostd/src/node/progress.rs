@@ -21,17 +21,18 @@ pub struct Progress {
     pub lists: u32,
     /// Writes in those lists.
     pub writes: u32,
-    /// Lists that only told peers that this node lives. They count as no work, and their writes are not in `writes`.
+    /// Lists that carried nothing but a heartbeat. They count as no work, and their writes are not
+    /// in `writes`.
     pub heartbeats: u32,
     /// A reservation of this subgroup has been held for longer than the options allow (SMC-3).
     pub overdue: Option<SubgroupId>,
-    /// A peer was lost in this step, and why. If several were, the first.
+    /// A peer was lost in this step, and why. If several were lost, the first.
     pub lost: Option<(Rank, LossCause)>,
 }
 
 impl Progress {
-    /// Whether nothing was sent, received, delivered, used up, freed or posted: another step would find nothing either
-    /// until something comes.
+    /// Whether nothing was sent, received, delivered, used up, freed or posted: another step would
+    /// find nothing either until something comes.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.sent == 0
@@ -41,20 +42,6 @@ impl Progress {
             && self.freed == 0
             && self.writes == 0
             && self.lost.is_none()
-    }
-
-    /// Takes in what another part of the step did.
-    pub(super) fn add(&mut self, other: &Self) {
-        self.sent = self.sent.saturating_add(other.sent);
-        self.received = self.received.saturating_add(other.received);
-        self.nulls = self.nulls.saturating_add(other.nulls);
-        self.delivered = self.delivered.saturating_add(other.delivered);
-        self.freed = self.freed.saturating_add(other.freed);
-        self.lists = self.lists.saturating_add(other.lists);
-        self.writes = self.writes.saturating_add(other.writes);
-        self.heartbeats = self.heartbeats.saturating_add(other.heartbeats);
-        self.overdue = self.overdue.or(other.overdue);
-        self.lost = self.lost.or(other.lost);
     }
 }
 

@@ -1,25 +1,26 @@
-//! A node whose membership may change: the view protocol around the stages of a step.
+//! The step of a [`ViewNode`](super::ViewNode): the view protocol around the stages of a step.
 //!
-//! [`Node::step_in_views`] takes the place of [`Node::step`]. A node of a fixed membership is never touched
-//! by anything here: it has no columns, no state and no branch for it.
+//! A node of a fixed membership is never touched by anything here: it has no columns, no state and
+//! no branch for it.
 //!
-//! The order of a step: the view protocol first, since a member that halts delivers nothing more; then the
-//! stages, of which a wedged node keeps delivery only; then the posts, the columns of the view last.
+//! The order of a step: the view protocol first, since a member that halts delivers nothing more;
+//! then the stages, of which a wedged node keeps delivery only; then the posts, the columns of the
+//! view last.
 //!
-//! A heartbeat that is due goes out before the first upcall of a step and after each: between two heartbeats there is one
-//! upcall at most, however many a step makes (VIE-2).
+//! A heartbeat that is due goes out before the first upcall of a step and after each: between two
+//! heartbeats there is one upcall at most, however many a step makes (VIE-2).
 
 use super::{Node, Progress, StepError};
-use crate::fabric::{Fabric, LossCause, Promises};
+use crate::fabric::{Fabric, LossCause};
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
-use crate::layout::{Layout, ViewColumn};
+use crate::layout::Layout;
 use crate::multicast::{Application, Control, Misbehaved, Order, Poster, Shown, Work};
 use crate::view::{
-    Cause, Host, Loss, NextView, PeerState, RowTable, Status, Table, ViewChange, ViewState, flag_of,
+    Cause, Host, Loss, NextView, PeerState, RowTable, Status, ViewChange, ViewState,
 };
 
-/// Between two looks at a view in which nothing changes: so many to a heartbeat.
-const LOOKS_A_HEARTBEAT: u32 = 3;
+/// Checks of a view in which nothing changes, for each heartbeat interval.
+const CHECKS_PER_HEARTBEAT: u32 = 3;
 
 /// What a node remembers of the view columns that it posted to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,82 +29,40 @@ pub struct ViewLink {
     pub(super) heartbeats: u64,
 }
 
-/// Private state of the view protocol, as long as it says. What it holds does not matter.
-#[derive(Debug)]
-pub struct ViewLoan<'m> {
-    /// One a member.
-    pub peers: &'m mut [PeerState],
-    /// As many as the next view may have members, and at least as many as this one has.
-    pub next: &'m mut [NodeId],
-    /// One a member.
-    pub links: &'m mut [ViewLink],
-}
-
 /// The view protocol of one node.
 #[derive(Debug)]
-pub struct Views<'m> {
+pub(super) struct Views<'m> {
     pub(super) layout: Layout<'m>,
-    state: ViewState,
+    pub(super) state: ViewState,
     pub(super) table: RowTable<'m>,
-    pub(super) loan: ViewLoan<'m>,
-    next_look: Time,
-    /// Everyone was sent this; most steps have no more to do than to see so.
-    pub(super) told: ViewLink,
+    pub(super) peers: &'m mut [PeerState],
+    pub(super) next: &'m mut [NodeId],
+    pub(super) links: &'m mut [ViewLink],
+    pub(super) next_check: Time,
+    /// This was posted to every peer; most steps have no more to do than to see so.
+    pub(super) posted: ViewLink,
 }
-
-/// Why a node cannot take part in views. The numbers are stable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-#[repr(u8)]
-pub enum ViewError {
-    /// The layout has no columns for views, or a slice is too short.
-    WrongState = 1,
-    /// The fabric does not keep writes in order.
-    NoWriteOrder = 2,
-    /// The fabric's limits are too small: four writes a list, the columns in one write, 24 bytes a guard.
-    FabricTooSmall = 3,
-}
-
-impl core::fmt::Display for ViewError {
-    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        out.write_str(match self {
-            Self::WrongState => "the layout or the lent state is not made for views",
-            Self::NoWriteOrder => "views need a fabric that keeps writes in order",
-            Self::FabricTooSmall => {
-                "the fabric takes too few bytes a write for the columns of a view"
-            }
-        })
-    }
-}
-
-impl core::error::Error for ViewError {}
 
 impl<'m> Views<'m> {
-    /// Requests, and what is known of the view: see [`ViewChange`].
-    pub fn change(&mut self) -> Option<(ViewChange<'_>, &mut RowTable<'m>)> {
-        let change =
-            ViewChange::new(&self.layout, &mut self.state, self.loan.peers, self.loan.next)?;
+    /// Requests, over the state and the table that are here.
+    pub(super) fn change(&mut self) -> Option<(ViewChange<'_>, &mut RowTable<'m>)> {
+        let change = ViewChange::new(&self.layout, &mut self.state, self.peers, self.next)?;
         Some((change, &mut self.table))
     }
 
-    /// How far this member is.
-    #[must_use]
-    pub const fn status(&self) -> Status {
-        self.state.status()
-    }
-
-    /// Publishes a heartbeat, if one is due. Not before the view has begun here: its first step says so.
+    /// Publishes a heartbeat, if one is due. Not before the view has begun here: its first step
+    /// says so.
     pub(super) fn beat(&mut self, now: Time) -> bool {
         self.state.started && !self.state.status.is_final() && self.state.beat(now, &mut self.table)
     }
 
-    /// Whether every peer that is neither lost nor suspected was sent all that there is to know of the view.
-    #[must_use]
-    pub fn is_told(&self) -> bool {
+    /// Whether everything that was published of the view was posted to every peer that is neither
+    /// lost nor suspected.
+    pub(super) fn is_all_posted(&self) -> bool {
         let mut rank = Rank::ZERO;
-        for link in self.loan.links.iter() {
-            let told = link.version == self.table.version() || self.is_given_up(rank);
-            if rank != self.state.rank && !told {
+        for link in self.links.iter() {
+            let is_posted = link.version == self.table.version() || self.is_given_up(rank);
+            if rank != self.state.rank && !is_posted {
                 return false;
             }
             rank = rank.next();
@@ -111,31 +70,20 @@ impl<'m> Views<'m> {
         true
     }
 
-    /// Whether nothing goes out to a peer any more. Who is suspected because another member suspects it need not be
-    /// lost here, and if it never was ready no post will ever say so.
+    /// Whether nothing is posted to a peer any more. A peer that is suspected because another
+    /// member suspects it need not be lost here; and if it was never ready, no post will ever say
+    /// so.
     pub(super) fn is_given_up(&self, rank: Rank) -> bool {
-        let (word, flag) = flag_of(rank);
-        let suspicions = self.table.load(self.state.rank, ViewColumn::Suspicions(word));
-        suspicions & flag != 0 || self.loan.peers.get(rank.index()).is_none_or(PeerState::is_lost)
+        self.state.suspects(&self.table, rank)
+            || self.peers.get(rank.index()).is_none_or(PeerState::is_lost)
     }
 
-    /// Says that the fabric cannot reach a peer any more, and looks at the view in the next step.
-    pub fn peer_lost(&mut self, peer: Rank) {
-        self.note_loss(peer, Loss::Reported);
-    }
-
-    /// Says that a peer takes nothing from this member any more, as [`ViewChange::denied_by`], and looks at the view in the
-    /// next step.
-    pub fn denied_by(&mut self, peer: Rank) {
-        self.note_loss(peer, Loss::Denied);
-    }
-
-    /// What the fabric said of a peer, to be looked at in the next step.
+    /// What the fabric reported of a peer. The next step checks the view.
     pub(super) fn note_loss(&mut self, peer: Rank, loss: Loss) {
-        if let Some(peer) = self.loan.peers.get_mut(peer.index()) {
+        if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost.get_or_insert(loss);
         }
-        self.next_look = Time::ZERO;
+        self.next_check = Time::ZERO;
     }
 }
 
@@ -173,7 +121,8 @@ where
         (self.prepare)(next)
     }
 
-    /// One upcall a step, and none in that of the decision: the others are told of it first, and of life between two.
+    /// One upcall a step, and none in that of the decision: the decision is posted to the others
+    /// first, and a heartbeat between two upcalls.
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved> {
         if !self.may_call {
             return Ok(self.node.is_delivered_to(subgroup, trim));
@@ -198,55 +147,17 @@ where
         self.fabric.cut(self.node.view, peer);
         let cause = match cause {
             Cause::Misbehaved => LossCause::Misbehaved,
-            Cause::Silent | Cause::Lost | Cause::Told(_) | Cause::Halted => LossCause::Unreachable,
+            Cause::Silent | Cause::Lost | Cause::SuspectedBy(_) | Cause::Halted => {
+                LossCause::Unreachable
+            }
         };
         self.node.lose(peer, cause, self.progress);
     }
 }
 
 impl<'m> Node<'m> {
-    /// The view protocol of this node, at the start of its view. `layout` is the one it was opened with.
-    ///
-    /// # Errors
-    /// See [`ViewError`].
-    pub fn views(
-        &self,
-        layout: Layout<'m>,
-        state: ViewState,
-        loan: ViewLoan<'m>,
-    ) -> Result<Views<'m>, ViewError> {
-        let mut checked = state;
-        let fits = ViewChange::new(&layout, &mut checked, loan.peers, loan.next).is_some();
-        let block = layout.view_block().ok_or(ViewError::WrongState)?;
-        if !fits
-            || loan.links.len() != layout.members()
-            || state.rank != self.rank
-            || state.id != self.view
-        {
-            return Err(ViewError::WrongState);
-        }
-        let capabilities = &self.capabilities;
-        if !capabilities.promises.contains(Promises::WRITE_ORDER) {
-            return Err(ViewError::NoWriteOrder);
-        }
-        if capabilities.writes_max < 4
-            || capabilities.guard_bytes_max < 24
-            || capabilities.write_bytes_max < block.bytes()
-        {
-            return Err(ViewError::FabricTooSmall);
-        }
-        loan.links.iter_mut().for_each(|link| *link = ViewLink::default());
-        let table = RowTable::new(&layout, self.rank, self.rows, self.row);
-        Ok(Views { layout, state, table, loan, next_look: Time::ZERO, told: ViewLink::default() })
-    }
-
-    /// As [`Node::step`], in a group whose membership may change. `prepare` is asked to make the next view's
-    /// memory ready, and to say when it is ([`Host::prepare`]). Once the status is final, only what peers still
-    /// have to be told is left: step on until [`Views::is_told`].
-    ///
-    /// # Errors
-    /// As [`Node::step`].
-    pub fn step_in_views<F: Fabric, A: Application>(
+    /// See [`ViewNode::step`](super::ViewNode::step).
+    pub(super) fn step_in_views<F: Fabric, A: Application>(
         &mut self,
         now: Time,
         fabric: &mut F,
@@ -259,10 +170,10 @@ impl<'m> Node<'m> {
             self.post_views(fabric, views, &mut progress);
             return Ok((progress, views.state.status()));
         }
-        if now >= views.next_look || views.state.status() != Status::Steady {
+        if now >= views.next_check || views.state.status() != Status::Steady {
             let interval = views.state.options.heartbeat_interval_ns;
-            views.next_look =
-                now.after(interval.checked_div(u64::from(LOOKS_A_HEARTBEAT)).unwrap_or(interval));
+            views.next_check = now
+                .after(interval.checked_div(u64::from(CHECKS_PER_HEARTBEAT)).unwrap_or(interval));
             self.beat(now, fabric, views, &mut progress);
             let is_first = !views.state.started;
             let may_call = views.state.status() == Status::Decided;
@@ -275,8 +186,7 @@ impl<'m> Node<'m> {
                 may_call,
                 failed: None,
             };
-            let Views { layout, state, table, loan, .. } = views;
-            if let Some(mut change) = ViewChange::new(layout, state, loan.peers, loan.next) {
+            if let Some((mut change, table)) = views.change() {
                 change.step(now, table, &mut host);
             }
             let called = may_call && !host.may_call;
@@ -314,7 +224,7 @@ impl<'m> Node<'m> {
                     LossCause::Left | LossCause::Exited | LossCause::Unreachable => Loss::Reported,
                 },
             );
-            // Several may have gone at once, and a step names one.
+            // Several may be lost at once, and a step names one.
             for link in self.links.iter().filter(|link| link.lost) {
                 views.note_loss(link.peer, if link.denied { Loss::Denied } else { Loss::Reported });
             }
@@ -352,8 +262,8 @@ impl<'m> Node<'m> {
         Ok(progress)
     }
 
-    /// As the end of [`Node::step`], which has its own copy: one of both would cost a step of a fixed membership a
-    /// call and 1,000 bytes of stack.
+    /// As the end of [`Node::step`], which has its own copy: one of both would cost a step of a
+    /// fixed membership a call and 1,000 bytes of stack.
     fn post_lagging<F: Fabric>(&mut self, fabric: &mut F, progress: &mut Progress) {
         if !self.lagging {
             return;
@@ -369,8 +279,8 @@ impl<'m> Node<'m> {
         self.account(report, progress);
     }
 
-    /// Delivers a subgroup up to the place where its view ends; true once that is done. Within: a member whose slots do not
-    /// say any more what they said.
+    /// Delivers a subgroup up to the place where its view ends; true once that is done. Within: a
+    /// member whose slots do not say any more what they said.
     fn deliver_to<A: Application>(
         &mut self,
         subgroup: SubgroupId,
@@ -401,20 +311,8 @@ impl<'m> Node<'m> {
         self.frontiers(subgroup).is_none_or(|frontiers| frontiers.delivered >= trim)
     }
 
-    /// Says to all peers that this member lives, if a heartbeat is due: between two long calls of the application that no
-    /// step makes. At most one short write a peer.
-    pub fn show_life<F: Fabric>(
-        &mut self,
-        now: Time,
-        fabric: &mut F,
-        views: &mut Views<'m>,
-    ) -> Progress {
-        let mut progress = Progress::default();
-        self.beat(now, fabric, views, &mut progress);
-        progress
-    }
-
-    fn beat<F: Fabric>(
+    /// Publishes and posts a heartbeat, if one is due.
+    pub(super) fn beat<F: Fabric>(
         &mut self,
         now: Time,
         fabric: &mut F,
@@ -426,7 +324,7 @@ impl<'m> Node<'m> {
         }
     }
 
-    /// Runs a stage of one subgroup; nothing where nobody sends.
+    /// Runs a stage of one subgroup; nothing where it has no senders.
     fn with_work<R>(
         &mut self,
         index: usize,
@@ -451,5 +349,21 @@ impl<'m> Node<'m> {
             capabilities: self.capabilities,
         };
         Ok(Some(stage(&mut work)?))
+    }
+}
+
+impl Progress {
+    /// Takes in what another part of the step did.
+    fn add(&mut self, other: &Self) {
+        self.sent = self.sent.saturating_add(other.sent);
+        self.received = self.received.saturating_add(other.received);
+        self.nulls = self.nulls.saturating_add(other.nulls);
+        self.delivered = self.delivered.saturating_add(other.delivered);
+        self.freed = self.freed.saturating_add(other.freed);
+        self.lists = self.lists.saturating_add(other.lists);
+        self.writes = self.writes.saturating_add(other.writes);
+        self.heartbeats = self.heartbeats.saturating_add(other.heartbeats);
+        self.overdue = self.overdue.or(other.overdue);
+        self.lost = self.lost.or(other.lost);
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
     Some(Hop { peer: before, block })
 }
 
-/// What a member that has somebody after it passes on in a step.
+/// What a member that has a successor passes on in a step.
 fn block_from(shape: Shape, rank: Rank, step: Step) -> Option<Block> {
     let block = step.0.checked_sub(u64::from(rank.0))?;
     let block = u32::try_from(block).ok()?;

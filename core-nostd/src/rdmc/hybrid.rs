@@ -1,11 +1,12 @@
-//! Two pipelines, one above the other: among the first members of the racks, and within each rack (RDMC 4.3,
-//! "Hybrid Algorithms").
+//! Two pipelines, one above the other: among the first members of the racks, and within each rack
+//! (RDMC 4.3, "Hybrid Algorithms").
 //!
-//! The paper repeats the whole dissemination within the rack. Here the upper pipeline's blocks flow on at
-//! once: a leader that receives `k` blocks in at most `ceil(log2 racks) + k - 1` steps, one in a step, has its `i`-th
-//! after `ceil(log2 racks) + i` of them at the latest. That is when its own rack's pipeline, begun so many
-//! steps later, wants an `i`-th block: it takes them in the order in which the leader gets them. A link between racks
-//! carries what the upper pipeline sends, and no more.
+//! The paper repeats the whole dissemination within the rack. Here the upper pipeline's blocks flow
+//! on at once: a leader that receives `k` blocks in at most `ceil(log2 racks) + k - 1` steps, one
+//! in a step, has its `i`-th after `ceil(log2 racks) + i` of them at the latest. That is when its
+//! own rack's pipeline, begun so many steps later, wants an `i`-th block: it takes them in the
+//! order in which the leader gets them. A link between racks carries what the upper pipeline sends,
+//! and no more.
 
 use core::num::{NonZeroU16, NonZeroU32};
 

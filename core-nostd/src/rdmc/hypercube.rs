@@ -1,9 +1,11 @@
-//! The binomial pipeline between the corners of a hypercube (RDMC 4.4, Ganesan and Seshadri's rule).
+//! The binomial pipeline between the corners of a hypercube (RDMC 4.4, Ganesan and Seshadri's
+//! rule).
 //!
-//! In step `j` every corner exchanges blocks with its neighbour along direction `j mod l`. Corner 0, the
-//! root's, sends block `j`; every other corner sends the highest block that it has, and that is block
-//! `j - l + r`, where `r` is how many steps ago, less `l`, the corner got it: the number of low zero bits of
-//! the corner's number, seen from the step's direction. Past the last block, the last block is sent.
+//! In step `j` every corner exchanges blocks with its neighbour along direction `j mod l`. Corner
+//! 0, the root's, sends block `j`; every other corner sends the highest block that it has, and that
+//! is block `j - l + r`, where `r` is how many steps ago, less `l`, the corner got it: the number
+//! of low zero bits of the corner's number, seen from the step's direction. Past the last block,
+//! the last block is sent.
 
 use super::schedule::Shape;
 use crate::ids::{Block, Step};
@@ -61,7 +63,8 @@ impl Hypercube {
         corner.0 & bit != 0
     }
 
-    /// The block that a corner sends in a step, to its neighbour: the closed form of the paper's 4.4.
+    /// The block that a corner sends in a step, to its neighbour: the closed form of the paper's
+    /// 4.4.
     pub(super) fn sent(self, corner: Corner, step: Step) -> Option<Block> {
         if step.0 >= self.steps() {
             return None;

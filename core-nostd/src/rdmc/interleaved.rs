@@ -1,7 +1,8 @@
 //! The root sends each block to one member after the other, and then the next block.
 //!
-//! As many sends as in [`sequential`](super::sequential), all by the root. Where receivers fetch for themselves, as they
-//! do from shared memory, they all work at once, on a block that is still in a cache which they share.
+//! As many sends as in [`sequential`](super::sequential), all by the root. Over shared memory,
+//! where receivers copy for themselves, all receivers work at once on a block that is still in a
+//! cache which they share.
 
 use super::schedule::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
@@ -32,7 +33,7 @@ fn receivers(shape: Shape) -> u64 {
     u64::from(shape.members.get()).saturating_sub(1)
 }
 
-/// Who is served in a step, and with what.
+/// Which member is sent to in a step, and which block.
 #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
 fn turn(shape: Shape, step: Step) -> Option<(Rank, Block)> {
     let receivers = core::num::NonZeroU64::new(receivers(shape))?;

@@ -1,23 +1,25 @@
-//! Block multicast: a large message goes in blocks, and whoever has a block passes it on.
+//! Block multicast: a large message goes in blocks, and every member that has a block passes it on.
 //!
-//! A [`Schedule`] says who sends which block to whom in which step. It is a pure function of the algorithm,
-//! the members, the blocks, the rank and the step: no table is kept, nothing is remembered from step to
-//! step, and every member can work out everybody's part (RDM-1, RDM-8).
+//! A [`Schedule`] says which member sends which block to which member in which step. It is a pure
+//! function of the algorithm, the members, the blocks, the rank and the step: no table is kept,
+//! nothing is remembered from step to step, and every member can compute the part of every other
+//! (RDM-1, RDM-8).
 //!
 //! | algorithm | steps for `n` members and `k` blocks | what limits it |
 //! |---|---|---|
-//! | [`Algorithm::Sequential`] | `(n - 1) k` | the root sends everything to everyone |
+//! | [`Algorithm::Sequential`] | `(n - 1) k` | the root sends everything to every member |
 //! | [`Algorithm::Interleaved`] | `(n - 1) k` | the same, but all wait alike |
 //! | [`Algorithm::Chain`] | `n + k - 2` | the last in the chain waits for all before it |
-//! | [`Algorithm::Tree`] | `ceil(log2 n) k` | nobody passes on before it has everything |
+//! | [`Algorithm::Tree`] | `ceil(log2 n) k` | no member passes on before it has everything |
 //! | [`Algorithm::Pipeline`] | `ceil(log2 n) + k - 1` | nothing: fewer steps are not possible |
 //! | [`Algorithm::Hybrid`] | `ceil(log2 racks) + ceil(log2 largest rack) + k - 1` | leaders send twice in a step |
 //!
 //! A [`transfer::BlockGroup`] follows a schedule over a fabric that carries blocks.
 //!
 //! # Invariants
-//! - Every member but the root receives each block once, and from one who has had it for at least a step (RDM-2).
-//! - But for the hybrid's leaders, nobody sends twice in a step; nobody at all receives twice in one.
+//! - Every member but the root receives each block once, from a member that has had it for at least
+//!   one step (RDM-2).
+//! - Only the leaders of the hybrid send twice in a step. No member receives twice in a step.
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.3 and 4.4.
 

@@ -1,20 +1,24 @@
 //! The binomial pipeline for any number of members, in `ceil(log2 n) + k - 1` steps.
 //!
-//! The paper gives the rule for powers of two and leaves the rest to the reader. Here the members beyond a
-//! power of two share corners of the hypercube, two in one, never the root's: below twice a power of two
-//! there are always enough. To its neighbours such a corner is one member; inside, in each step
+//! The paper gives the rule for powers of two and leaves the rest to the reader. Here the members
+//! beyond a power of two share corners of the hypercube, two in one, never the root's: below twice
+//! a power of two there are always enough. To its neighbours such a corner is one member; inside,
+//! in each step
 //! - one of the two, the *outlet*, sends what the corner sends;
-//! - the other, the *inlet*, receives what the corner receives, and gives the outlet one block that it lacks.
+//! - the other, the *inlet*, receives what the corner receives, and gives the outlet one block that
+//!   it lacks.
 //!
-//! So each sends at most once and receives at most once. Of the two only the inlet has the block of the last
-//! step, so they change roles where the corner has to send just that: it is so in the step after one along a
-//! direction in which the corner's number has a one. Each then lacks at most one block of the other's: the
-//! outlet the one that came in the last step (the *fresh* one), and the inlet the one that came in the last
-//! step before it became inlet (the *stale* one), which it gets when it is outlet again, or in one step more
-//! after the last. That step is why the count has the logarithm rounded up, and not down.
+//! So each sends at most once and receives at most once. Of the two only the inlet has the block of
+//! the last step, so they change roles where the corner has to send just that: it is so in the step
+//! after one along a direction in which the corner's number has a one. Each then lacks at most one
+//! block of the other's: the outlet the one that came in the last step (the *fresh* one), and the
+//! inlet the one that came in the last step before it became inlet (the *stale* one), which it gets
+//! when it is outlet again, or in one step more after the last. That step is why the count has the
+//! logarithm rounded up, and not down.
 //!
-//! How many changes there were before a step is a sum of ones in the corner's number, so nothing is remembered.
-//! `fixtures/tests/schedules.rs` holds all this against a naive statement of the rule for sets of blocks.
+//! How many changes there were before a step is a sum of ones in the corner's number, so nothing is
+//! remembered. `fixtures/tests/schedules.rs` holds all this against a naive statement of the rule
+//! for sets of blocks.
 
 use super::hypercube::{Corner, Hypercube};
 use super::schedule::{Hop, Shape};
@@ -44,7 +48,7 @@ impl Pipeline {
         self.cube.steps().saturating_add(u64::from(shares))
     }
 
-    /// Steps until everybody has the first block: `ceil(log2 n)`.
+    /// Steps until every member has the first block: `ceil(log2 n)`.
     pub(super) fn steps_of_one_block(self) -> u32 {
         let shares = self.shape.members.get() > self.cube.corners();
         self.cube.dimensions().saturating_add(u32::from(shares))
@@ -74,8 +78,9 @@ impl Pipeline {
         Some(Hop { peer: other, block: hop.block })
     }
 
-    /// The block that a member receives as its `turn`-th, from zero; of the root, which has all, just that block.
-    /// After its first steps a member receives one in every step, so few have to be looked at.
+    /// The block that a member receives as its `turn`-th, from zero; of the root, which has all,
+    /// just that block. After its first steps a member receives one in every step, so few have to
+    /// be looked at.
     pub(super) fn arriving(self, rank: Rank, turn: Block) -> Option<Block> {
         if rank == Rank::ZERO {
             return Some(turn);
@@ -115,8 +120,8 @@ impl Pipeline {
         self.cube.received(corner, Step(step.0.checked_sub(1)?))
     }
 
-    /// The block that the corner received in the last step before the roles changed; of a change right before this
-    /// step, the one before that.
+    /// The block that the corner received in the last step before the roles changed; of a change
+    /// right before this step, the one before that.
     fn stale(self, corner: Corner, step: Step) -> Option<Block> {
         let fresh = step.0.checked_sub(1)?;
         let before = (1..=u64::from(self.cube.dimensions()))
@@ -134,7 +139,7 @@ impl Pipeline {
         }
     }
 
-    /// Who shares a corner with the member of its own number, if anyone.
+    /// The member that shares a corner with the member of its own number, if there is one.
     fn second(self, corner: Corner) -> Option<Rank> {
         let beyond = corner.0.checked_sub(1)?;
         let rank = self.cube.corners().checked_add(beyond)?;
@@ -155,8 +160,8 @@ impl Pipeline {
         step.0.checked_sub(1).is_some_and(|before| self.cube.is_far(corner, Step(before)))
     }
 
-    /// Whether an odd number of changes came before a step: as many as the corner's number has ones in the
-    /// directions of the steps before.
+    /// Whether an odd number of changes came before a step: as many as the corner's number has ones
+    /// in the directions of the steps before.
     #[allow(clippy::integer_division)] // The remainder is the step's direction.
     fn has_changed(self, corner: Corner, step: Step) -> bool {
         let rounds = step.0.checked_div(u64::from(self.cube.dimensions())).unwrap_or(0);

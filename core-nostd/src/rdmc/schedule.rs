@@ -5,11 +5,11 @@ use core::num::{NonZeroU16, NonZeroU32};
 use super::{chain, hybrid::Racks, interleaved, pipeline::Pipeline, sequential, tree};
 use crate::ids::{Block, Rank, Step};
 
-/// A member's first block comes within so many steps of the beginning of its part: two pipelines, one after the
-/// other, take at most 16 each for their first block.
+/// A member's first block comes within so many steps of the beginning of its part: two pipelines,
+/// one after the other, take at most 16 each for their first block.
 const STEPS_TO_FIRST_MAX: u64 = 34;
 
-/// How a message gets from the root, rank 0, to everyone.
+/// How a message gets from the root, rank 0, to all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Algorithm {
@@ -80,7 +80,7 @@ pub enum ScheduleError {
     EmptyRack = 1,
 }
 
-/// Who sends which block to whom in which step.
+/// Which member sends which block to which member in which step.
 ///
 /// ```
 /// use tramontane_core::ids::{Block, Rank, Step};
@@ -138,8 +138,8 @@ impl Schedule {
         }
     }
 
-    /// What a member sends in a step. Only the first of a rack ever sends twice: across racks, then within
-    /// its own. Nothing for who is no member, and after the last step.
+    /// What a member sends in a step. Only the first member of a rack ever sends twice: across
+    /// racks, then within its own. Nothing for a rank that is no member, and after the last step.
     #[must_use]
     pub fn sent(&self, rank: Rank, step: Step) -> [Option<Hop>; 2] {
         let shape = self.shape;
@@ -173,7 +173,8 @@ impl Schedule {
         }
     }
 
-    /// A member's part: it neither sends nor receives before the first of these steps, nor from the second on.
+    /// A member's part: it neither sends nor receives before the first of these steps, nor from the
+    /// second on.
     ///
     /// What lies between may still have idle steps; what lies outside need not be looked at.
     #[must_use]
@@ -195,10 +196,11 @@ impl Schedule {
         (Step(from.min(end)), Step(to.min(end)))
     }
 
-    /// When a member's first block comes, and from whom; nothing for the root.
+    /// When a member's first block comes, and from which member; nothing for the root.
     ///
-    /// From whom does not depend on the number of blocks, if there are at least two: a member can wait for a
-    /// message of which it knows nothing yet (RDM-4). `fixtures/tests/schedules.rs` holds it against every algorithm.
+    /// The sender does not depend on the number of blocks, if there are at least two: so a member
+    /// can wait for a message of which it knows nothing yet (RDM-4). `fixtures/tests/schedules.rs`
+    /// holds it against every algorithm.
     #[must_use]
     pub fn first_received(&self, rank: Rank) -> Option<(Step, Hop)> {
         let (Step(from), _) = self.part(rank);

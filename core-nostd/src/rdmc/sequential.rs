@@ -19,7 +19,7 @@ pub(super) fn received(shape: Shape, rank: Rank, step: Step) -> Option<Hop> {
     (rank == to).then_some(Hop { peer: Rank::ZERO, block })
 }
 
-/// Who is served in a step, and with what.
+/// Which member is sent to in a step, and which block.
 #[allow(clippy::integer_division)] // The remainder is the other half of the answer.
 fn turn(shape: Shape, step: Step) -> Option<(Rank, Block)> {
     let blocks = core::num::NonZeroU64::from(shape.blocks);

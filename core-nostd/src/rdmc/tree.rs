@@ -1,10 +1,11 @@
-//! A binomial tree: in each round, whoever has the whole message sends it to one who has not (RDMC 4.3,
-//! "Binomial Tree").
+//! A binomial tree: in each round, every member that has the whole message sends it to one that has
+//! not (RDMC 4.3, "Binomial Tree").
 
 use super::schedule::{Hop, Shape};
 use crate::ids::{Block, Rank, Step};
 
-/// In each round as many as have the message double, and each round is a whole message long.
+/// In each round the number of members that have the message doubles, and each round is as long as
+/// a whole message.
 pub(super) fn steps(shape: Shape) -> u64 {
     let rounds =
         shape.members.get().checked_next_power_of_two().map_or(u16::BITS, u16::trailing_zeros);

@@ -1,11 +1,13 @@
-//! What a slot's counter says. One cell says everything, so no count can overtake a message (SMC-5).
+//! What a slot's counter says. One cell says everything, so no count can overtake a message
+//! (SMC-5).
 
 use crate::ids::Round;
 
 /// A slot's counter, decoded.
 ///
-/// A reader looks only at a sender's next slot. There, a message is new if its round is at least the
-/// rounds already taken, a marker is new if it is more, and anything else is from the previous lap.
+/// A reader looks only at a sender's next slot. There, a message is new if its round is at least
+/// the rounds already taken, a marker is new if it is more, and anything else is from the previous
+/// lap.
 ///
 /// ```
 /// use tramontane_core::{ids::Round, smc::SlotCounter};

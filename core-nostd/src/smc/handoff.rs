@@ -1,26 +1,29 @@
 //! From application threads to the step, without a lock (SMC-3).
 //!
-//! Three kinds of private cells. Application threads move `reserved` by compare-and-swap, never past
-//! `limit`; the step alone moves `limit`, when slots come free (SMC-2); and each slot has a ready flag that
-//! its reservation's holder sets, and the step reads.
+//! Three kinds of private cells. Application threads move `reserved` by compare-and-swap, never
+//! past `limit`; the step alone moves `limit`, when slots come free (SMC-2); and each slot has a
+//! ready flag that its reservation's holder sets, and the step reads.
 //!
-//! A ready flag is never cleared: it carries the position that it speaks for, so an old lap's flag is
-//! simply not the one that is looked for, and the step writes nothing that application threads read.
+//! A ready flag is never cleared: it carries the position that it speaks for, so an old lap's flag
+//! is simply not the one that is looked for, and the step writes nothing that application threads
+//! read.
 //!
-//! Order: a flag is stored with release after the message was built and loaded with acquire before it is
-//! published; `limit` is stored with release after the peers' frontiers were seen and loaded with acquire
-//! before a slot is built in. `loom` searches the interleavings (`tests/loom_handoff.rs`).
+//! Order: a flag is stored with release after the message was built and loaded with acquire before
+//! it is published; `limit` is stored with release after the peers' frontiers were seen and loaded
+//! with acquire before a slot is built in. `loom` searches the interleavings
+//! (`tests/loom_handoff.rs`).
 
 use core::num::NonZeroU64;
 
 use crate::ids::{Position, Slot, index_from_u32, u64_from_index};
 use crate::sync::{AtomicU64, Ordering};
 
-/// How often a reservation tries again after losing to another thread. Each loss is another's success,
-/// so it takes that many other senders at the same instant to be refused.
+/// How often a reservation tries again after losing to another thread. Each loss is another's
+/// success, so it takes that many other senders at the same instant to be refused.
 const ATTEMPTS: u32 = 64;
 
-/// Set in `reserved` once nothing more may be reserved: no position is so high, so no limit is above it.
+/// Set in `reserved` once nothing more may be reserved: no position is so high, so no limit is
+/// above it.
 const CLOSED: u64 = 1 << 63;
 
 /// Keeps what different threads write on lines of their own.
@@ -42,7 +45,7 @@ pub struct HandOffCells {
 }
 
 impl HandOffCells {
-    /// Cells of an outbox that nobody may reserve from yet: a node opens it.
+    /// Cells of an outbox from which no reservation can be made yet: a node opens it.
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
@@ -54,7 +57,7 @@ impl HandOffCells {
         }
     }
 
-    /// Cells of an outbox that nobody may reserve from yet: a node opens it.
+    /// Cells of an outbox from which no reservation can be made yet: a node opens it.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
@@ -130,8 +133,8 @@ pub struct HandOff<'m> {
 
 static_assertions::assert_impl_all!(HandOff<'static>: Send, Sync, Copy);
 
-/// A method of the core's own, which the search of interleavings calls too. Were it public, safe code could say that a slot
-/// is free that somebody builds in.
+/// A method of the core alone, which the search of interleavings calls too. If it were public, safe
+/// code could say that a slot is free while a reservation builds in it.
 macro_rules! own {
     ($(#[$attribute:meta])* fn $($method:tt)*) => {
         #[cfg(not(loom))]
@@ -152,8 +155,8 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// Takes the next positions, at least one and at most `most`: the first of them, and how many.
-        /// Lock-free, and bounded.
+        /// Takes the next positions, at least one and at most `most`: the first of them, and how
+        /// many. Lock-free, and bounded.
         ///
         /// # Errors
         /// No slot is free, or too many threads at once.
@@ -226,6 +229,7 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
+        #[cfg(any(feature = "views", loom))]
         /// Whether [`HandOff::close`] was called when positions below `end` were reserved.
         fn is_closed_at(&self, end: Position) -> bool {
             self.cells.reserved.0.load(Ordering::Relaxed) == end.0 | CLOSED
@@ -233,8 +237,10 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// Refuses every reservation from now on, as if all slots were in use. Positions below the one that this
-        /// returns were reserved, and none after it: a reservation comes before the close or is refused (VIE-7).
+        #[cfg(any(feature = "views", loom))]
+        /// Refuses every reservation from now on, as if all slots were in use. Positions below the
+        /// one that this returns were reserved, and none after it: a reservation comes before the
+        /// close or is refused (VIE-7).
         fn close(&self) -> Position {
             Position(self.cells.reserved.0.fetch_or(CLOSED, Ordering::Relaxed) & !CLOSED)
         }
@@ -249,8 +255,8 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// Declares that this sender will be silent for `rounds` rounds, or until its next message (NUL-5).
-        /// Messages that are reserved already come before the silence.
+        /// Declares that this sender will be silent for `rounds` rounds, or until its next message
+        /// (NUL-5). Messages that are reserved already come before the silence.
         fn declare_silence(&self, rounds: u64) {
             self.cells.silence_from.store(self.reserved().0, Ordering::Relaxed);
             self.cells.silence.store(rounds, Ordering::Release);
@@ -258,8 +264,8 @@ impl<'m> HandOff<'m> {
     }
 
     own! {
-        /// The rounds of silence that begin at `position`, if any were declared. A silence that begins later
-        /// stays; one that a message has ended is forgotten. For the step alone.
+        /// The rounds of silence that begin at `position`, if any were declared. A silence that
+        /// begins later stays; one that a message has ended is forgotten. For the step alone.
         #[inline]
         fn take_silence(&self, position: Position) -> u64 {
             let rounds = self.cells.silence.load(Ordering::Acquire);

@@ -17,7 +17,8 @@ pub use cursor::RingCursor;
 #[cfg(not(loom))]
 pub(crate) use handoff::HandOff;
 pub use handoff::{HandOffCells, ReadyFlag};
-// The search of interleavings drives the hand-off by itself. Nobody else may say which slots are free.
+// The search of interleavings drives the hand-off by itself. No other code may say which slots are
+// free.
 #[cfg(loom)]
 pub use handoff::{HandOff, Outcome, Refusal};
 pub use outbox::{Outbox, Reservation, ReserveError, ReservedRun};
@@ -25,8 +26,8 @@ pub use outbox::{Outbox, Reservation, ReserveError, ReservedRun};
 /// The length that marks a slot whose reservation was dropped: it holds a place, and no message.
 const LENGTH_OF_NULL: u32 = u32::MAX;
 
-/// Set in the length of a slot whose message goes by block multicast (RDM-7): the slot holds what describes it. Above
-/// every length of a message, as that of a null is.
+/// Set in the length of a slot whose message goes by block multicast (RDM-7): the slot holds what
+/// describes it. Above every length of a message, as that of a null is.
 const LARGE: u32 = 1 << 31;
 
 /// What a slot's length says of it. One number, like its counter.

@@ -48,8 +48,9 @@ pub struct Outbox<'m> {
 static_assertions::assert_impl_all!(Outbox<'static>: Send, Sync, Copy);
 
 impl<'m> Outbox<'m> {
-    /// The outbox of one subgroup, for those who cannot have it from their [node](crate::node::Node::outbox): of memory
-    /// that has the hand-off of that subgroup alone, over the ring that the layout gives the subgroup in the own row.
+    /// The outbox of one subgroup, where it cannot be had from its
+    /// [node](crate::node::Node::outbox): over memory that has the hand-off of that subgroup alone,
+    /// and over the ring that the layout gives the subgroup in the own row.
     ///
     /// # Errors
     /// If the ring is not inside the row, there is not one hand-off, or not one flag a slot.
@@ -93,9 +94,9 @@ impl<'m> Outbox<'m> {
 
     /// Takes up to `most` slots in a row with one compare-and-swap, for a burst of messages.
     ///
-    /// A compare-and-swap waits until all earlier stores of its processor have reached the cache, and those to
-    /// slots that peers have read take long. With one for each message, no two messages are on their way
-    /// there at once.
+    /// A compare-and-swap waits until all earlier stores of its processor have reached the cache,
+    /// and those to slots that peers have read take long. With one for each message, no two
+    /// messages are on their way there at once.
     ///
     /// # Errors
     /// [`ReserveError::Full`] or [`ReserveError::Contended`].
@@ -129,8 +130,8 @@ impl<'m> Outbox<'m> {
     }
 }
 
-/// Slots in a row that are reserved and not yet handed out. Those that are left when it is dropped go out as
-/// nulls, each in its place: take no more than will be used.
+/// Slots in a row that are reserved and not yet handed out. Those that are left when it is dropped
+/// go out as nulls, each in its place: take no more than will be used.
 #[derive(Debug)]
 pub struct ReservedRun<'m> {
     outbox: Outbox<'m>,
@@ -187,7 +188,8 @@ impl From<Refusal> for ReserveError {
     }
 }
 
-/// A slot that is being built in. Committing sends it; dropping it sends a null in its place (SMC-3).
+/// A slot that is being built in. Committing sends it; dropping it sends a null in its place
+/// (SMC-3).
 ///
 /// A reservation that lives on holds back later messages of its own ring, and nothing else.
 #[derive(Debug)]
@@ -226,9 +228,9 @@ impl Reservation<'_> {
         self.hand_over(length);
     }
 
-    /// Hands over a large message: its bytes go by block multicast, and what was built here describes it. Its place is here
-    /// once its blocks are (RDM-7). Only in a subgroup that was laid out for large messages; elsewhere the others
-    /// take this sender for one that misbehaves.
+    /// Hands over a large message: its bytes go by block multicast, and what was built here
+    /// describes it. Its place is here once its blocks are (RDM-7). Only in a subgroup that was
+    /// laid out for large messages; elsewhere the others take this sender for one that misbehaves.
     pub fn commit_large(self) {
         let length = SlotLength::Large(self.length);
         self.hand_over(length);

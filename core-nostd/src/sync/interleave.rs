@@ -7,8 +7,8 @@ std::thread_local! {
     static BETWEEN: Cell<Option<fn()>> = const { Cell::new(None) };
 }
 
-/// Has this thread call a function before each load of a cell of a row, and before each store to one
-/// of the own row.
+/// Has this thread call a function before each load of a cell of a row, and before each store to
+/// one of the own row.
 pub fn set_between_accesses(between: Option<fn()>) {
     BETWEEN.set(between);
 }

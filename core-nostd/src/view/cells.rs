@@ -1,12 +1,13 @@
 //! What the cells of the view protocol say. Each is one atomic number that only grows.
 //!
-//! An entry carries its proposer in its highest bits, so a later leader's entry at the same index is a
-//! larger number: a list is rewritten without ever shrinking a cell, and a reader that meets a newer
-//! proposer than the guard promised knows that it reads in the middle of such a rewriting.
+//! An entry carries its proposer in its highest bits, so a later leader's entry at the same index
+//! is a larger number: a list is rewritten without ever shrinking a cell, and a reader that meets a
+//! newer proposer than the guard promised knows that it reads in the middle of such a rewriting.
 
 use crate::ids::{NodeId, Rank};
 
-/// Who proposes, in the order in which they take over: the leader's rank plus one; zero before any.
+/// The member that proposes, in the order in which leaders take over: the rank of the leader plus
+/// one; zero before any.
 ///
 /// Leaders follow each other in rank order, so of two ballots the larger is the later one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +22,7 @@ impl Ballot {
     }
 }
 
-/// A proposed list: whose, and how many entries of it. Ordered as lists replace each other.
+/// A proposed list: its ballot, and the number of its entries. Ordered as lists replace each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Accepted {
@@ -31,8 +32,8 @@ pub struct Accepted {
     pub count: u16,
 }
 
-/// The cell that guards a member's proposals: its promise and what it accepted, in one number, so that
-/// nobody can see the one without the other.
+/// The cell that guards a member's proposals: its promise and what it accepted, in one number, so
+/// that no reader sees the one without the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Stance {
@@ -131,22 +132,22 @@ impl Change {
     }
 }
 
-/// A member's wish to let a node in. A later wish of the same member replaces it.
+/// A member's request to let a node in. A later request of the same member replaces it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wish {
-    /// Counts the wishes of a member, so that the cell grows.
+pub(crate) struct JoinRequest {
+    /// Counts the requests of a member, so that the cell grows.
     pub(crate) sequence: u32,
-    /// The wish was taken back.
+    /// The request was withdrawn.
     pub(crate) withdrawn: bool,
     pub(crate) node: NodeId,
 }
 
-impl Wish {
+impl JoinRequest {
     pub(crate) fn encode(self) -> u64 {
         u64::from(self.sequence) << 33 | u64::from(self.withdrawn) << 32 | u64::from(self.node.0)
     }
 
-    /// What a cell says; nothing if nothing was wished for yet.
+    /// What a cell says; nothing if nothing was requested yet.
     pub(crate) fn decode(cell: u64) -> Option<Self> {
         let sequence = u32::try_from(cell >> 33).ok()?;
         if sequence == 0 {
@@ -184,8 +185,8 @@ mod tests {
         assert_eq!(Stance::decode(stance.encode()), stance);
         let committed = Committed { decided: true, accepted };
         assert_eq!(Committed::decode(committed.encode()), committed);
-        let wish = Wish { sequence: 3, withdrawn: true, node: NodeId(u32::MAX) };
-        assert_eq!(Wish::decode(wish.encode()), Some(wish));
+        let request = JoinRequest { sequence: 3, withdrawn: true, node: NodeId(u32::MAX) };
+        assert_eq!(JoinRequest::decode(request.encode()), Some(request));
         for change in [
             Change::Remove(Rank(1023)),
             Change::Leave(Rank(0)),
@@ -208,8 +209,9 @@ mod tests {
             of(0, 1, 5) < of(0, 1, 6) && of(0, 1, 6) < of(2, 1, 6) && of(2, 1, 6) < of(2, 3, 6)
         );
         assert!(Change::Seal.encode(Ballot(1)) < Change::Remove(Rank(0)).encode(Ballot(2)));
-        let wish = |sequence, withdrawn| Wish { sequence, withdrawn, node: NodeId(5) }.encode();
-        assert!(wish(1, false) < wish(1, true) && wish(1, true) < wish(2, false));
+        let request =
+            |sequence, withdrawn| JoinRequest { sequence, withdrawn, node: NodeId(5) }.encode();
+        assert!(request(1, false) < request(1, true) && request(1, true) < request(2, false));
     }
 
     #[test]
@@ -217,7 +219,10 @@ mod tests {
         for cell in [0, 6 << 32, 1 << 32 | 0x1_0000, 5 << 32 | 1, u64::MAX] {
             assert_eq!(Change::decode(cell), None, "{cell:x}");
         }
-        assert_eq!(Wish::decode(7), None);
-        assert_eq!(Wish::decode(u64::MAX).map(|wish| wish.sequence), Some(u32::MAX >> 1));
+        assert_eq!(JoinRequest::decode(7), None);
+        assert_eq!(
+            JoinRequest::decode(u64::MAX).map(|request| request.sequence),
+            Some(u32::MAX >> 1)
+        );
     }
 }

@@ -1,9 +1,8 @@
 //! One member's part in the views of its group: the phases, in their order.
 
-use super::cells::Wish;
-use super::state::{Loss, NextView, PeerState, Status, Turn, ViewState, flag_of};
+use super::cells::JoinRequest;
+use super::state::{Loss, NextView, PeerState, Status, ViewState, ViewStep};
 use super::table::{Host, Table};
-use super::trim::decode_trim;
 use crate::ids::{Frontier, NodeId, Rank, SubgroupId, Time};
 use crate::layout::{Layout, ViewColumn};
 
@@ -16,8 +15,8 @@ pub enum RequestError {
     IsMember = 1,
     /// This member has made the most requests that a view allows.
     TooMany = 2,
-    /// There is nothing to take back.
-    NoWish = 3,
+    /// There is no request to withdraw.
+    NoJoinRequest = 3,
 }
 
 impl core::fmt::Display for RequestError {
@@ -25,7 +24,7 @@ impl core::fmt::Display for RequestError {
         out.write_str(match self {
             Self::IsMember => "the node is a member of the view",
             Self::TooMany => "too many requests in one view",
-            Self::NoWish => "no node was asked for that could be taken back",
+            Self::NoJoinRequest => "no node was asked for that could be taken back",
         })
     }
 }
@@ -34,16 +33,17 @@ impl core::error::Error for RequestError {}
 
 /// The view protocol of one member, over state that is lent for the time of a call.
 ///
-/// - *Inputs*: [`ViewChange::step`]; [`ViewChange::peer_lost`] and [`ViewChange::denied_by`] for what the fabric
-///   reports;
-///   [`ViewChange::leave`], [`ViewChange::wish`] and [`ViewChange::take_back`] for what is asked of the group.
+/// - *Inputs*: [`ViewChange::step`]; [`ViewChange::peer_lost`] and [`ViewChange::denied_by`] for
+///   what the fabric reports; [`ViewChange::leave`], [`ViewChange::request_join`] and
+///   [`ViewChange::withdraw_join`] for what is asked of the group.
 /// - *Outputs*: cells in the [`Table`], calls of the [`Host`], and the [`Status`].
 /// - *Getters*: [`ViewChange::status`], [`ViewChange::next_view`], [`ViewChange::trim`],
 ///   [`ViewChange::suspects`], [`ViewChange::leader`].
 ///
-/// After a step that returns a final status nothing more happens. The memory of the view may go once the
-/// fabric has nothing of it in flight, and not before every member that stays shows that it has installed
-/// the next one: until then one of them may still need to read here that it was decided.
+/// After a step that returns a final status nothing more happens. The memory of the view may go
+/// once the fabric has nothing of it in flight, and not before every member that stays shows that
+/// it has installed the next one: until then one of them may still need to read here that it was
+/// decided.
 #[derive(Debug)]
 pub struct ViewChange<'v> {
     layout: &'v Layout<'v>,
@@ -53,8 +53,9 @@ pub struct ViewChange<'v> {
 }
 
 impl<'v> ViewChange<'v> {
-    /// Over a layout with views, state, one [`PeerState`] a member, and a list for as many members as the
-    /// next view may have, at least as many as this one has. Nothing, if one of them does not fit.
+    /// Over a layout with views, state, one [`PeerState`] a member, and a list for as many members
+    /// as the next view may have, at least as many as this one has. Nothing, if one of them does
+    /// not fit.
     #[must_use]
     pub fn new(
         layout: &'v Layout<'v>,
@@ -68,12 +69,13 @@ impl<'v> ViewChange<'v> {
         if fits { Some(Self { layout, state, peers, next }) } else { None }
     }
 
-    /// Does what there is to do, and says how far this member is. Bounded: for `n` members, `m` subgroups and
-    /// `e` entries a row ([`ViewBlock::entries`](crate::layout::ViewBlock::entries)) it looks at no more than
-    /// a fixed multiple of `n * (n + e + m)` cells, nearly all of them in steps that suspect somebody. In a
-    /// steady view at seven a member, and at its suspicions twice, 64 of them at a time; whoever leads at twice as many.
+    /// Does what there is to do, and says how far this member is. Bounded: for `n` members, `m`
+    /// subgroups and `e` entries a row ([`ViewBlock::entries`](crate::layout::ViewBlock::entries))
+    /// it reads no more than a fixed multiple of `n * (n + e + m)` cells, nearly all of them in
+    /// steps that suspect a member. In a steady view it reads seven cells a member, and the
+    /// suspicions twice, 64 of them at a time; a leader reads twice as many.
     pub fn step<T: Table, H: Host>(&mut self, now: Time, table: &mut T, host: &mut H) -> Status {
-        let mut turn = Turn {
+        let mut turn = ViewStep {
             layout: self.layout,
             state: self.state,
             peers: self.peers,
@@ -93,47 +95,56 @@ impl<'v> ViewChange<'v> {
         }
     }
 
-    /// Says that a peer takes no writes from this member any more: it suspects it. This member halts at the next step, as
-    /// if it had read so (VIE-3); unless the next view is decided already.
+    /// Says that a peer takes no writes from this member any more: the peer suspects it. This
+    /// member halts at the next step, as if it had read the suspicion (VIE-3), unless the next view
+    /// is decided already.
     pub fn denied_by(&mut self, peer: Rank) {
         if let Some(peer) = self.peers.get_mut(peer.index()) {
             peer.lost = Some(Loss::Denied);
         }
     }
 
-    /// Asks the group to go on without this member (VIE-9). Where a change is committed already, the next
-    /// view has to be asked again.
+    /// Asks the group to go on without this member (VIE-9). Where a change is committed already,
+    /// the next view has to be asked again.
     pub fn leave<T: Table>(&mut self, table: &mut T) {
         table.publish(ViewColumn::Leaving, 1);
     }
 
-    /// Asks the group to let a node in (VIE-10). Whoever asks has handed the node a snapshot, and knows it to
-    /// be ready to take memory. A later wish replaces this one, so it comes after the node is in the view or was
-    /// taken back. Where a change is committed already, the next view has to be asked again.
+    /// Asks the group to let a node in (VIE-10). The caller has handed the node a snapshot, and
+    /// knows that it is ready to take memory. A later request replaces this one, so it comes after
+    /// the node is in the view or after this one was withdrawn. Where a change is committed
+    /// already, the next view has to be asked again.
     ///
     /// # Errors
     /// The node is in the view, or this member has asked too often.
-    pub fn wish<T: Table>(&mut self, table: &mut T, node: NodeId) -> Result<(), RequestError> {
+    pub fn request_join<T: Table>(
+        &mut self,
+        table: &mut T,
+        node: NodeId,
+    ) -> Result<(), RequestError> {
         if self.layout.group().members.contains(&node) {
             return Err(RequestError::IsMember);
         }
-        let last = Wish::decode(table.load(self.state.rank, ViewColumn::Wish));
-        let sequence = last.map_or(0, |wish| wish.sequence).saturating_add(1);
+        let last = JoinRequest::decode(table.load(self.state.rank, ViewColumn::JoinRequest));
+        let sequence = last.map_or(0, |request| request.sequence).saturating_add(1);
         if sequence > u32::MAX >> 1 {
             return Err(RequestError::TooMany);
         }
-        table.publish(ViewColumn::Wish, Wish { sequence, withdrawn: false, node }.encode());
+        table.publish(
+            ViewColumn::JoinRequest,
+            JoinRequest { sequence, withdrawn: false, node }.encode(),
+        );
         Ok(())
     }
 
-    /// Takes back the last wish: its node was lost before it was let in.
+    /// Withdraws the last request: its node was lost before it was let in.
     ///
     /// # Errors
-    /// There is none.
-    pub fn take_back<T: Table>(&mut self, table: &mut T) -> Result<(), RequestError> {
-        let last = Wish::decode(table.load(self.state.rank, ViewColumn::Wish));
-        let wish = last.ok_or(RequestError::NoWish)?;
-        table.publish(ViewColumn::Wish, Wish { withdrawn: true, ..wish }.encode());
+    /// There is no request.
+    pub fn withdraw_join<T: Table>(&mut self, table: &mut T) -> Result<(), RequestError> {
+        let last = JoinRequest::decode(table.load(self.state.rank, ViewColumn::JoinRequest));
+        let request = last.ok_or(RequestError::NoJoinRequest)?;
+        table.publish(ViewColumn::JoinRequest, JoinRequest { withdrawn: true, ..request }.encode());
         Ok(())
     }
 
@@ -146,43 +157,32 @@ impl<'v> ViewChange<'v> {
     /// The view that comes next, once it is decided.
     #[must_use]
     pub fn next_view(&self) -> Option<NextView<'_>> {
-        match self.state.status {
-            Status::Installed | Status::Left => {
-                let members = self.next.get(..self.state.next_count)?;
-                Some(NextView { id: self.state.id.next(), members })
-            }
-            Status::Steady | Status::Wedged | Status::Decided | Status::Halted(_) => None,
-        }
+        self.state.next_view(self.next)
     }
 
-    /// Where the view ends in a subgroup, once that is decided: nothing before, where order has no end
-    /// ([`Delivery::Unordered`](crate::layout::Delivery)), and where no member of the subgroup is left.
+    /// Where the view ends in a subgroup, once that is decided: nothing before, where order has no
+    /// end ([`Delivery::Unordered`](crate::layout::Delivery)), and where no member of the subgroup
+    /// is left.
     #[must_use]
     pub fn trim<T: Table>(&self, table: &T, subgroup: SubgroupId) -> Option<Frontier> {
-        match self.state.status {
-            Status::Decided | Status::Installed | Status::Left => {
-                decode_trim(table.load(self.state.rank, ViewColumn::Trim(subgroup)))
-            }
-            Status::Steady | Status::Wedged | Status::Halted(_) => None,
-        }
+        self.state.trim(table, subgroup)
     }
 
     /// Whether this member suspects that one.
     #[must_use]
     pub fn suspects<T: Table>(&self, table: &T, rank: Rank) -> bool {
-        let (word, flag) = flag_of(rank);
-        table.load(self.state.rank, ViewColumn::Suspicions(word)) & flag != 0
+        self.state.suspects(table, rank)
     }
 
-    /// The member that leads a change as this one sees it: the lowest rank that it does not suspect.
+    /// The member that leads a change as this one sees it: the lowest rank that it does not
+    /// suspect.
     #[must_use]
     pub fn leader<T: Table>(&self, table: &T) -> Rank {
-        let count = u16::try_from(self.layout.members()).unwrap_or(u16::MAX);
-        (0..count).map(Rank).find(|rank| !self.suspects(table, *rank)).unwrap_or(self.state.rank)
+        self.state.leader(table, self.layout)
     }
 }
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
     fn step(&mut self) {
         if self.state.status.is_final() {
             return;

@@ -2,14 +2,14 @@
 
 use super::cells::{Accepted, Ballot, Committed};
 use super::proposal::Unusable;
-use super::state::{Cause, Status, Turn};
+use super::state::{Cause, Status, ViewStep};
 use super::table::{Host, Table};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
-    /// The leader's part: takes over if it has not yet, then adds what has to change, then commits what
-    /// everyone accepted, then seals.
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
+    /// The leader's part: takes over if it has not yet, then adds what has to change, then commits
+    /// what every unsuspected member accepted, then seals.
     pub(super) fn lead(&mut self) {
         if !self.may_lead() {
             return;
@@ -18,7 +18,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         if accepted.ballot != Ballot::of(self.state.rank) {
             return self.take_over();
         }
-        // Nobody else writes the own list.
+        // No other member writes the own list.
         let Ok(shape) = self.read_list(self.state.rank, accepted) else { return };
         if shape.sealed {
             return;
@@ -39,30 +39,34 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.seal(count);
     }
 
-    /// Whether everyone who is not suspected accepted just this list, and they are a majority of the view.
+    /// Whether every unsuspected member accepted just this list, and they are a majority of the
+    /// view.
     fn all_accepted(&self, list: Accepted) -> bool {
         self.unsuspected().all(|rank| self.stance(rank).accepted == list) && self.has_majority()
     }
 
-    /// Decides, once everyone has echoed the sealed list. Each member finds that out for itself.
+    /// Decides, once every unsuspected member has accepted the sealed list. Each member finds that
+    /// out for itself.
     pub(super) fn decide(&mut self) {
         if self.own_is_sealed() && self.all_accepted(self.own_stance().accepted) {
             self.decided();
         }
     }
 
-    /// Takes over a decision that a member shows who is not suspected: it may have gone on already, and answers no one in
-    /// this view any more. What is decided is the list that it names, as its row has it, and no other: the own list counts
-    /// only if it says the same, change by change and trim by trim.
+    /// Takes over a decision that an unsuspected member shows: that member may have gone on
+    /// already, and may answer no one in this view any more. What is decided is the list that it
+    /// names, as its row has it, and no other: the own list counts only if it says the same, change
+    /// by change and trim by trim.
     pub(super) fn learn(&mut self) {
         let own = self.state.rank;
         let knows = |rank: Rank| {
             let committed = self.committed(rank);
             if rank != own && committed.decided { Some((rank, committed.accepted)) } else { None }
         };
-        // One look: what it says here is enough, and its stance may be on its way still.
+        // One read: what it says here is enough, and its stance may still be on its way.
         let Some((owner, list)) = self.unsuspected().find_map(knows) else { return };
-        // In this order: whom it suspected when it decided, it suspects still. If that is this member, it is not in that view.
+        // In this order: a member that it suspected when it decided, it still suspects. If that is
+        // this member, this member is not in that view.
         if !self.shares_suspicions_of(owner) {
             return;
         }

@@ -1,13 +1,13 @@
 //! The end of a change: delivery under the trim, and the next view (VIE-8 to VIE-11).
 
-use super::state::{Halt, PeerState, Status, Turn};
+use super::state::{Halt, PeerState, Status, ViewStep};
 use super::table::{Host, Table};
 use super::wedge::is_trimmed;
 use crate::ids::SubgroupId;
 use crate::layout::ViewColumn;
 use crate::multicast::Misbehaved;
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Says that this member is in its view, with memory that was fresh.
     pub(super) fn start(&mut self) {
         self.state.started = true;
@@ -33,7 +33,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             self.table.publish(ViewColumn::Installed, installed);
         }
         let list = self.own_stance().accepted;
-        // The own list was read when it was accepted, and nobody else writes it: it is in order.
+        // The own list was read when it was accepted, and no other member writes it: it is in
+        // order.
         if self.read_list(self.state.rank, list).is_err() {
             return;
         }
@@ -60,8 +61,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         Ok(done)
     }
 
-    /// Whether all that stay have installed the next view, or are lost. Until then a leaver is needed: of a
-    /// group of two, the other could not go on without it (VIE-9).
+    /// Whether all that stay have installed the next view, or are lost. Until then a leaver is
+    /// needed: of a group of two, the other could not go on without it (VIE-9).
     fn others_installed(&self, installed: u64) -> bool {
         self.ranks().zip(self.peers.iter()).all(|(rank, peer)| {
             peer.goes

@@ -1,7 +1,7 @@
-//! Who leads, and what it waits for (VIE-4).
+//! Which member leads, and what it waits for (VIE-4).
 
 use super::cells::{Ballot, Stance};
-use super::state::{Cause, Turn};
+use super::state::{Cause, ViewStep};
 use super::table::{Host, Table};
 use crate::ids::Rank;
 use crate::layout::ViewColumn;
@@ -12,11 +12,11 @@ enum Place {
     Here,
     /// It suspects this member, and follows a later leader.
     GoneOn,
-    /// No correct member is there: it would never follow, nor ever be missed.
+    /// No correct member can be there: it would never follow, and never be missed.
     Nowhere,
 }
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// The lowest rank that is not suspected. There is one: no member suspects itself.
     pub(super) fn leader(&self) -> Option<Rank> {
         self.unsuspected().next()
@@ -30,7 +30,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         }
     }
 
-    /// Whether everyone who is not suspected follows this member, and they are a majority.
+    /// Whether every unsuspected member follows this member, and they are a majority.
     pub(super) fn may_lead(&mut self) -> bool {
         let own = self.state.rank;
         let mut follow = true;
@@ -57,10 +57,11 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         let (own, accepted) = (self.state.rank, self.own_stance().accepted);
         let shown = stance.accepted;
         if stance.promise > own || shown.ballot > Ballot::of(own) {
-            // In this order: who turns to a later leader says first that it suspects this one.
+            // In this order: a member that turns to a later leader says first that it suspects this
+            // one.
             return if self.shows_suspicion(owner, own) { Place::GoneOn } else { Place::Nowhere };
         }
-        // Nobody can have accepted more of the own list than there is of it.
+        // No member can have accepted more of the own list than there is of it.
         let too_much = shown.ballot == Ballot::of(own) && shown > accepted;
         if too_much { Place::Nowhere } else { Place::Here }
     }

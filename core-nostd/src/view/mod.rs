@@ -1,18 +1,18 @@
-//! Views: how a group agrees on who belongs to it, and on where its messages end (Spindle II-A; VIE).
+//! Views: how a group agrees on its members, and on where its messages end (Spindle II-A; VIE).
 //!
-//! A view is an id and an ordered list of members. When a member fails, leaves or joins, the members of the
-//! present view agree on the next one and on its *trims*: for each subgroup the place up to which all that
-//! go on deliver, and no further. All of that is said in columns of the rows (see
-//! [`ViewBlock`](crate::layout::ViewBlock)), read and written through a [`Table`]; [`ViewChange::step`] does
-//! a bounded amount of work on them and returns.
+//! A view is an id and an ordered list of members. When a member fails, leaves or joins, the
+//! members of the present view agree on the next one and on its *trims*: for each subgroup the
+//! place up to which every member that goes on delivers, and not further. All of that is published
+//! in columns of the rows (see [`ViewBlock`](crate::layout::ViewBlock)), which are read and written
+//! through a [`Table`]. [`ViewChange::step`] does a bounded amount of work on them and returns.
 //!
 //! | file | what it holds |
 //! |---|---|
 //! | `cells` | what the cells say |
 //! | `table` | the two seams: the columns, and what is asked of the node |
-//! | `state` | what a member remembers, and whom it suspects |
+//! | `state` | what a member remembers, and which members it suspects |
 //! | `suspicion` | heartbeats, suspicion and its spreading, and when to halt |
-//! | `leader` | who leads, and what it waits for before it does |
+//! | `leader` | which member leads, and what it waits for before it does |
 //! | `proposal` | the list of changes: taking over, proposing, accepting |
 //! | `wedge` | the end of receiving, and the final counts |
 //! | `trim` | where the view ends, set with the seal of the list |
@@ -21,39 +21,43 @@
 //! | `change` | the phases in their order: one step |
 //!
 //! # The order of a change
-//! suspect, leave or wish → propose → wedge and accept → commit → trim and seal → accept → decide →
-//! deliver under the trim → install.
+//! suspect, leave or join request → propose → wedge and accept → commit → trim and seal → accept →
+//! decide → deliver under the trim → install.
 //!
 //! # What keeps it safe
-//! A leader's rank is its ballot. To accept is to copy a leader's list and to publish a [`Stance`]; to
-//! promise is to suspect all ranks below, in the same cell. A leader proposes only once every member that it
-//! does not suspect, which must be a majority of the view, promised to accept nothing of its predecessors;
-//! and it starts from the latest list that any of them accepted. So a sealed list that a majority accepted
-//! under one ballot is in every list that comes after: there is one next view, with one set of trims. A
-//! member wedges before it first accepts, so no trim is below what anyone delivered.
+//! A leader's rank is its ballot. To accept is to copy a leader's list and to publish a [`Stance`];
+//! to promise is to suspect all ranks below, in the same cell. A leader proposes only once every
+//! member that it does not suspect, which must be a majority of the view, promised to accept
+//! nothing of its predecessors; and it starts from the latest list that any of them accepted. So a
+//! sealed list that a majority accepted under one ballot is in every list that comes after: there
+//! is one next view, with one set of trims. A member wedges before it first accepts, so no trim is
+//! below what any member delivered.
 //!
 //! # Rows that change during a step
-//! A member publishes while the others look: in shared memory, and wherever a device or another thread writes to the copies.
-//! Cells only grow, and who sees a cell sees all that its owner published before. The own row changes by the own step alone; so
-//! whom this member suspects, and whether the rest is a majority, is the same at each look until it suspects somebody itself.
+//! A member publishes while the others read: in shared memory, and wherever a device or another
+//! thread writes to the copies. Cells only grow, and a reader that sees a cell sees all that its
+//! owner published before. The own row changes by the own step alone. So which members this member
+//! suspects, and whether the rest is a majority, is the same at each read until it suspects another
+//! member itself.
 //!
 //! | where | looks | why it holds |
 //! |---|---|---|
-//! | `watch` | installed, heartbeat, committed | Who has installed has beaten and decided before. |
-//! | `spread` | a word of suspicions; then all of them, for the majority | They only grow: who had no majority has none. New flags wait for the next step. |
-//! | `learn` | committed, once; then suspicions; then the list and the trims | A member that knows of a decision changes its list no more. Whom it suspected when it decided shows: had it removed this member, suspicions are not shared. The own list counts only if it agrees with what the owner shows. |
-//! | `may_lead` | each stance, once | A promise is for ever. Who has promised to a later leader, or accepted from one, showed before that it suspects this member. |
-//! | `take_over` | each stance again, then its owner's suspicions; then the latest list | Who turned to a later leader since shows that it suspects this member, and then nothing is taken over. Who did not can accept nothing until this member proposes. |
-//! | `follow`, and `echo` of the leader that is about to be suspected | the leader's stance, once; then its suspicions; then its list | A leader only adds to its list. It suspected whom the list removes before it published it. |
-//! | accepting (`adopt`) | a list to check it, and again to copy it | The copy, which nobody else writes, is checked before a stance speaks for it. If it is not what was checked, this member halts. |
+//! | `watch` | installed, heartbeat, committed | A member that has installed has published its heartbeat and its decision before. |
+//! | `spread` | a word of suspicions; then all of them, for the majority | They only grow: a member that had no majority has none. New flags wait for the next step. |
+//! | `learn` | committed, once; then suspicions; then the list and the trims | A member that knows of a decision changes its list no more. The members that it suspected when it decided are in its row: if it removed this member, suspicions are not shared. The own list counts only if it agrees with what the owner shows. |
+//! | `may_lead` | each stance, once | A promise is for ever. A member that has promised to a later leader, or accepted from one, showed before that it suspects this member. |
+//! | `take_over` | each stance again, then its owner's suspicions; then the latest list | A member that turned to a later leader since shows that it suspects this member, and then nothing is taken over. A member that did not can accept nothing until this member proposes. |
+//! | `follow`, and `echo` of the leader that is about to be suspected | the leader's stance, once; then its suspicions; then its list | A leader only adds to its list. It suspected the members that the list removes before it published it. |
+//! | accepting (`adopt`) | a list to check it, and again to copy it | The copy, which no other member writes, is checked before a stance speaks for it. If it is not what was checked, this member halts. |
 //! | `all_accepted` | each stance, once, at different moments | What was accepted under a ballot was accepted, whatever its owner accepts later. |
 //! | `seal` | each final count, once | It is published once, before its owner accepts anything. |
 //! | `finish` | own cells; others' installed | It only grows. |
 //!
-//! Not even a peer that publishes nonsense makes a step panic, loop, or read out of its row. What no correct member can publish
-//! makes its owner suspected, and never just waited for. The exception is what is found too late: once the next view is decided,
-//! or the own copy of a list is torn, this member halts and names the one that changed what it had published
-//! ([`Halt::ChangedBy`]).
+//! Even a peer that publishes nonsense cannot make a step panic, loop, or read out of its row. A
+//! member that publishes what no correct member can publish is suspected; the others never just
+//! wait for it. The exception is what is found too late: once the next view is decided, or the own
+//! copy of a list is torn, this member halts and names the member that changed what it had
+//! published ([`Halt::ChangedBy`]).
 
 mod cells;
 mod change;
@@ -69,6 +73,6 @@ mod wedge;
 
 pub use cells::{Accepted, Ballot, Change, Committed, Stance};
 pub use change::{RequestError, ViewChange};
+pub(crate) use state::Loss;
 pub use state::{Cause, Halt, NextView, PeerState, Status, ViewOptions, ViewState};
-pub(crate) use state::{Loss, flag_of};
 pub use table::{Host, RowTable, Table};

@@ -1,20 +1,23 @@
 //! The list of changes: read, accepted, taken over, and extended (VIE-4, VIE-5).
 //!
-//! A list is read only up to its guard, and only if every entry bears the guard's ballot. A list that is accepted is
-//! accepted whole: a part of what a leader took over could be less than what was committed before it.
+//! A list is read only up to its guard, and only if every entry bears the guard's ballot. A list
+//! that is accepted is accepted whole: a part of what a leader took over could be less than what
+//! was committed before it.
 //!
-//! Others' rows are live: a list may change while it is read. That of a leader only grows, and that of a member that knows of
-//! a decision stays. Whoever else is rewriting its list follows a later leader, and so shows that it suspects this member. A
-//! list is looked at twice, to check it and to copy it; so the copy, which nobody else writes, is read again before anything
-//! says that it is there ([`Turn::adopt`]).
+//! The rows of others are live: a list may change while it is read. The list of a leader only
+//! grows, and the list of a member that knows of a decision stays. Any other member that rewrites
+//! its list follows a later leader, and so shows that it suspects this member. A list is read
+//! twice, to check it and to copy it. So the copy, which no other member writes, is read again
+//! before a stance announces it ([`ViewStep::adopt`]).
 
-use super::cells::{Accepted, Ballot, Change, Stance, Wish};
-use super::state::{Cause, Halt, NextView, Turn};
+use super::cells::{Accepted, Ballot, Change, JoinRequest, Stance};
+use super::state::{Cause, Halt, NextView, ViewStep};
 use super::table::{Host, Table};
 use crate::ids::{NodeId, Rank};
 use crate::layout::{JOINS_MAX, MEMBERS_MAX, ViewColumn};
 
-/// What a list of changes amounts to. Who stays and who comes is in the lent list of the next members.
+/// What a list of changes amounts to. The members that stay and that join are in the lent list of
+/// the next members.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ListShape {
     /// It ends with a seal.
@@ -32,8 +35,9 @@ pub(super) enum Unusable {
     Wrong,
 }
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
-    /// Reads a member's list; notes who goes, and lists the members of the view that it leads to.
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
+    /// Reads a member's list; notes the members that go, and lists the members of the view that it
+    /// leads to.
     pub(super) fn read_list(&mut self, owner: Rank, list: Accepted) -> Result<ListShape, Unusable> {
         self.peers.iter_mut().for_each(|peer| peer.goes = false);
         let mut shape = ListShape::default();
@@ -71,7 +75,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         }
     }
 
-    /// Fills the list of the next view's members: who stays in the old order, then who joins.
+    /// Fills the list of the next view's members: those that stay in their old order, then those
+    /// that join.
     fn list_next(&mut self, owner: Rank, list: Accepted) -> Result<(), Unusable> {
         let members = self.layout.group().members;
         let mut count = 0_usize;
@@ -105,8 +110,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         Ok(())
     }
 
-    /// Takes a node out of the first `count` of the next members; those behind it move up. False if it is
-    /// not among them.
+    /// Takes a node out of the first `count` of the next members; those behind it move up. False if
+    /// it is not among them.
     fn take_out(&mut self, node: NodeId, count: usize) -> bool {
         let mut found = false;
         let mut rest = self.next.get_mut(..count).unwrap_or(&mut []);
@@ -128,9 +133,10 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
 
     /// Accepts a leader's list if it is newer than what was accepted, and can be accepted now.
     pub(super) fn follow(&mut self, leader: Rank) {
-        // In this order: whom the leader suspected when it proposed this, it suspects still.
+        // In this order: a member that the leader suspected when it proposed this, it still
+        // suspects.
         let Stance { promise, accepted: shown } = self.stance(leader);
-        // Nobody suspects itself, so nobody follows a later leader than itself.
+        // No member suspects itself, so none follows a leader of a higher rank than its own.
         if promise > leader || shown.ballot > Ballot::of(leader) {
             return self.suspect(leader, Cause::Misbehaved);
         }
@@ -142,8 +148,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         }
     }
 
-    /// Accepts what a row was seen to show: wedges, copies the list and the trims that are sealed into it,
-    /// and only then says so.
+    /// Accepts what a row was seen to show: wedges, copies the list and the trims that are sealed
+    /// into it, and only then says so.
     pub(super) fn accept_from(&mut self, owner: Rank, shown: Accepted) -> Result<(), Unusable> {
         if shown <= self.own_stance().accepted {
             return Ok(());
@@ -157,8 +163,9 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         Ok(())
     }
 
-    /// Copies a list that can be used, under a ballot, with the trims that are sealed into it, and reads the copy. Halts where
-    /// that is not the list that was checked: the own row holds neither that one nor the former one then.
+    /// Copies a list that can be used, under a ballot, with the trims that are sealed into it, and
+    /// reads the copy. Halts where that is not the list that was checked: the own row holds neither
+    /// that one nor the former one then.
     fn adopt(
         &mut self,
         owner: Rank,
@@ -167,7 +174,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         sealed: bool,
     ) -> Option<ListShape> {
         let own = self.state.rank;
-        // A sealed list is never exchanged for another: the own one says the same, and nobody else writes it.
+        // A sealed list is never exchanged for another: the own one says the same, and no other
+        // member writes it.
         let (source, list) =
             if self.own_is_sealed() { (own, self.own_stance().accepted) } else { (owner, list) };
         let copied = self.copy_list(source, list, ballot).is_ok()
@@ -184,7 +192,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         None
     }
 
-    /// Reads a list that is to be accepted. Where it is sealed, the next view's memory must be ready first.
+    /// Reads a list that is to be accepted. Where it is sealed, the next view's memory must be
+    /// ready first.
     pub(super) fn usable_list(
         &mut self,
         owner: Rank,
@@ -233,8 +242,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         Ok(())
     }
 
-    /// Takes over: starts from the latest list that anyone shows who is not suspected, and adds what has to
-    /// change now. Does nothing where there is neither.
+    /// Takes over: starts from the latest list that an unsuspected member shows, and adds what has
+    /// to change now. Does nothing where there is neither.
     pub(super) fn take_over(&mut self) {
         let Some((source, found)) = self.latest() else { return };
         let shape = match self.usable_list(source, found) {
@@ -258,8 +267,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.publish_own(count);
     }
 
-    /// The latest list that a member shows who is not suspected, and who that is. Nothing, as long as one of
-    /// them suspects somebody who is not suspected here.
+    /// The latest list that an unsuspected member shows, and which member that is. Nothing as long
+    /// as one of them suspects a member that is not suspected here.
     fn latest(&self) -> Option<(Rank, Accepted)> {
         let mut latest = (self.state.rank, self.own_stance().accepted);
         for rank in self.unsuspected().filter(|rank| *rank != self.state.rank) {
@@ -281,9 +290,9 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.table.publish(ViewColumn::Stance, stance.encode());
     }
 
-    /// Adds to the own list, after `count` entries, what has to change: suspected members, joins that were
-    /// taken back, and as long as the list is `open`, leaves and joins. Returns the new count. The list as
-    /// it is must be the one last read.
+    /// Adds to the own list, after `count` entries, what has to change: suspected members, joins
+    /// that were withdrawn, and as long as the list is `open`, leaves and joins. Returns the new
+    /// count. The list as it is must be the one last read.
     pub(super) fn append_wanted(&mut self, count: u16, joins: usize, open: bool) -> u16 {
         let (mut count, mut joins) = (count, joins);
         for rank in self.ranks() {
@@ -297,16 +306,16 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             }
         }
         for rank in self.ranks() {
-            let Some(wish) = self.wish_of(rank) else { continue };
-            match self.mentioned(wish.node, count) {
-                None if !wish.withdrawn && open && self.has_room(wish.node, joins) => {
-                    self.append(&mut count, Change::Join(wish.node));
+            let Some(request) = self.join_request_of(rank) else { continue };
+            match self.mentioned(request.node, count) {
+                None if !request.withdrawn && open && self.has_room(request.node, joins) => {
+                    self.append(&mut count, Change::Join(request.node));
                     joins = joins.saturating_add(1);
                     self.state.next_count = self.state.next_count.saturating_add(1);
                 }
                 // A node that began its join anew with another member is asked for by that one.
-                Some(Change::Join(_)) if wish.withdrawn && !self.is_wished_for(wish.node) => {
-                    self.append(&mut count, Change::Withdraw(wish.node));
+                Some(Change::Join(_)) if request.withdrawn && !self.is_asked_for(request.node) => {
+                    self.append(&mut count, Change::Withdraw(request.node));
                 }
                 _ => {}
             }
@@ -314,16 +323,16 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         count
     }
 
-    /// The last wish of a member that is not suspected.
-    fn wish_of(&self, rank: Rank) -> Option<Wish> {
-        let wish = Wish::decode(self.table.load(rank, ViewColumn::Wish))?;
-        if self.suspects(rank) { None } else { Some(wish) }
+    /// The last join request of a member that is not suspected.
+    fn join_request_of(&self, rank: Rank) -> Option<JoinRequest> {
+        let request = JoinRequest::decode(self.table.load(rank, ViewColumn::JoinRequest))?;
+        if self.suspects(rank) { None } else { Some(request) }
     }
 
-    /// Whether a member wants to let a node in, and has not taken that back.
-    fn is_wished_for(&self, node: NodeId) -> bool {
-        let mut wishes = self.ranks().filter_map(|rank| self.wish_of(rank));
-        wishes.any(|wish| wish.node == node && !wish.withdrawn)
+    /// Whether a member asks to let a node in, and has not withdrawn that.
+    fn is_asked_for(&self, node: NodeId) -> bool {
+        let mut requests = self.ranks().filter_map(|rank| self.join_request_of(rank));
+        requests.any(|request| request.node == node && !request.withdrawn)
     }
 
     fn append(&mut self, count: &mut u16, change: Change) {
@@ -342,7 +351,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             .find(names)
     }
 
-    /// Whether a node may join in this change. Who is in the view must be out of it first.
+    /// Whether a node may join in this change. A node that is in the view must be out of it first.
     fn has_room(&self, node: NodeId, joins: usize) -> bool {
         let most = self.state.options.members_max.min(self.next.len()).min(MEMBERS_MAX);
         joins < JOINS_MAX

@@ -1,25 +1,31 @@
-//! What a member remembers of a view change: plain numbers, lent. Whatever stands in the own row is not kept
-//! here a second time.
+//! What a member remembers of a view change: plain numbers, lent. What stands in the own row is not
+//! kept here a second time.
 
 use super::cells::{Committed, Stance};
 use super::table::{Host, Table};
-use crate::ids::{NodeId, Rank, Time, ViewId, u16_from_index, u64_from_index};
+use super::trim::decode_trim;
+use crate::ids::{
+    Frontier, NodeId, Rank, SubgroupId, Time, ViewId, u16_from_index, u64_from_index,
+};
 use crate::layout::{FLAGS_PER_WORD, Layout, ViewColumn};
 
-/// How a member takes part in views. All members may differ in the times, and must agree on the rest.
+/// How a member takes part in views. All members may differ in the times, and must agree on the
+/// rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ViewOptions {
     /// From one own heartbeat to the next.
     pub heartbeat_interval_ns: u64,
-    /// A peer whose heartbeat is overdue by so long is suspected: no upcall may take longer, and any number in a row may
-    /// each take as long (VIE-2).
+    /// A peer whose heartbeat is overdue by this time is suspected. No upcall may take longer; any
+    /// number of upcalls in a row may each take as long (VIE-2).
     pub failure_timeout_ns: u64,
-    /// The same for a peer that was not yet seen in this view: a joiner still takes over its state.
+    /// The same for a peer that was not yet seen in this view: a joining node still transfers its
+    /// state.
     pub first_timeout_ns: u64,
     /// The most members that a view may have; more joins wait. Memory is lent for so many.
     pub members_max: usize,
-    /// Whether a next view needs a majority of the last one (VIE-9). Without it, a group that a network
-    /// splits goes on as two groups that do not know of each other: for groups on one machine alone.
+    /// Whether a next view needs a majority of the last one (VIE-9). Without it, a group that a
+    /// network splits goes on as two groups that do not know of each other: for groups on one
+    /// machine alone.
     pub majority: bool,
 }
 
@@ -44,7 +50,7 @@ pub enum Cause {
     /// The fabric reported it lost.
     Lost,
     /// A member that is not suspected suspects it.
-    Told(Rank),
+    SuspectedBy(Rank),
     /// What it suspects leaves it no majority, so it has halted.
     Halted,
     /// It published something that no correct member can publish.
@@ -57,10 +63,11 @@ pub enum Cause {
 pub enum Halt {
     /// This member suspects it.
     SuspectedBy(Rank),
-    /// Those whom it does not suspect are no majority of the view (VIE-9).
+    /// The members that it does not suspect are no majority of the view (VIE-9).
     NoMajority,
-    /// This member changed what it had published before, which no correct member does: a message that it had sent, or a
-    /// list while it was copied. What the others go on with is not here any more.
+    /// This member changed what it had published before, which no correct member does: a message
+    /// that it had sent, or a list while it was copied. What the other members go on with is not
+    /// here any more.
     ChangedBy(Rank),
 }
 
@@ -122,7 +129,8 @@ pub struct PeerState {
     /// Its heartbeat as last seen, and since when.
     pub(crate) heartbeat: u64,
     pub(crate) seen: Time,
-    /// The fabric reported it lost, or it was silent for too long: to be suspected at the next step.
+    /// The fabric reported it lost, or it was silent for too long: to be suspected at the next
+    /// step.
     pub(crate) lost: Option<Loss>,
     /// Scratch: the list that is being looked at removes it or lets it leave.
     pub(crate) goes: bool,
@@ -136,12 +144,13 @@ impl PeerState {
     }
 }
 
-/// What a suspicion of the member's own rests on.
+/// Why this member itself suspects a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Loss {
     Silent,
     Reported,
-    /// It takes no writes from this member any more: it suspects it, and no row will say so.
+    /// It takes no writes from this member any more: it suspects this member, and no row will say
+    /// so.
     Denied,
     /// It published something that no correct member can publish.
     Misbehaved,
@@ -183,6 +192,38 @@ impl ViewState {
         self.status
     }
 
+    /// See [`ViewChange::next_view`](super::ViewChange::next_view); `next` is the lent list.
+    pub(crate) fn next_view<'n>(&self, next: &'n [NodeId]) -> Option<NextView<'n>> {
+        match self.status {
+            Status::Installed | Status::Left => {
+                Some(NextView { id: self.id.next(), members: next.get(..self.next_count)? })
+            }
+            Status::Steady | Status::Wedged | Status::Decided | Status::Halted(_) => None,
+        }
+    }
+
+    /// See [`ViewChange::trim`](super::ViewChange::trim).
+    pub(crate) fn trim(&self, table: &impl Table, subgroup: SubgroupId) -> Option<Frontier> {
+        match self.status {
+            Status::Decided | Status::Installed | Status::Left => {
+                decode_trim(table.load(self.rank, ViewColumn::Trim(subgroup)))
+            }
+            Status::Steady | Status::Wedged | Status::Halted(_) => None,
+        }
+    }
+
+    /// Whether this member suspects that one.
+    pub(crate) fn suspects(&self, table: &impl Table, rank: Rank) -> bool {
+        let (word, flag) = flag_of(rank);
+        table.load(self.rank, ViewColumn::Suspicions(word)) & flag != 0
+    }
+
+    /// See [`ViewChange::leader`](super::ViewChange::leader).
+    pub(crate) fn leader(&self, table: &impl Table, layout: &Layout<'_>) -> Rank {
+        let count = u16_from_index(layout.members()).unwrap_or(u16::MAX);
+        (0..count).map(Rank).find(|rank| !self.suspects(table, *rank)).unwrap_or(self.rank)
+    }
+
     /// Publishes a heartbeat, if it is time for that again.
     pub(crate) fn beat(&mut self, now: Time, table: &mut impl Table) -> bool {
         let is_due = now.since(self.last_heartbeat) >= self.options.heartbeat_interval_ns;
@@ -196,7 +237,7 @@ impl ViewState {
 }
 
 /// Everything that a step works on.
-pub(crate) struct Turn<'t, T, H> {
+pub(crate) struct ViewStep<'t, T, H> {
     pub(crate) layout: &'t Layout<'t>,
     pub(crate) state: &'t mut ViewState,
     pub(crate) peers: &'t mut [PeerState],
@@ -206,7 +247,7 @@ pub(crate) struct Turn<'t, T, H> {
     pub(crate) now: Time,
 }
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// All ranks of the view, in order.
     pub(crate) fn ranks(&self) -> impl Iterator<Item = Rank> + use<T, H> {
         let count = u16_from_index(self.layout.members()).unwrap_or(u16::MAX);

@@ -1,28 +1,32 @@
-//! Who is thought to have failed: heartbeats, reports, and suspicion that spreads (VIE-2, VIE-3).
+//! Which members are thought to have failed: heartbeats, reports, and suspicion that spreads
+//! (VIE-2, VIE-3).
 //!
-//! Suspicion is monotone. Once a member suspects another, it reads nothing more from its row. New suspicions
-//! are taken in rank order, and none from a suspected row: of two members that suspect each other, whoever
-//! sees both rows drops the higher rank. Nor are any taken from a row that suspects so many that its owner has no
-//! majority: that one has halted, and is suspected itself. Before the present leader is suspected, what its row showed of its
-//! list is accepted. That is a courtesy, not a safeguard: what a majority accepted is found without
-//! it, but with it a successor finds more of what was proposed, and has less to propose again.
+//! Suspicion is monotone. Once a member suspects another, it reads nothing more from its row. New
+//! suspicions are taken in rank order, and none from a suspected row: of two members that suspect
+//! each other, a reader of both rows drops the one with the higher rank. Nor are any taken from a
+//! row that suspects so many members that its owner has no majority: that owner has halted, and is
+//! suspected itself. Before the present leader is suspected, what its row showed of its list is
+//! accepted. Safety does not depend on that: what a majority accepted is found without it. But with
+//! it a successor finds more of what was proposed, and has less to propose again.
 
 use super::cells::Ballot;
-use super::state::{Cause, Halt, Loss, Turn, flag_of};
+use super::state::{Cause, Halt, Loss, ViewStep, flag_of};
 use super::table::{Host, Table};
 use crate::ids::Rank;
 use crate::layout::{FLAGS_PER_WORD, ViewColumn};
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
     /// Says that this member lives, if it is time for that again.
     pub(super) fn beat(&mut self) {
         self.state.beat(self.now, self.table);
     }
 
-    /// Looks at the others' heartbeats, and marks who has been silent for too long.
+    /// Reads the heartbeats of the others, and marks the members that have been silent for too
+    /// long.
     ///
-    /// A member that was stopped itself has seen no one's, so what it missed is not counted against them, but for a
-    /// quarter of a timeout: where long upcalls follow each other, whoever is silent through several of them is gone.
+    /// A member that was stopped itself has read no heartbeats meanwhile, so what it missed is not
+    /// counted against the others, but for a quarter of a timeout: where long upcalls follow each
+    /// other, a member that is silent through several of them is gone.
     pub(super) fn watch(&mut self) {
         let options = self.state.options;
         let missed = self.now.since(self.state.last_step);
@@ -34,12 +38,14 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             if rank == self.state.rank || self.suspects(rank) {
                 continue;
             }
-            // In this order: who shows that it is here has shown its first heartbeat.
+            // In this order: a member that shows that it is in the view has shown its first
+            // heartbeat.
             let installed = self.guard(rank, ViewColumn::Installed);
             let heartbeat = self.table.load(rank, ViewColumn::Heartbeat);
             let timeout =
                 if installed == 0 { options.first_timeout_ns } else { options.failure_timeout_ns };
-            // Who has installed the next view is there, and its heart beats there; it said first that the view is decided.
+            // A member that has installed the next view lives there, and publishes its heartbeats
+            // there. It said first that the view is decided.
             let gone_on =
                 installed > self.state.id.0.saturating_add(1) && self.committed(rank).decided;
             let Some(peer) = self.peers.get_mut(rank.index()) else { continue };
@@ -56,8 +62,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         }
     }
 
-    /// Takes new suspicions, own ones and those of others, in rank order. Halts if one of them is of this
-    /// member, or too few are left.
+    /// Takes new suspicions, own ones and those of others, in rank order. Halts if one of them is
+    /// of this member, or too few are left.
     pub(super) fn spread(&mut self) {
         for rank in self.ranks() {
             if rank == self.state.rank || self.suspects(rank) {
@@ -68,7 +74,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                     Loss::Silent => self.suspect(rank, Cause::Silent),
                     Loss::Reported => self.suspect(rank, Cause::Lost),
                     Loss::Misbehaved => self.suspect(rank, Cause::Misbehaved),
-                    // To suspect those in turn who cut this member off would take down whoever hears of it first.
+                    // To suspect the members that cut this one off would take down the first member
+                    // that reads of it.
                     Loss::Denied => self.halt(Halt::SuspectedBy(rank)),
                 }
             } else {
@@ -93,7 +100,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
             if new & !self.flags_of_word(word) != 0 {
                 return self.suspect(owner, Cause::Misbehaved);
             }
-            // It is out of the group by its own word. To follow it would take everybody out.
+            // It is out of the group by its own statement. To follow it would take all others out.
             if !self.shows_majority(owner) {
                 return self.suspect(owner, Cause::Halted);
             }
@@ -102,13 +109,13 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
                 return self.halt(Halt::SuspectedBy(owner));
             }
             for rank in ranks_of(word, new) {
-                self.suspect(rank, Cause::Told(owner));
+                self.suspect(rank, Cause::SuspectedBy(owner));
             }
         }
     }
 
-    /// Whether all that a member suspects is suspected here too. What a leader proposes is accepted only
-    /// then: it was proposed without those members.
+    /// Whether all that a member suspects is suspected here too. What a leader proposes is accepted
+    /// only then: it was proposed without those members.
     pub(super) fn shares_suspicions_of(&self, owner: Rank) -> bool {
         (0..self.words()).all(|word| {
             let column = ViewColumn::Suspicions(word);
@@ -116,7 +123,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         })
     }
 
-    /// Suspects a member: accepts what its row shows, then publishes the suspicion, then cuts it off.
+    /// Suspects a member: accepts what its row shows, then publishes the suspicion, then cuts it
+    /// off.
     pub(super) fn suspect(&mut self, rank: Rank, cause: Cause) {
         if rank == self.state.rank || self.suspects(rank) {
             return;
@@ -133,8 +141,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.host.cut(rank, cause);
     }
 
-    /// Accepts the present leader's list, if it is the leader that is about to be suspected. From its own row alone: anybody
-    /// else may turn to a later leader's list while this one copies.
+    /// Accepts the present leader's list, if it is the leader that is about to be suspected. From
+    /// its own row alone: any other member may turn to a later leader's list while this one copies.
     fn echo(&mut self, owner: Rank) {
         let shown = self.stance(owner).accepted;
         let leads = self.leader() == Some(owner) && shown.ballot == Ballot::of(owner);

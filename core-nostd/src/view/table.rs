@@ -1,4 +1,5 @@
-//! Where the view protocol reads and writes, and what it asks of its node: its two narrow seams.
+//! Where the view protocol reads and writes, and what it asks of its node: its two narrow
+//! interfaces.
 
 use super::{Cause, NextView};
 use crate::ids::{Frontier, Rank, SubgroupId};
@@ -8,8 +9,9 @@ use crate::multicast::Misbehaved;
 
 /// The view columns of all rows, as one member sees them.
 ///
-/// An implementation keeps two promises: a reader that sees a published cell and then calls [`Host::observe`] sees all
-/// that its owner published before, and a cell that is not there reads as zero.
+/// An implementation keeps two promises: a reader that sees a published cell and then calls
+/// [`Host::observe`] sees all that its owner published before, and a cell that is not there reads
+/// as zero.
 pub trait Table {
     /// A cell of a member's row; of the own row, what was last published.
     fn load(&self, owner: Rank, column: ViewColumn) -> u64;
@@ -29,8 +31,9 @@ pub trait Host {
     /// Receives nothing more of this view, in any subgroup (VIE-6).
     fn wedge(&mut self);
 
-    /// Makes the memory of the next view ready; true once peers may write to it (VIE-11). Called again until
-    /// it is true. If the view differs from the one asked for before, the earlier one is not to be.
+    /// Makes the memory of the next view ready; true once peers may write to it (VIE-11). Called
+    /// again until it is true. If the view differs from the one asked for before, the earlier one
+    /// will not come to be.
     fn prepare(&mut self, next: NextView<'_>) -> bool;
 
     /// Delivers a subgroup up to its trim; true once that is done. Called again until it is.
@@ -39,8 +42,9 @@ pub trait Host {
     /// That member changed what was received from it: what lies behind can never be delivered here.
     fn deliver_to(&mut self, subgroup: SubgroupId, trim: Frontier) -> Result<bool, Misbehaved>;
 
-    /// Stands between seeing a guard in a peer's row, one of `Stance`, `Committed` and `Installed`, and reading what it
-    /// guards (HAL-1). Nothing where a [`Table`] keeps its first promise by itself.
+    /// Called between seeing a guard in a peer's row, one of `Stance`, `Committed` and `Installed`,
+    /// and reading what it guards (HAL-1). It does nothing where a [`Table`] keeps its first
+    /// promise by itself.
     fn observe(&self) {}
 
     /// Stops traffic with a peer in both directions, and reads nothing more from its row (VIE-3).
@@ -48,7 +52,7 @@ pub trait Host {
 }
 
 /// The view columns in the rows of a layout.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct RowTable<'m> {
     /// The columns stand at the end of every row, so a row's length says where they begin.
     block: Option<ViewBlock>,
@@ -57,13 +61,13 @@ pub struct RowTable<'m> {
     row: RowWriter<'m>,
     /// Counts publications, so that its owner knows whether there is something to post.
     version: u64,
-    /// The same for heartbeats, which are many and speak for nothing.
+    /// The same for heartbeats, of which there are many and which guard nothing.
     heartbeats: u64,
 }
 
 impl<'m> RowTable<'m> {
-    /// The table over all rows in rank order, the own one included; each as long as the layout says. No cell of a row of
-    /// another length would be where its owner has it.
+    /// The table over all rows in rank order, the own one included; each as long as the layout
+    /// says. No cell of a row of another length would be where its owner has it.
     #[must_use]
     pub const fn new(
         layout: &Layout<'_>,
@@ -86,8 +90,8 @@ impl<'m> RowTable<'m> {
         self.heartbeats
     }
 
-    /// Where a column lies in a row of so many bytes. It costs the same in every view: it is asked several times a member
-    /// in each look at the view.
+    /// Where a column lies in a row of so many bytes. It costs the same in every view: it is
+    /// computed several times a member in each check of the view.
     fn offset(&self, row_bytes: usize, column: ViewColumn) -> Option<usize> {
         let block = self.block.as_ref()?;
         row_bytes.checked_sub(block.bytes())?.checked_add(block.offset(column)?)

@@ -1,13 +1,14 @@
-//! Where a view ends: one place in each ordered subgroup, the minimum of the survivors' final counts (VIE-6).
+//! Where a view ends: one place in each ordered subgroup, the minimum of the survivors' final
+//! counts (VIE-6).
 //!
-//! The leader sets all trims at once and seals the list with them, so that they are agreed upon together
-//! with the next view. Were each subgroup's lowest member to set its trim alone, two of its members that
-//! suspect each other could each set one, and each deliver under it, before the rest of the view has taken
-//! a side.
+//! The leader sets all trims at once and seals the list with them, so that they are agreed upon
+//! together with the next view. If each subgroup's lowest member set its trim alone, two of its
+//! members that suspect each other could each set one, and each deliver under it, before the rest
+//! of the view has decided between them.
 
 use super::cells::Change;
 use super::proposal::Unusable;
-use super::state::{Cause, Turn};
+use super::state::{Cause, ViewStep};
 use super::table::{Host, Table};
 use super::wedge::{FRONTIER_MAX, ImpossibleCount, is_trimmed};
 use crate::ids::{Frontier, Rank, SubgroupId};
@@ -19,9 +20,10 @@ const NO_SURVIVOR: u64 = u64::MAX;
 /// A member that accepted and shows no final count, or one that cannot be.
 struct ImpossibleCountOf(Rank);
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
-    /// Sets the trims and seals the own list, of which `count` entries are committed: everyone who is not suspected accepted
-    /// them. Does nothing before the own memory of the next view is ready. The list must be the one last read.
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
+    /// Sets the trims and seals the own list, of which `count` entries are committed: every
+    /// unsuspected member accepted them. Does nothing before the own memory of the next view is
+    /// ready. The list must be the one last read.
     pub(super) fn seal(&mut self, count: u16) {
         if !self.prepare_next() {
             return;
@@ -40,8 +42,9 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         self.publish_own(count.saturating_add(1));
     }
 
-    /// The cell of a subgroup's trim, from the final counts of its members that are not suspected. Each was published before
-    /// its owner accepted anything, and is not below what was delivered here: that showed before it.
+    /// The cell of a subgroup's trim, from the final counts of its members that are not suspected.
+    /// Each was published before its owner accepted anything, and is not below what was delivered
+    /// here: that showed before it.
     fn trim_of(&self, id: SubgroupId, subgroup: &Subgroup<'_>) -> Result<u64, ImpossibleCountOf> {
         if !is_trimmed(subgroup) {
             return Ok(1);
@@ -62,8 +65,8 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         Ok(trim.map_or(NO_SURVIVOR, |trim| trim.saturating_add(1)))
     }
 
-    /// Whether the trims of a sealed list can be: each is set, and where this member belongs to the
-    /// subgroup, it is not below what was delivered here nor above what is here.
+    /// Whether the trims of a sealed list are possible: each is set, and where this member belongs
+    /// to the subgroup, it is not below what was delivered here nor above what was received here.
     pub(super) fn check_trims(&self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
         while let Some(subgroup) = self.layout.subgroup(id) {
@@ -103,7 +106,7 @@ impl<T: Table, H: Host> Turn<'_, T, H> {
         true
     }
 
-    /// Copies the trims of a list that is adopted. What is copied is what was looked at here.
+    /// Copies the trims of a list that is adopted. What is copied is what was read here.
     pub(super) fn copy_trims(&mut self, owner: Rank) -> Result<(), Unusable> {
         let mut id = SubgroupId::ZERO;
         while let Some(subgroup) = self.layout.subgroup(id) {

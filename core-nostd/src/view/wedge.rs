@@ -1,16 +1,17 @@
 //! The end of receiving (VIE-6).
 
-use super::state::{Status, Turn};
+use super::state::{Status, ViewStep};
 use super::table::{Host, Table};
 use crate::ids::{Frontier, Rank, SubgroupId};
 use crate::layout::{Delivery, Subgroup, ViewColumn};
 
-/// The largest frontier that a correct member can show; see [`Order::round_limit`](crate::multicast::Order).
+/// The largest frontier that a correct member can show; see
+/// [`Order::round_limit`](crate::multicast::Order).
 pub(super) const FRONTIER_MAX: u64 = u64::MAX >> 2;
 
-impl<T: Table, H: Host> Turn<'_, T, H> {
-    /// Receives nothing more, then publishes how far everything is here. Done once, before anything is
-    /// accepted: what others deliver later they deliver knowing at most these frontiers.
+impl<T: Table, H: Host> ViewStep<'_, T, H> {
+    /// Receives nothing more, then publishes how far everything is here. Done once, before anything
+    /// is accepted: what other members deliver later they deliver knowing at most these frontiers.
     pub(super) fn wedge(&mut self) {
         if self.state.status != Status::Steady {
             return;

@@ -6,12 +6,15 @@
     clippy::indexing_slicing,
     clippy::expect_used,
     clippy::panic,
-    dead_code
+    dead_code,
+    unused_imports,
+    reason = "each test uses its own part"
 )]
 
-use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, Promises, Token, ViewMemory, Write,
-};
+mod fabric;
+
+pub(crate) use fabric::{Carries, fabric};
+use tramontane_core::fabric::{Capabilities, Fabric, Promises};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
@@ -22,9 +25,8 @@ use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag, ReserveError};
 /// A fabric with nothing to do: the peers' rows are the rows.
 pub struct OneMemory;
 
-impl Fabric for OneMemory {
-    type Error = ErrorKind;
-    fn capabilities(&self) -> Capabilities {
+impl Carries for OneMemory {
+    fn limits(&self) -> Capabilities {
         Capabilities {
             promises: Promises::all(),
             writes_max: 16,
@@ -32,29 +34,9 @@ impl Fabric for OneMemory {
             guard_bytes_max: 64,
         }
     }
-    fn open(&mut self, _: ViewId, _: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        Ok(())
-    }
-    fn ready(&self, _: ViewId, _: Rank) -> bool {
-        true
-    }
-    fn cut(&mut self, _: ViewId, _: Rank) {}
-    fn retire(&mut self, _: ViewId) -> bool {
-        true
-    }
-    fn post(&mut self, _: ViewId, _: Rank, _: &[Write], _: Option<Token>) -> Result<(), ErrorKind> {
-        Ok(())
-    }
-    fn poll(&mut self) -> Option<Event> {
-        None
-    }
-    fn wake(&mut self, _: ViewId, _: Rank) {}
-    fn arm(&mut self) -> bool {
-        true
-    }
-    fn disarm(&mut self) {}
-    fn observe_barrier(&self) {}
 }
+
+fabric!(OneMemory);
 
 /// What one member needs beside the rows.
 pub struct Private {

@@ -1,4 +1,5 @@
-//! One member of a large view in which nothing changes, over real rows: what a look at the view costs.
+//! One member of a large view in which nothing changes, over real rows: what a look at the view
+//! costs.
 
 #![allow(dead_code, reason = "the test and the bench each use their own part")]
 
@@ -48,8 +49,8 @@ impl<T: Table> Table for Counted<'_, T> {
     }
 }
 
-/// Runs `body` with what takes one look, as the member of rank `own`, at a view of so many members and subgroups, all of
-/// which have all members, and says how many cells it looked at.
+/// Runs `body` with what takes one look, as the member of rank `own`, at a view of so many members
+/// and subgroups, all of which have all members, and says how many cells it looked at.
 pub fn with_view(
     own: Rank,
     (members, subgroups): (u16, usize),

@@ -1,9 +1,10 @@
 //! One view: its members, what each has published, and what each sees of the others.
 //!
-//! A member publishes into a log of writes. A reader sees a prefix of each other member's log: what it has
-//! *pulled*. Crashing cuts the log at any write, and each reader sees its own prefix of what is left. So
-//! every order in which a fabric may carry writes is some order of pulls. Where rows are live, as in shared memory, it also
-//! pulls in the middle of its step, between two looks at others' rows ([`Arena::step_live`]).
+//! A member publishes into a log of writes. A reader sees a prefix of each other member's log: what
+//! it has *pulled*. Crashing cuts the log at any write, and each reader sees its own prefix of what
+//! is left. So every order in which a fabric may carry writes is some order of pulls. Where rows
+//! are live, as in shared memory, it also pulls in the middle of its step, between two looks at
+//! others' rows ([`Arena::step_live`]).
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -100,7 +101,8 @@ impl Setting {
 pub struct Part {
     /// What each own round holds: a message, or nothing.
     pub rounds: Vec<Option<u64>>,
-    /// Rounds of each sender and received frontier of each member, as last read from a row that may be read.
+    /// Rounds of each sender and received frontier of each member, as last read from a row that may
+    /// be read.
     sent_seen: Vec<u64>,
     received_seen: Vec<u64>,
     pub received: u64,
@@ -205,7 +207,8 @@ struct Arrivals<'a> {
     /// Of each member: the writes that may still arrive, and how many have.
     waiting: Vec<VecDeque<(u16, u64)>>,
     arrived: Vec<usize>,
-    /// How many writes of a member arrive before a look: asked for with the look's number and the member.
+    /// How many writes of a member arrive before a look: asked for with the look's number and the
+    /// member.
     schedule: Option<&'a mut dyn FnMut(u64, usize) -> usize>,
 }
 
@@ -357,8 +360,9 @@ impl Arena {
         status
     }
 
-    /// One step of a member whose peers' rows change while it looks at them: before each look `schedule` says how many
-    /// writes of each member arrive. It is asked with the number of the look, from one, and the member.
+    /// One step of a member whose peers' rows change while it looks at them: before each look
+    /// `schedule` says how many writes of each member arrive. It is asked with the number of the
+    /// look, from one, and the member.
     pub fn step_live(
         &mut self,
         rank: usize,
@@ -407,8 +411,8 @@ impl Arena {
         }
     }
 
-    /// The multicast: counts of rounds go out, frontiers come back. A sender without a message uses rounds up
-    /// as nulls when others are ahead.
+    /// The multicast: counts of rounds go out, frontiers come back. A sender without a message uses
+    /// rounds up as nulls when others are ahead.
     fn multicast(&mut self, rank: usize, send: impl Fn(usize) -> Option<u64>) {
         let setting = self.setting;
         let Member { row, log, copies, around, .. } = &mut self.members[rank];
@@ -470,11 +474,12 @@ impl Arena {
     }
 
     pub fn wish(&mut self, rank: usize, node: NodeId) {
-        self.with(rank, |change, cells, _| change.wish(cells, node)).expect("a node from outside");
+        self.with(rank, |change, cells, _| change.request_join(cells, node))
+            .expect("a node from outside");
     }
 
     pub fn take_back(&mut self, rank: usize) {
-        self.with(rank, |change, cells, _| change.take_back(cells)).expect("there was a wish");
+        self.with(rank, |change, cells, _| change.withdraw_join(cells)).expect("there was a wish");
     }
 
     pub fn next_view(&mut self, rank: usize) -> Option<Vec<NodeId>> {
@@ -490,8 +495,8 @@ impl Arena {
         self.with(rank, |change, cells, _| change.leader(cells).index())
     }
 
-    /// A member stops for good. Only the first `writes` of its log ever left it, and each reader sees no
-    /// more than `visible` says of it.
+    /// A member stops for good. Only the first `writes` of its log ever left it, and each reader
+    /// sees no more than `visible` says of it.
     pub fn crash(&mut self, rank: usize, writes: usize, visible: &[usize]) {
         self.members[rank].alive = false;
         for (reader, member) in self.members.iter_mut().enumerate() {
@@ -521,12 +526,14 @@ impl Arena {
         member.alive && member.open && !member.state.status().is_final()
     }
 
-    /// Whether a reader may still read a writer's row: it does not take part any more, or has cut it off.
+    /// Whether a reader may still read a writer's row: it does not take part any more, or has cut
+    /// it off.
     pub fn reads(&self, reader: usize, writer: usize) -> bool {
         self.is_active(reader) && !self.members[reader].around.cut.contains(&(writer as u16))
     }
 
-    /// A number that two states share only if what can still come of them is the same, chance apart.
+    /// A number that two states share only if what can still come of them is the same, chance
+    /// apart.
     pub fn fingerprint(&self) -> u64 {
         let mut into = std::collections::hash_map::DefaultHasher::new();
         for (rank, member) in self.members.iter().enumerate() {

@@ -1,5 +1,6 @@
-//! Rows that hold what no correct member publishes: no panic, no endless loop, nothing delivered that cannot
-//! be, and the owner of such a row suspected where it can be told. None may hold up the others for ever.
+//! Rows that hold what no correct member publishes: no panic, no endless loop, nothing delivered
+//! that cannot be, and the owner of such a row suspected where it can be told. None may hold up the
+//! others for ever.
 
 use std::cell::Cell;
 
@@ -366,7 +367,8 @@ fn what_changes_while_it_is_accepted_is_never_accepted() {
             }
             let accepted = victim.stance().accepted;
             if accepted != Accepted::default() {
-                // Whatever was accepted is what was checked: as it was first, or with another end that can be too.
+                // Whatever was accepted is what was checked: as it was first, or with another end
+                // that can be too.
                 let entries = [0, 1].map(|index| victim.own(ViewColumn::Entry(index)));
                 let joins = entries[1] == Change::Join(NodeId(9)).encode(own);
                 let other_end = column == ViewColumn::Entry(1) && joins;
@@ -433,7 +435,8 @@ fn a_leader_that_rewrites_what_it_proposed_is_suspected() {
     assert!(victim.host.causes.contains(&(Rank(0), Cause::Misbehaved)));
 }
 
-/// Its owner follows a later leader by now, and its row says so before it says anything else of that: it is not accused.
+/// Its owner follows a later leader by now, and its row says so before it says anything else of
+/// that: it is not accused.
 #[test]
 fn a_list_that_is_being_rewritten_for_a_later_leader_is_not_taken_over() {
     let (mut gone_on, mut accused) = (0, 0);
@@ -478,7 +481,7 @@ fn random_cells_never_make_a_step_panic_or_deliver_what_is_not_here() {
                 let column = match random.below(9) {
                     0 => ViewColumn::Heartbeat,
                     1 => ViewColumn::Leaving,
-                    2 => ViewColumn::Wish,
+                    2 => ViewColumn::JoinRequest,
                     3 => ViewColumn::Committed,
                     4 => ViewColumn::Installed,
                     5 => ViewColumn::Suspicions(0),

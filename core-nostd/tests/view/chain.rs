@@ -1,9 +1,9 @@
-//! Views that follow each other under a random plan: who crashes, stops for a while, leaves, joins, is cut off,
-//! and when. One seed decides everything.
+//! Views that follow each other under a random plan: who crashes, stops for a while, leaves, joins,
+//! is cut off, and when. One seed decides everything.
 //!
-//! Time is virtual. A member steps about every 200 µs; before it steps it pulls a random part of what it
-//! has not seen. A node that has installed a view goes on in the next one, and sends again there, first and
-//! in order, what the trim dropped.
+//! Time is virtual. A member steps about every 200 µs; before it steps it pulls a random part of
+//! what it has not seen. A node that has installed a view goes on in the next one, and sends again
+//! there, first and in order, what the trim dropped.
 
 mod deeds;
 mod judge;
@@ -122,7 +122,8 @@ impl Chain {
         chain
     }
 
-    /// The same plans, in which rows also change in the middle of a step, as they do in shared memory.
+    /// The same plans, in which rows also change in the middle of a step, as they do in shared
+    /// memory.
     pub fn with_live_rows(seed: u64) -> Self {
         Self { live: Some(Random::new(!seed)), ..Self::new(seed) }
     }
@@ -348,7 +349,8 @@ impl Chain {
         there
     }
 
-    /// Writes down what a node delivered in a view, and puts what was dropped before what it still has to send.
+    /// Writes down what a node delivered in a view, and puts what was dropped before what it still
+    /// has to send.
     fn collect(&mut self, node: u32, view: usize, rank: usize) {
         for id in 0..self.rules[view].len() {
             let rule = self.rules[view][id];

@@ -1,9 +1,9 @@
 //! Small views, every interleaving of steps and pulls, and a crash at every write.
 //!
-//! A transition is one step of one member, before which it pulls from any of the others all that they
-//! published. Where a crash may still happen, each such step is also taken with its member crashing in it:
-//! after each of its writes, with every combination of what the others still get to see of it. Reports of
-//! lost members come at any time after the crash, to each member by itself.
+//! A transition is one step of one member, before which it pulls from any of the others all that
+//! they published. Where a crash may still happen, each such step is also taken with its member
+//! crashing in it: after each of its writes, with every combination of what the others still get to
+//! see of it. Reports of lost members come at any time after the crash, to each member by itself.
 
 use std::collections::HashSet;
 
@@ -171,8 +171,8 @@ fn crashes_of(node: &Node, rank: usize, before: usize, after: usize) -> Vec<Node
     let mut ways = Vec::new();
     let readers: Vec<usize> =
         (0..node.arena.members.len()).filter(|reader| *reader != rank).collect();
-    // What each reader will have seen, from what it has seen to all there is: every combination. A crash
-    // before the step's first write is a crash after the last step.
+    // What each reader will have seen, from what it has seen to all there is: every combination. A
+    // crash before the step's first write is a crash after the last step.
     let seen: Vec<usize> =
         readers.iter().map(|reader| node.arena.members[*reader].seen[rank]).collect();
     let mut visible = seen.clone();

@@ -1,5 +1,6 @@
-//! Rows that change between two looks of one step, as they do in shared memory. Each case runs once for each look of the
-//! step: just before it everything arrives that the others have published meanwhile.
+//! Rows that change between two looks of one step, as they do in shared memory. Each case runs once
+//! for each look of the step: just before it everything arrives that the others have published
+//! meanwhile.
 
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::view::{Cause, Halt, Status};
@@ -20,7 +21,8 @@ fn judged(arena: &mut Arena, rank: usize, case: &str) {
     check(arena, rank).unwrap_or_else(|wrong| panic!("{case}: {wrong}"));
 }
 
-/// These members see everything of each other, and step, until all of them are at their end or nothing moves.
+/// These members see everything of each other, and step, until all of them are at their end or
+/// nothing moves.
 fn settle(arena: &mut Arena, ranks: &[usize], case: &str) {
     for _ in 0..40 {
         for rank in ranks.iter().copied() {
@@ -64,8 +66,8 @@ fn sealed_by_the_leader(mut arena: Arena) -> Arena {
     panic!("the leader does not seal");
 }
 
-/// The leader has sealed a list that it is in, and nobody has seen it. It begins its next step, and in the middle of it the
-/// others remove it and decide on another list.
+/// The leader has sealed a list that it is in, and nobody has seen it. It begins its next step, and
+/// in the middle of it the others remove it and decide on another list.
 #[test]
 fn a_leader_that_was_removed_in_the_middle_of_its_step_installs_nothing() {
     let mut halted = 0;
@@ -93,7 +95,8 @@ fn a_leader_that_was_removed_in_the_middle_of_its_step_installs_nothing() {
     assert_eq!(halted, LOOKS_MAX - 1);
 }
 
-/// A new leader is about to take over the list of its predecessor while the others give it up too and go on without it.
+/// A new leader is about to take over the list of its predecessor while the others give it up too
+/// and go on without it.
 #[test]
 fn a_takeover_that_is_overtaken_in_the_middle_of_its_step_proposes_nothing_that_counts() {
     for look in 1..LOOKS_MAX {
@@ -127,7 +130,8 @@ fn a_takeover_that_is_overtaken_in_the_middle_of_its_step_proposes_nothing_that_
     }
 }
 
-/// A member sees its leader's list, then that all the others have gone on with it, anywhere in its step.
+/// A member sees its leader's list, then that all the others have gone on with it, anywhere in its
+/// step.
 #[test]
 fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
     for look in 1..LOOKS_MAX {
@@ -162,7 +166,8 @@ fn a_decision_that_arrives_in_the_middle_of_a_step_is_learnt_as_it_is() {
     }
 }
 
-/// The leader's list arrives together with the suspicion that it rests on, anywhere in a follower's step.
+/// The leader's list arrives together with the suspicion that it rests on, anywhere in a follower's
+/// step.
 #[test]
 fn a_list_that_arrives_in_the_middle_of_a_step_waits_for_its_suspicions() {
     for look in 1..LOOKS_MAX {
@@ -180,7 +185,8 @@ fn a_list_that_arrives_in_the_middle_of_a_step_waits_for_its_suspicions() {
     }
 }
 
-/// What a member accepted from the former leader arrives with the suspicion that it rests on, while the next one takes over.
+/// What a member accepted from the former leader arrives with the suspicion that it rests on, while
+/// the next one takes over.
 #[test]
 fn a_list_that_is_taken_over_in_the_middle_of_a_step_waits_for_its_suspicions() {
     for look in 1..LOOKS_MAX {

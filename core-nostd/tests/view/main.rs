@@ -1,6 +1,6 @@
-//! The view protocol by itself: members that are nothing but a `ViewChange`, a row in plain memory, and a
-//! multicast that consists of counts. What they do is judged by an oracle that reads rows and counts its own
-//! way.
+//! Views. First the view protocol by itself: members that are nothing but a `ViewChange`, a row in
+//! plain memory, and a multicast that consists of counts. What they do is judged by an oracle that
+//! reads rows and counts its own way. Then nodes with real rings, in `nodes`.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -10,8 +10,9 @@
 //! | `chain` | views that follow each other, under random faults |
 //! | `random_plans` | many seeds of that |
 //! | `named` | cases that broke other systems |
-//! | `live_rows` | rows that change between two looks of one step |
+//! | `live_rows` | rows that change between two reads of one step |
 //! | `bad_input` | rows that hold what no correct member publishes |
+//! | `nodes` | whole nodes: messages, slots that change, long upcalls, late writes |
 #![allow(
     clippy::arithmetic_side_effects,
     clippy::as_conversions,
@@ -23,11 +24,17 @@
     clippy::unwrap_used
 )]
 
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/weak.rs"]
+mod weak;
+
 mod arena;
 mod bad_input;
 mod chain;
 mod exhaustive;
 mod live_rows;
 mod named;
+mod nodes;
 mod oracle;
 mod random_plans;

@@ -59,7 +59,8 @@ fn tell(arena: &mut Arena, readers: &[usize], lost: usize) {
 fn a_takeover_adopts_what_its_predecessor_had_sealed() {
     let mut arena = group(5);
     settle(&mut arena, &[0, 1, 2, 3, 4]);
-    // A message of each reaches all but 0, whose count stays behind: without 0 the trim would be larger.
+    // A message of each reaches all but 0, whose count stays behind: without 0 the trim would be
+    // larger.
     for rank in 0..5 {
         step(&mut arena, rank, 0, Some(rank as u64));
     }
@@ -69,7 +70,8 @@ fn a_takeover_adopts_what_its_predecessor_had_sealed() {
     arena.pull(3, 0, usize::MAX);
     settle(&mut arena, &[1, 2, 3, 4]);
     assert!(arena.members[1].around.parts[0].received > arena.members[0].around.parts[0].received);
-    // 4 is lost; 0 leads, and everyone accepts, wedges and shows a final count. Of 0's seal only 3 hears.
+    // 4 is lost; 0 leads, and everyone accepts, wedges and shows a final count. Of 0's seal only 3
+    // hears.
     arena.crash_now(4);
     tell(&mut arena, &[0, 1, 2, 3], 4);
     step(&mut arena, 0, 0, None);
@@ -287,7 +289,8 @@ fn group_of_a_timeout() -> Arena {
 #[test]
 fn upcalls_of_most_of_a_timeout_hide_nobody_who_is_gone_and_accuse_nobody_who_is_there() {
     let mut arena = group_of_a_timeout();
-    // Everybody is in an upcall for nine tenths of the timeout, again and again, and so looks that seldom.
+    // Everybody is in an upcall for nine tenths of the timeout, again and again, and so looks that
+    // seldom.
     let mut run = |ranks: &[usize], turns: std::ops::Range<u64>| {
         for turn in turns {
             for rank in
@@ -498,7 +501,8 @@ fn a_failure_during_a_change_goes_into_the_same_change() {
     assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
 }
 
-/// Known limit (VIE-13): the link between two members fails, each suspects the other, a third decides.
+/// Known limit (VIE-13): the link between two members fails, each suspects the other, a third
+/// decides.
 #[test]
 fn when_one_link_fails_one_of_the_two_must_leave() {
     let mut arena = group(3);
@@ -608,5 +612,5 @@ fn why_a_peer_was_cut_off_is_said() {
     assert_eq!(arena.members[1].around.causes, [(Rank(2), Cause::Lost)]);
     arena.pull(0, 1, usize::MAX);
     step(&mut arena, 0, 0, None);
-    assert_eq!(arena.members[0].around.causes, [(Rank(2), Cause::Told(Rank(1)))]);
+    assert_eq!(arena.members[0].around.causes, [(Rank(2), Cause::SuspectedBy(Rank(1)))]);
 }

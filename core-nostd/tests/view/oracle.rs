@@ -92,7 +92,8 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             }
             let delivered = member.around.parts[id].delivered;
             let Some(trim) = decided.trims[id] else { continue };
-            // Nothing that anyone delivered, crashed or halted members too, is lost to those who go on.
+            // Nothing that anyone delivered, crashed or halted members too, is lost to those who go
+            // on.
             if delivered > trim {
                 return Err(format!(
                     "{other} delivered {delivered} in subgroup {id}, whose trim is {trim}"
@@ -127,8 +128,8 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a view in which nothing moves any more, every crash is known to all, and no one who lives was
-/// suspected: whoever can go on has gone on.
+/// Checks a view in which nothing moves any more, every crash is known to all, and no one who lives
+/// was suspected: whoever can go on has gone on.
 pub fn check_end(arena: &Arena) -> Result<(), String> {
     let alive = arena.members.iter().filter(|member| member.alive).count();
     let had_to_change = alive < arena.members.len()

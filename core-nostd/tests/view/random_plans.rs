@@ -1,4 +1,5 @@
-//! Many random plans, with rows that keep still during a step and with rows that change. `TRAMONTANE_VIEW_PLANS` says how many, `TRAMONTANE_VIEW_SEED` which is the first.
+//! Many random plans, with rows that keep still during a step and with rows that change.
+//! `TRAMONTANE_VIEW_PLANS` says how many, `TRAMONTANE_VIEW_SEED` which is the first.
 
 use crate::chain::{Chain, Reached};
 

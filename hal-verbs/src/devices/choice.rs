@@ -20,8 +20,8 @@ pub struct Wanted {
 /// How an address is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GidChoice {
-    /// The address at which the members meet, if the port has it; else RoCE v2 over IPv4, else over IPv6, else
-    /// over a link-local address, else RoCE v1; on InfiniBand the first.
+    /// The address at which the members meet, if the port has it; else RoCE v2 over IPv4, else over
+    /// IPv6, else over a link-local address, else RoCE v1; on InfiniBand the first.
     #[default]
     Auto,
     /// The entry with this index.
@@ -131,8 +131,8 @@ pub enum ChoiceError {
 }
 
 impl Devices {
-    /// Chooses what to use: the first device with an active port and an address, unless the caller wants
-    /// another.
+    /// Chooses what to use: the first device with an active port and an address, unless the caller
+    /// wants another.
     ///
     /// # Errors
     /// [`ChoiceError`].

@@ -14,15 +14,17 @@ use crate::ffi::{
 /// `IBV_LINK_LAYER_ETHERNET` in `<infiniband/verbs.h>`.
 const ETHERNET: u8 = 2;
 
-/// What may go inline, tried from the largest; more than any write that is not cheaper by reference.
+/// What may go inline, tried from the largest; more than any write that is not cheaper by
+/// reference.
 const INLINE_BYTES: [u32; 7] = [1024, 512, 256, 128, 96, 64, 28];
 
 impl Devices {
     /// Asks the kernel and every device. A device that does not answer is left out, and logged.
     ///
     /// # Errors
-    /// If the list of devices cannot be read; if there are devices and none of them answers: then what the
-    /// first said; or if the kernel has devices for which no driver is installed beside libibverbs.
+    /// If the list of devices cannot be read; if there are devices and none of them answers: then
+    /// what the first said; or if the kernel has devices for which no driver is installed beside
+    /// libibverbs.
     pub fn discover() -> io::Result<Self> {
         let list = match DeviceList::new() {
             Ok(list) => list,
@@ -49,8 +51,9 @@ impl Devices {
     }
 }
 
-/// Why a device cannot be opened. libibverbs leaves in `errno` whatever it tried last, so that a node in
-/// `/dev` that this user may not open comes out as a file that is missing: the node itself is asked.
+/// Why a device cannot be opened. libibverbs leaves in `errno` whatever it tried last, so that a
+/// node in `/dev` that this user may not open comes out as a file that is missing: the node itself
+/// is asked.
 fn why_not(name: &str, error: io::Error) -> io::Error {
     let Ok(entries) = std::fs::read_dir("/sys/class/infiniband_verbs") else { return error };
     let is_of = |entry: &std::fs::DirEntry| {

@@ -69,9 +69,10 @@ impl DeviceKind {
 
     /// What such a device keeps about order, where nobody overrides it.
     ///
-    /// No device can be asked, so this is what is known of reliable connections without relaxed ordering:
-    /// writes to one peer become visible in the order in which they were posted. The bytes of one write may
-    /// not. What is acknowledged is in memory for sure only where a driver in software copied it first.
+    /// No device can be asked, so this is what is known of reliable connections without relaxed
+    /// ordering: writes to one peer become visible in the order in which they were posted. The
+    /// bytes of one write may not. What is acknowledged is in memory for sure only where a driver
+    /// in software copied it first.
     #[must_use]
     pub const fn order(self) -> Order {
         let is_software = !matches!(self, Self::Adapter);

@@ -1,20 +1,25 @@
-//! Peers that come one by one, where views change: each end is brought up by what the other told, over whatever way they
-//! talk, and nothing is posted before both are.
+//! Peers that come one by one, where views change: each end is brought up by what the other told,
+//! over whatever way they talk, and nothing is posted before both are.
 //!
 //! ```text
 //! one end                                  the other
 //! card_for ------------- card -----------> connect: it can be written to
 //! connect  <------------ card ------------ card_for
-//!          --------- "connected" --------> admit: it writes
+//!          --------- "connected" --------> admit: it tries a first write
 //! admit    <-------- "connected" ---------
+//!          ------ the first write -------> (its device)
+//! ready    <---------- answer ------------
 //! ```
 //!
-//! A peer may have been told before this end is, and write already: what comes from who is awaited is taken.
+//! A peer may have been told before this end is, and write already: what comes from who is awaited
+//! is taken.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
 
 use super::{Life, Loss, Stage, Verbs};
+use crate::ffi::Operation;
+use crate::protocol::Counters;
 
 impl Verbs {
     /// What a peer is to be told of this member's end of their connections.
@@ -23,8 +28,8 @@ impl Verbs {
         self.handshake.card_for(&self.links, peer).encode()
     }
 
-    /// Brings this end of the connections with a peer up, by its card. From then on the peer may write. False if that
-    /// cannot be: then the peer is lost.
+    /// Brings this end of the connections with a peer up, by its card. From then on the peer may
+    /// write. False if that cannot be: then the peer is lost.
     pub fn connect(&mut self, peer: Rank, card: &[u8]) -> bool {
         if !self.is_awaited(peer) {
             return false;
@@ -35,20 +40,35 @@ impl Verbs {
         false
     }
 
-    /// A peer's end is up, and so is this one: it may be written to.
+    /// A peer's end is up, and so is this one. It is ready once a first write to it, of nothing, is
+    /// answered: an address that looks right and leads nowhere is told as a loss before anything
+    /// is posted (HAL-3).
     pub fn admit(&mut self, peer: Rank) {
         if !self.is_awaited(peer) {
             return;
         }
+        let Some(row) = self.rows_to[peer.index()] else { return };
+        // Not one of those that are counted.
+        let mut uncounted = Counters::default();
+        let Self { links, buffers, .. } = self;
+        let first = Operation::Write;
+        if links[row].post_one(buffers, first, None, None, true, &mut uncounted).is_err() {
+            return self.fail_post(row);
+        }
+        self.peers[peer.index()].stage = Stage::Tried;
+    }
+
+    /// The first write to a peer is answered: it may be written to.
+    pub(super) fn answered(&mut self, peer: Rank) {
         let is_armed = self.armed;
-        let admitted = &mut self.peers[peer.index()];
-        admitted.stage = Stage::Live;
+        let answering = &mut self.peers[peer.index()];
+        answering.stage = Stage::Live;
         if matches!(self.life, Life::Open(_)) {
-            admitted.ready_untold = true;
+            answering.ready_untold = true;
             self.untold += 1;
         }
         if is_armed {
-            admitted.doorbell.arm();
+            answering.doorbell.arm();
         }
         // What it asked before is answered now.
         if let Some(row) = self.rows_to[peer.index()] {
@@ -57,18 +77,25 @@ impl Verbs {
         self.post_blocks(peer);
     }
 
-    /// A peer is gone, as another way than this one shows. That it cut this member off is worth knowing afterwards too: it
-    /// need not be dead, then.
+    /// A peer is gone, as another way than this one shows. That it cut this member off is worth
+    /// knowing afterwards too: it need not be dead, then.
     pub fn lose_peer(&mut self, peer: Rank, cause: LossCause) {
         if self.life == Life::Retired || !matches!(self.rows_to.get(peer.index()), Some(Some(_))) {
             return;
         }
-        // What it posted before it went was acknowledged, so it is here; its notices are worth hearing.
+        // What it posted before it went was acknowledged, so it is here; its notices are worth
+        // hearing.
         self.collect();
         self.lose(peer, Loss::of(cause));
         if let (Some(loss), LossCause::Denied) = (&mut self.peers[peer.index()].loss, cause) {
             loss.cause = cause;
         }
+    }
+
+    /// Whether the first write to a peer was answered, and it is there still.
+    #[must_use]
+    pub fn is_answered(&self, peer: Rank) -> bool {
+        self.peers.get(peer.index()).is_some_and(|peer| peer.stage == Stage::Live)
     }
 
     fn is_awaited(&self, peer: Rank) -> bool {

@@ -1,20 +1,23 @@
-//! Blocks, over a connection of their own with each peer, so that messages about them do not take the receives of notices.
+//! Blocks, over a connection of their own with each peer, so that messages about them do not take
+//! the receives of notices.
 //!
-//! Who writes which block where is [`protocol::blocks`](crate::protocol::blocks); here it meets the device. Memory is
-//! lent as it is needed, and any number of channels share the connection.
+//! Who writes which block where is [`protocol::blocks`](crate::protocol::blocks); here it meets the
+//! device. Memory is made as it is needed, and any number of channels share the connection.
 //!
-//! A channel that is closed, or a peer that is lost, leaves memory in use for a moment: what was begun is read to its end, and
-//! what a peer may still write into stays until that peer has said that it writes no more, or its connection was reset. No
-//! memory is given back before, nor its number used again.
+//! A channel that is closed, or a peer that is lost, leaves memory in use for a moment: what was
+//! begun is read to its end, and what a peer may still write into stays until that peer has said
+//! that it writes no more, or its connection was reset. No memory is given back before, nor its
+//! number used again.
 
 use std::sync::Arc;
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, LossCause, Token, Way,
+    Area, BlockEvent, BlockLimits, Blocks, Capabilities, Channel, ErrorKind, HostBlocks, LossCause,
+    Token, Way,
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::block_memory::{BlockMemory, BlockRange, BlockStore, LentMemory};
+use super::block_memory::{BlockRange, BlockStore};
 use super::link::Link;
 use super::{Life, Loss, Purpose, Stage, Verbs};
 use crate::ffi::{MemoryRegion, SendBuffers};
@@ -36,7 +39,6 @@ pub(crate) struct BlockTraffic {
     /// By rank; none where there is no connection for blocks.
     peers: Vec<Option<BlockPeer>>,
     store: BlockStore,
-    lent: LentMemory,
     closed: ClosedChannels,
     told: Told,
 }
@@ -67,13 +69,7 @@ enum Broken {
 }
 
 impl BlockTraffic {
-    pub(super) fn new(
-        view: ViewId,
-        links: &[Link],
-        members: usize,
-        store: BlockStore,
-        lent: LentMemory,
-    ) -> Self {
+    pub(super) fn new(view: ViewId, links: &[Link], members: usize, store: BlockStore) -> Self {
         let mut peers: Vec<Option<BlockPeer>> = (0..members).map(|_| None).collect();
         for (index, link) in links.iter().enumerate() {
             if link.purpose == Purpose::Blocks {
@@ -82,7 +78,7 @@ impl BlockTraffic {
             }
         }
         let closed = ClosedChannels(vec![false; usize::from(CHANNELS)]);
-        Self { peers, lent, store, closed, told: Told::new(view) }
+        Self { peers, store, closed, told: Told::new(view) }
     }
 
     pub(super) fn has_news(&self) -> bool {
@@ -129,27 +125,13 @@ impl BlockPeer {
 }
 
 impl Verbs {
-    /// What makes memory for this fabric's blocks.
-    #[must_use]
-    pub const fn block_store(&self) -> &BlockStore {
-        &self.blocks.store
-    }
-
-    /// Makes block memory known, under its region, for as long as it is there.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Other`] if another fabric's store made it.
-    pub fn lend_blocks(&mut self, memory: &BlockMemory) -> Result<(), ErrorKind> {
-        if self.blocks.lent.lend(memory) { Ok(()) } else { Err(ErrorKind::Other) }
-    }
-
     /// The memory of a block that may go, or come.
     fn block_range(&self, way: Way, area: Area, length: usize) -> Result<BlockRange, ErrorKind> {
         self.target(way.view, way.peer)?;
         if self.blocks.closed.contains(way.channel) || length > self.capabilities.write_bytes_max {
             return Err(ErrorKind::OutOfRange);
         }
-        self.blocks.lent.range(area, length).ok_or(ErrorKind::OutOfRange)
+        self.blocks.store.range(area, length).ok_or(ErrorKind::OutOfRange)
     }
 
     /// Posts what there is to a peer, as far as there is room.
@@ -284,5 +266,13 @@ impl Blocks for Verbs {
             self.take_batch();
         }
         self.blocks.told.next()
+    }
+}
+
+impl HostBlocks for Verbs {
+    type Store = BlockStore;
+
+    fn block_store(&self) -> BlockStore {
+        self.blocks.store.clone()
     }
 }

@@ -12,8 +12,8 @@ use crate::status::WorkStatus;
 const BATCHES_MAX: usize = 4096;
 
 impl Verbs {
-    /// Takes all completions that are there, without reporting anything: that is left to `poll`. What a
-    /// polling thread does by stepping; for tests, and for a member that waits.
+    /// Takes all completions that are there, without reporting anything: that is left to `poll`.
+    /// What a polling thread does by stepping; for tests, and for a member that waits.
     pub fn collect(&mut self) {
         for _ in 0..BATCHES_MAX {
             if self.take_batch() < BATCH {
@@ -44,8 +44,9 @@ impl Verbs {
     }
 
     fn take_send(&mut self, name: Name, completion: &Completion) {
-        self.counters.completions += 1;
         let Some(link) = self.links.get_mut(name.link()) else { return };
+        let is_first = self.peers[link.peer.index()].stage == Stage::Tried;
+        self.counters.completions += u64::from(!is_first);
         let number = name.number_from(link.queue.posted() - link.queue.in_flight());
         let status = WorkStatus::from_raw(completion.status);
         if status != WorkStatus::Success {
@@ -57,6 +58,10 @@ impl Verbs {
         }
         if !link.queue.complete(number) {
             return;
+        }
+        if is_first {
+            let rank = link.peer;
+            return self.answered(rank);
         }
         let peer = &mut self.peers[link.peer.index()];
         if peer.refused {
@@ -83,7 +88,8 @@ impl Verbs {
         }
         let status = WorkStatus::from_raw(completion.status);
         if status != WorkStatus::Success {
-            // A flushed receive is seen before any send failed when the peer did what it may not, or went.
+            // A flushed receive is seen before any send failed when the peer did what it may not,
+            // or went.
             return self.fail(name.link(), status, completion.vendor_error);
         }
         match purpose {
@@ -159,7 +165,8 @@ impl Verbs {
         posted.is_ok()
     }
 
-    /// Asks for a completion of all that is under way and that none was asked for, where there is room.
+    /// Asks for a completion of all that is under way and that none was asked for, where there is
+    /// room.
     pub fn flush(&mut self) {
         for index in 0..self.links.len() {
             let Self { links, buffers, counters, .. } = self;

@@ -7,7 +7,6 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::{Life, Purpose, Stage, Verbs};
 use crate::status::WorkStatus;
-use tramontane_mesh::Sign;
 
 /// How long a member that leaves waits for what it posted.
 const LEAVE_MAX: Duration = Duration::from_millis(500);
@@ -45,7 +44,8 @@ impl std::fmt::Display for Loss {
 }
 
 impl Verbs {
-    /// A request on a connection failed: its peer is lost, or, where the connection is a region's, not.
+    /// A request on a connection failed: its peer is lost, or, where the connection is a region's,
+    /// not.
     pub(super) fn fail(&mut self, index: usize, status: WorkStatus, vendor_error: u32) {
         let link = &self.links[index];
         if let Purpose::Region(_) = link.purpose {
@@ -66,7 +66,8 @@ impl Verbs {
         self.lose(rank, loss);
     }
 
-    /// Counts a peer as lost, once, and ends its connections: nothing more lands here, and nothing is read.
+    /// Counts a peer as lost, once, and ends its connections: nothing more lands here, and nothing
+    /// is read.
     pub(super) fn lose(&mut self, rank: Rank, loss: Loss) {
         let peer = &mut self.peers[rank.index()];
         let is_news = peer.stage.is_wanted() && matches!(self.life, Life::Fresh | Life::Open(_));
@@ -75,8 +76,7 @@ impl Verbs {
         }
         if peer.stage == Stage::Departed {
             // No news: what was under way to it may fail, and it may go for good.
-            self.end_links(rank);
-            return self.descriptors.forget(rank);
+            return self.end_links(rank);
         }
         tracing::debug!(%rank, %loss, "a peer is lost");
         peer.stage = Stage::Lost;
@@ -87,7 +87,6 @@ impl Verbs {
             self.untold += usize::from(self.life != Life::Fresh);
         }
         self.end_links(rank);
-        self.descriptors.forget(rank);
     }
 
     pub(super) fn lose_all(&mut self, cause: LossCause) {
@@ -98,7 +97,8 @@ impl Verbs {
         }
     }
 
-    /// The peer ended the view at its side. Nothing more goes there; what is under way may fail unnoticed.
+    /// The peer ended the view at its side. Nothing more goes there; what is under way may fail
+    /// unnoticed.
     pub(super) fn departed(&mut self, rank: Rank) {
         let peer = &mut self.peers[rank.index()];
         if peer.stage.is_wanted() {
@@ -119,12 +119,10 @@ impl Verbs {
         self.untold -= usize::from(std::mem::take(&mut peer.ready_untold));
         self.untold -= usize::from(std::mem::take(&mut peer.loss_untold));
         self.end_links(rank);
-        // Its life line stays, unwatched: closed, it would say that this process ended.
-        self.descriptors.unwatch(rank);
     }
 
-    /// Resets all connections to a peer. A reset that fails means that the device is gone, and with it the
-    /// traffic.
+    /// Resets all connections to a peer. A reset that fails means that the device is gone, and with
+    /// it the traffic.
     fn end_links(&mut self, rank: Rank) {
         for link in self.links.iter_mut().filter(|link| link.peer == rank) {
             self.waiting -= link.queue.waiting();
@@ -183,7 +181,8 @@ impl Verbs {
     fn end_view(&mut self) {
         self.life = Life::Retired;
         for index in 0..self.links.len() {
-            // Ended below; a reset first, so that nothing lands between this and the end of the memory.
+            // Ended below; a reset first, so that nothing lands between this and the end of the
+            // memory.
             let _ = self.links[index].reset();
         }
         self.links.clear();
@@ -194,8 +193,8 @@ impl Verbs {
         self.waiting = 0;
     }
 
-    /// Leaves the group on purpose: waits, at most half a second, until what was posted has arrived, and then
-    /// says so to all peers. Without it, going counts as a failure.
+    /// Waits, at most half a second, until what was posted has arrived: before a member leaves on
+    /// purpose.
     pub fn leave(&mut self) {
         let until = Instant::now() + LEAVE_MAX;
         self.flush();
@@ -205,35 +204,16 @@ impl Verbs {
             self.wait_for_completions(until.saturating_duration_since(Instant::now()));
             self.collect();
         }
-        self.descriptors.say_goodbye();
     }
 
-    /// Looks whether peers are still there, and whether the device is: a system call each, for a timer and
-    /// not for a loop. What it finds comes out of `poll`. True if something is new.
-    pub fn check_peers(&mut self) -> bool {
-        if self.life == Life::Retired {
+    /// Looks whether the device is still there: a system call, for a timer and not for a loop. What
+    /// it finds comes out of `poll`. True if something is new.
+    pub fn check_device(&mut self) -> bool {
+        if self.life == Life::Retired || !self.context.has_failed() {
             return false;
         }
         let before = self.untold;
-        if self.context.has_failed() {
-            self.lose_all(LossCause::Unreachable);
-        }
-        for rank in (0..).map(Rank).take(self.peers.len()) {
-            // Who departed may go for good: that is no news, but its end of the line is not watched for ever.
-            if !self.peers[rank.index()].stage.is_heard() {
-                continue;
-            }
-            let cause = match self.descriptors.look(rank) {
-                None | Some(Sign::Alive) => continue,
-                Some(Sign::Left) => LossCause::Left,
-                Some(Sign::Gone) => LossCause::Exited,
-                Some(Sign::Silent) => LossCause::Unreachable,
-                Some(Sign::Garbled) => LossCause::Misbehaved,
-            };
-            // What it posted before it went was acknowledged, so it is here; its notices are worth hearing.
-            self.collect();
-            self.lose(rank, Loss::of(cause));
-        }
+        self.lose_all(LossCause::Unreachable);
         self.untold != before
     }
 }

@@ -3,7 +3,6 @@
 mod blocks;
 
 use std::io;
-use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{ErrorKind, Kind, Region, Token, Write};
@@ -19,12 +18,14 @@ pub(crate) use blocks::message_memory_bytes;
 /// The longest guard: a cache line, and more than any that the core posts.
 pub(crate) const GUARD_BYTES_MAX: usize = 64;
 
-/// How far a reset moves the first packet's number, so that packets from before are not taken for new ones.
+/// How far a reset moves the first packet's number, so that packets from before are not taken for
+/// new ones.
 const EPOCH_STRIDE: u32 = 0x10_0001;
 const PACKET_MASK: u32 = 0x00ff_ffff;
 
-/// How often a connection is brought up at most. A packet that came before the reset and is looked at after it
-/// breaks what is just coming up: seen on a device in software, once in some fifty times.
+/// How often a connection is brought up at most. A packet that came before the reset and is looked
+/// at after it breaks what is just coming up: seen on a device in software, once in some fifty
+/// times.
 const TRIES: u32 = 5;
 
 /// What a connection is for.
@@ -142,11 +143,6 @@ impl Link {
         self.inline_bytes_max
     }
 
-    /// The address of the other end; unspecified before it is known.
-    pub(crate) fn remote_gid(&self) -> Ipv6Addr {
-        self.far.map_or(Ipv6Addr::UNSPECIFIED, |far| far.route.remote_gid)
-    }
-
     /// The state, as the device says.
     pub(crate) fn state_name(&self) -> &'static str {
         self.queue_pair.state().name()
@@ -156,7 +152,8 @@ impl Link {
         self.queue_pair.state() != crate::ffi::State::ReadyToSend
     }
 
-    /// Brings the connection up, from reset, in its first or a later epoch: both ends must name the same.
+    /// Brings the connection up, from reset, in its first or a later epoch: both ends must name the
+    /// same.
     pub(crate) fn connect(
         &mut self,
         far: FarEnd,
@@ -183,8 +180,8 @@ impl Link {
         Ok(())
     }
 
-    /// Brings the connection up again at the same other end. Only for one without receives: some devices keep
-    /// those of before a reset, and others do not.
+    /// Brings the connection up again at the same other end. Only for one without receives: some
+    /// devices keep those of before a reset, and others do not.
     pub(crate) fn reconnect(&mut self, access: Access, epoch: u32) -> io::Result<()> {
         let far = self.far.ok_or(io::ErrorKind::NotConnected)?;
         let mut tries = TRIES;
@@ -230,8 +227,8 @@ impl Link {
             && is_short
     }
 
-    /// Posts a list that fits and for which there is room, with what is to go behind it. True if something was
-    /// posted: a list without bytes is done at once.
+    /// Posts a list that fits and for which there is room, with what is to go behind it. True if
+    /// something was posted: a list without bytes is done at once.
     pub(crate) fn post_writes(
         &mut self,
         buffers: &mut SendBuffers,
@@ -284,7 +281,8 @@ impl Link {
         Ok(true)
     }
 
-    /// Posts one request that is no data: a notice, a read; or nothing at all, to have a completion.
+    /// Posts one request that is no data: a notice, a read; or nothing at all, to have a
+    /// completion.
     pub(crate) fn post_one(
         &mut self,
         buffers: &mut SendBuffers,

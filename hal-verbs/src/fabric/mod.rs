@@ -1,8 +1,8 @@
 //! The fabric over reliable connections, one a peer.
 //!
-//! A write of the core becomes one RDMA write from the registered own row into the peer's copy of it. All of
-//! a list go to the device with one doorbell, unsignalled but for every so many-th; short ones and guards go
-//! inline. See [`crate`] for what is promised.
+//! A write of the core becomes one RDMA write from the registered own row into the peer's copy of
+//! it. All of a list go to the device with one doorbell, unsignalled but for every so many-th;
+//! short ones and guards go inline. See [`crate`] for what is promised.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -17,13 +17,13 @@
 //! | `crate::protocol` | credits; rings over a network and within the process, and why none is lost; names |
 //!
 //! # Invariants
-//! - Nothing is allocated, and no lock is taken, from the start to the end of a view, but for a channel's lane at its
-//!   first block with a peer.
+//! - Nothing is allocated, and no lock is taken, from the start to the end of a view, but for a
+//!   channel's lane at its first block with a peer.
 //! - No call waits: a full queue is refused, an empty one is left alone. [`Verbs::sleep`] and
 //!   [`Verbs::leave`] wait, and both for descriptors and no longer than they were told to.
 //! - What a peer sends is a notice of a known kind or breaks the connection to that peer.
-//! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep` and `leave`, so room
-//!   in a queue does not come and go between two posts.
+//! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep` and
+//!   `leave`, so room in a queue does not come and go between two posts.
 
 mod arrive;
 mod block_memory;
@@ -40,11 +40,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tramontane_core::fabric::{
-    Capabilities, ErrorKind, Event, Fabric, LossCause, Token, ViewMemory, WRITES_MAX, Write,
+    Capabilities, ErrorKind, Event, Fabric, LossCause, Token, ViewMemory, ViewRows as _,
+    WRITES_MAX, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-pub(crate) use block_memory::LentMemory;
 pub use block_memory::{BlockMemory, BlockStore, NoBlockMemory};
 pub(crate) use blocks::block_limits;
 pub use end::Loss;
@@ -57,28 +57,32 @@ pub(crate) use rest::Descriptors;
 use crate::ffi::{
     Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier,
 };
-use crate::join::{Handshake, Rows};
 use crate::protocol::{Bell, Counters, Notice};
+use crate::site::{Handshake, Rows};
 
-/// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token is refused
-/// for now.
+/// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token
+/// is refused for now.
 const TOKENS_MAX: usize = 1024;
 
 /// Receives for notices on a row's connection: more than can be under way at once.
 pub(crate) const NOTICES_MAX: u32 = 16;
 
-/// The fabric of one member in one view, over the memory and the connections that [`crate::join()`] made.
+/// The fabric of one member in one view, over the memory and the connections that [`Site::view`]
+/// made.
+///
+/// [`Site::view`]: crate::Site::view
 pub struct Verbs {
     // First, so that no queue pair outlives the memory it writes to.
     links: Vec<Link>,
-    /// By rank, the index of the connection to the peer's copy of the own row; none for the own rank.
+    /// By rank, the index of the connection to the peer's copy of the own row; none for the own
+    /// rank.
     rows_to: Vec<Option<usize>>,
     regions: Vec<RegionLink>,
     blocks: blocks::BlockTraffic,
     permissions: permissions::Told,
     /// Copies of the peers' rows, registered for each alone, and the memory of regions.
     registered: Vec<MemoryRegion>,
-    rows: Arc<Rows>,
+    rows: Rows,
     handshake: Handshake,
     view: ViewId,
     peers: Vec<Peer>,
@@ -111,16 +115,12 @@ const _: () = assert_send::<Verbs>();
 /// What a fabric is made from.
 pub(crate) struct Parts {
     pub(crate) view: ViewId,
-    /// All connections lead to their far ends, which are up too. Otherwise each peer comes by itself.
-    pub(crate) is_connected: bool,
     pub(crate) links: Vec<Link>,
     pub(crate) regions: Vec<RegionLink>,
     pub(crate) registered: Vec<MemoryRegion>,
-    pub(crate) rows: Arc<Rows>,
+    pub(crate) rows: Rows,
     pub(crate) handshake: Handshake,
     pub(crate) block_store: BlockStore,
-    /// Block memory that is known from the start.
-    pub(crate) lent: LentMemory,
     pub(crate) capabilities: Capabilities,
     pub(crate) completions: Arc<CompletionQueue>,
     pub(crate) bell: Bell,
@@ -137,14 +137,8 @@ impl Verbs {
                 rows_to[link.peer.index()] = Some(index);
             }
         }
-        let blocks = blocks::BlockTraffic::new(
-            parts.view,
-            &parts.links,
-            members,
-            parts.block_store,
-            parts.lent,
-        );
-        let stage = if parts.is_connected { Stage::Live } else { Stage::Awaited };
+        let blocks =
+            blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store);
         Self {
             permissions: permissions::Told::new(parts.links.len()),
             blocks,
@@ -155,7 +149,7 @@ impl Verbs {
             rows: parts.rows,
             handshake: parts.handshake,
             view: parts.view,
-            peers: (0..members).map(|_| Peer::new(stage)).collect(),
+            peers: (0..members).map(|_| Peer::new()).collect(),
             capabilities: parts.capabilities,
             life: Life::Fresh,
             completions: parts.completions,
@@ -182,7 +176,7 @@ impl Verbs {
 
     /// The rows that this fabric writes from and that its peers write to.
     #[must_use]
-    pub const fn rows(&self) -> &Arc<Rows> {
+    pub const fn rows(&self) -> &Rows {
         &self.rows
     }
 
@@ -192,7 +186,8 @@ impl Verbs {
         self.peers.get(peer.index())?.loss.as_ref()
     }
 
-    /// Requests that are under way, as far as is known: of those that nobody asked to hear of, some are done.
+    /// Requests that are under way, as far as is known: of those that nobody asked to hear of, some
+    /// are done.
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.links.iter().map(|link| link.queue.in_flight()).sum()
@@ -214,7 +209,7 @@ impl Verbs {
         let link = self.rows_to.get(to.index()).copied().flatten().ok_or(ErrorKind::OutOfRange)?;
         match self.peers[to.index()].stage {
             Stage::Live => Ok(link),
-            Stage::Awaited => Err(ErrorKind::QueueFull),
+            Stage::Awaited | Stage::Tried => Err(ErrorKind::QueueFull),
             // Who cut this member off has said so: it need not be dead.
             Stage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
             Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
@@ -225,8 +220,8 @@ impl Verbs {
         self.loss_of(peer).is_some_and(|loss| loss.cause == LossCause::Denied)
     }
 
-    /// Whether a peer has ended the view at its side. What is still posted to it is passed over: it is not dead, and who
-    /// leaves has to post to the end (VIE-9).
+    /// Whether a peer has ended the view at its side. What is still posted to it is passed over: it
+    /// is not dead, and who leaves has to post to the end (VIE-9).
     fn has_departed(&self, view: ViewId, peer: Rank) -> bool {
         self.life == Life::Open(view)
             && self.peers.get(peer.index()).is_some_and(|peer| peer.stage == Stage::Departed)
@@ -304,21 +299,18 @@ impl Fabric for Verbs {
     }
 
     /// # Errors
-    /// [`ErrorKind::Other`] if a view was opened before: each has memory of its own; or if this is not the
-    /// view and the memory that was joined with.
+    /// [`ErrorKind::Other`] if the view is open; [`ErrorKind::WrongMemory`] if this is not the view
+    /// and the memory that were made with the fabric, or the view has ended.
     fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
-        let own = self.rows.own();
-        let is_ours = view == self.view
-            && memory.own == own
-            && memory.members == self.rows.members()
-            && self.rows.is(memory);
-        if self.life != Life::Fresh || !is_ours {
+        if matches!(self.life, Life::Open(open) if open == view) {
             return Err(ErrorKind::Other);
+        }
+        if self.life != Life::Fresh || view != self.view || !self.rows.is(memory) {
+            return Err(ErrorKind::WrongMemory);
         }
         self.life = Life::Open(view);
         for (peer, link) in self.peers.iter_mut().zip(&self.rows_to) {
             if link.is_some() && peer.stage == Stage::Live {
-                // The barrier is behind us: all memory is registered, and all connections are up.
                 peer.ready_untold = true;
                 self.untold += 1;
             }
@@ -376,8 +368,8 @@ impl Fabric for Verbs {
         self.next_event()
     }
 
-    /// A few may be on their way to a peer and not answered; one beyond them goes out when an answer is taken, by
-    /// the next `wake` or `poll`. So who rings must go on stepping.
+    /// A few may be on their way to a peer and not answered; one beyond them goes out when an
+    /// answer is taken, by the next `wake` or `poll`. So who rings must go on stepping.
     fn wake(&mut self, view: ViewId, to: Rank) {
         if let Ok(link) = self.target(view, to) {
             // Answers to earlier ones may wait here.

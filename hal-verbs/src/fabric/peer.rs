@@ -10,9 +10,13 @@ use crate::protocol::Doorbell;
 pub(super) enum Stage {
     /// Its end of the connections is not up yet, as far as is known here. What it sends is taken.
     Awaited,
+    /// Its end is up too, and a first write is on its way to it, which shows whether a way leads
+    /// there at all. What it sends is taken.
+    Tried,
     /// Traffic flows.
     Live,
-    /// It ended the view at its side; what is under way to it may fail, and what is posted to it is passed over.
+    /// It ended the view at its side; what is under way to it may fail, and what is posted to it is
+    /// passed over.
     Departed,
     /// Cut by the core.
     Cut,
@@ -33,9 +37,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) const fn new(stage: Stage) -> Self {
+    pub(super) const fn new() -> Self {
         Self {
-            stage,
+            stage: Stage::Awaited,
             doorbell: Doorbell::new(),
             loss: None,
             ready_untold: false,
@@ -48,12 +52,12 @@ impl Peer {
 impl Stage {
     /// Whether what comes from the peer is taken.
     pub(super) const fn is_heard(self) -> bool {
-        matches!(self, Self::Awaited | Self::Live | Self::Departed)
+        matches!(self, Self::Awaited | Self::Tried | Self::Live | Self::Departed)
     }
 
     /// Whether the peer is there, as far as is known, or is to come.
     pub(super) const fn is_wanted(self) -> bool {
-        matches!(self, Self::Awaited | Self::Live)
+        matches!(self, Self::Awaited | Self::Tried | Self::Live)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Regions whose owner says who may write, by the access flags of a queue pair.
 //!
-//! Each pair of members has one connection a region, in a protection domain of that region's own: the key of a
-//! region's memory works on no other connection. The owner's end carries the flags. A write that they forbid
-//! breaks the connection, at both ends; so does a right that is taken back while a write is under way. Then
-//! it is made anew: see `reconnect`.
+//! Each pair of members has one connection a region, in a protection domain of that region's own:
+//! the key of a region's memory works on no other connection. The owner's end carries the flags. A
+//! write that they forbid breaks the connection, at both ends; so does a right that is taken back
+//! while a write is under way. Then it is made anew: see `reconnect`.
 //!
-//! A peer that sleeps is rung once what was posted to its region is acknowledged: the ring goes over the
-//! connection of the rows, and would else overtake it.
+//! A peer that sleeps is rung once what was posted to its region is acknowledged: the ring goes
+//! over the connection of the rows, and would else overtake it.
 
 use std::collections::VecDeque;
 

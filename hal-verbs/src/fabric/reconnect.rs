@@ -5,11 +5,12 @@
 //! it may be used                <-Reconnected(e)- it may be used, told `Restored`
 //! ```
 //!
-//! The notices go over the connection of the rows. When both ends begin at once, each takes the other's notice
-//! for the answer; the later epoch wins. An epoch moves the packets' numbers, so that none from before is
-//! taken for a new one. The owner's end begins when it grants or takes back; the end whose write was denied
-//! begins too, so that it can read at once what it may not write. An end that does not come up, however often
-//! it is tried, loses the peer: it would wait for ever else.
+//! The notices go over the connection of the rows. When both ends begin at once, each takes the
+//! other's notice for the answer; the later epoch wins. An epoch moves the packets' numbers, so
+//! that none from before is taken for a new one. The owner's end begins when it grants or takes
+//! back; the end whose write was denied begins too, so that it can read at once what it may not
+//! write. An end that does not come up, however often it is tried, loses the peer: it would wait
+//! for ever else.
 
 use tramontane_core::fabric::{ErrorKind, PermissionEvent};
 use tramontane_core::ids::Rank;
@@ -20,8 +21,8 @@ use crate::protocol::{Notice, epoch};
 use crate::status::WorkStatus;
 
 impl Verbs {
-    /// A request on a region's connection failed: it was denied, or the other end was reset. Whether the peer
-    /// itself is gone shows on the connection of the rows.
+    /// A request on a region's connection failed: it was denied, or the other end was reset.
+    /// Whether the peer itself is gone shows on the connection of the rows.
     pub(super) fn fail_region(&mut self, link: usize, status: WorkStatus) {
         let Some(index) = self.regions.iter().position(|region| region.link == link) else {
             return;
@@ -49,7 +50,8 @@ impl Verbs {
         let (link, peer) = (region.link, region.peer);
         self.waiting -= self.links[link].queue.waiting();
         if self.links[link].reconnect(region.access(), epoch).is_err() {
-            // Tried as often as is sensible: without its way to the region the peer would wait for ever.
+            // Tried as often as is sensible: without its way to the region the peer would wait for
+            // ever.
             region.way = Way::Broken;
             self.fail_post(link);
             return Err(ErrorKind::PeerLost);

@@ -1,15 +1,13 @@
-//! Sleep, and the descriptors that end it: the completion channel, the own bell, and the peers' life lines.
+//! Sleep, and the descriptors that end it: the completion channel and the own bell.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
-use tramontane_core::ids::Rank;
 
 use super::{Life, Stage, Verbs};
 use crate::ffi::CompletionQueue;
 use crate::protocol::Bell;
-use tramontane_mesh::{Lifeline, Sign};
 
 /// What a descriptor is, in the number that the kernel hands back.
 const CHANNEL: u64 = u64::MAX;
@@ -19,8 +17,6 @@ const BELL: u64 = u64::MAX - 1;
 #[derive(Debug)]
 pub(crate) struct Descriptors {
     epoll: OwnedFd,
-    /// By rank; none for the own one, and for those that are gone.
-    lifelines: Vec<Option<Lifeline>>,
 }
 
 /// What ended a wait.
@@ -28,54 +24,16 @@ pub(crate) struct Descriptors {
 struct Found {
     channel: bool,
     bell: bool,
-    lifeline: bool,
 }
 
 impl Descriptors {
     /// Watches them all.
-    pub(crate) fn new(
-        channel: &CompletionQueue,
-        bell: &Bell,
-        lifelines: Vec<Option<Lifeline>>,
-    ) -> std::io::Result<Self> {
+    pub(crate) fn new(channel: &CompletionQueue, bell: &Bell) -> std::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let flags = epoll::EventFlags::IN;
         epoll::add(&epoll, channel.as_fd(), epoll::EventData::new_u64(CHANNEL), flags)?;
         epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL), flags)?;
-        for (rank, lifeline) in (0_u64..).zip(&lifelines) {
-            if let Some(lifeline) = lifeline {
-                epoll::add(&epoll, lifeline.as_fd(), epoll::EventData::new_u64(rank), flags)?;
-            }
-        }
-        Ok(Self { epoll, lifelines })
-    }
-
-    /// Whether a peer is there; none if that was answered before.
-    pub(super) fn look(&mut self, rank: Rank) -> Option<Sign> {
-        self.lifelines.get_mut(rank.index())?.as_mut().map(Lifeline::look)
-    }
-
-    /// Watches a peer no longer, and leaves its line as it is.
-    pub(super) fn unwatch(&mut self, rank: Rank) {
-        if let Some(Some(lifeline)) = self.lifelines.get(rank.index()) {
-            // Out of the set already is as good.
-            let _ = epoll::delete(&self.epoll, lifeline.as_fd());
-        }
-    }
-
-    /// Closes a peer's line.
-    pub(super) fn forget(&mut self, rank: Rank) {
-        // Closing takes it out of the kernel's set.
-        if let Some(place) = self.lifelines.get_mut(rank.index()) {
-            *place = None;
-        }
-    }
-
-    /// Tells all peers that this member leaves on purpose.
-    pub(super) fn say_goodbye(&mut self) {
-        for lifeline in self.lifelines.iter_mut().flatten() {
-            lifeline.leave();
-        }
+        Ok(Self { epoll })
     }
 
     fn wait(&self, timeout: Duration) -> Found {
@@ -89,8 +47,7 @@ impl Descriptors {
         for event in events.iter().take(count) {
             match event.data.u64() {
                 CHANNEL => found.channel = true,
-                BELL => found.bell = true,
-                _ => found.lifeline = true,
+                _ => found.bell = true,
             }
         }
         found
@@ -122,7 +79,8 @@ impl Verbs {
     }
 
     pub(super) fn arm_for_sleep(&mut self) -> bool {
-        // Rings that are taken before this member is armed are dropped: it looks once more, after this.
+        // Rings that are taken before this member is armed are dropped: it looks once more, after
+        // this.
         self.collect();
         if self.has_news() || std::mem::take(&mut self.retry_due) || !self.bell.arm() {
             return false;
@@ -156,8 +114,9 @@ impl Verbs {
         }
     }
 
-    /// Sleeps until a peer, a thread of this process or the kernel has something, at most `timeout`. Between
-    /// a successful `arm`, followed by one more look for work, and `disarm`. True if there is something.
+    /// Sleeps until a peer, a thread of this process or the kernel has something, at most
+    /// `timeout`. Between a successful `arm`, followed by one more look for work, and `disarm`.
+    /// True if there is something.
     pub fn sleep(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
@@ -172,17 +131,14 @@ impl Verbs {
             if found.channel {
                 self.take_channel();
             }
-            if found.lifeline {
-                self.check_peers();
-            }
-            if !(found.bell || found.channel || found.lifeline) && Instant::now() >= until {
+            if !(found.bell || found.channel) && Instant::now() >= until {
                 return false;
             }
         }
     }
 
-    /// Takes the channel's events and what they speak of, and asks for the next. Notices are answered here:
-    /// who sleeps goes on sleeping when a peer lies down too.
+    /// Takes the channel's events and what they speak of, and asks for the next. Notices are
+    /// answered here: who sleeps goes on sleeping when a peer lies down too.
     fn take_channel(&mut self) {
         while self.completions.take_event() {}
         if self.completions.notify().is_err() {
@@ -208,8 +164,8 @@ impl Verbs {
     }
 }
 
-/// Becomes readable when there is something that [`Verbs::sleep`] would wake for, after [`Fabric::arm`] said yes: for who
-/// waits for other things too.
+/// Becomes readable when there is something that [`Verbs::sleep`] would wake for, after
+/// [`Fabric::arm`] said yes: for who waits for other things too.
 ///
 /// [`Fabric::arm`]: tramontane_core::fabric::Fabric::arm
 impl AsFd for Verbs {

@@ -105,7 +105,8 @@ impl CompletionQueue {
         Ok(taken)
     }
 
-    /// Asks that the next completion makes the descriptor readable. What came before the call does not.
+    /// Asks that the next completion makes the descriptor readable. What came before the call does
+    /// not.
     pub(crate) fn notify(&self) -> io::Result<()> {
         // SAFETY: the queue lives.
         check(unsafe { ibv_req_notify_cq(self.raw(), 0) })
@@ -119,7 +120,8 @@ impl CompletionQueue {
         if unsafe { ibv_get_cq_event(self.channel.as_ptr(), &raw mut queue, &raw mut user) } != 0 {
             return false;
         }
-        // SAFETY: the one queue of this channel; each event is acknowledged once, else the end would wait.
+        // SAFETY: the one queue of this channel; each event is acknowledged once, else the end
+        // would wait.
         unsafe { ibv_ack_cq_events(queue, 1) };
         true
     }
@@ -134,8 +136,8 @@ impl AsFd for CompletionQueue {
 
 impl Drop for CompletionQueue {
     fn drop(&mut self) {
-        // SAFETY: each is ended once, the queue first; queue pairs held it and are gone; all events are
-        // acknowledged.
+        // SAFETY: each is ended once, the queue first; queue pairs held it and are gone; all events
+        // are acknowledged.
         unsafe {
             ibv_destroy_cq(self.raw());
             ibv_destroy_comp_channel(self.channel.as_ptr());

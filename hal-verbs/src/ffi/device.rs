@@ -25,7 +25,8 @@ impl DeviceList {
     /// Asks the kernel. An empty list where there is no RDMA at all.
     pub(crate) fn new() -> io::Result<Self> {
         let mut count = 0;
-        // SAFETY: `count` is writable; the result is null or a list of `count` devices that we free.
+        // SAFETY: `count` is writable; the result is null or a list of `count` devices that we
+        // free.
         let list = unsafe { ibv_get_device_list(&raw mut count) };
         let list = NonNull::new(list).ok_or_else(last_error)?;
         Ok(Self { list, count: usize::try_from(count).unwrap_or(0) })
@@ -48,7 +49,8 @@ impl DeviceList {
     /// Opens one.
     pub(crate) fn open(&self, index: usize) -> io::Result<Context> {
         let device = self.device(index).ok_or(io::ErrorKind::NotFound)?;
-        // SAFETY: a device of the list, which lives. A context outlives the list: libibverbs counts.
+        // SAFETY: a device of the list, which lives. A context outlives the list: libibverbs
+        // counts.
         let raw = unsafe { ibv_open_device(device.as_ptr()) };
         NonNull::new(raw).map(|raw| Context { raw }).ok_or_else(last_error)
     }
@@ -142,8 +144,8 @@ impl Context {
     /// Asks a port; they count from 1.
     pub(crate) fn port(&self, number: u8) -> io::Result<PortAttributes> {
         let mut port = MaybeUninit::<ibv_port_attr>::zeroed();
-        // SAFETY: the context is open; the structure is writable, and all zero where an old library leaves
-        // fields alone.
+        // SAFETY: the context is open; the structure is writable, and all zero where an old library
+        // leaves fields alone.
         check(unsafe { ___ibv_query_port(self.raw(), number, port.as_mut_ptr()) })?;
         // SAFETY: numbers alone, zero before the call filled them.
         let port = unsafe { port.assume_init() };
@@ -167,7 +169,8 @@ impl Context {
         Ok(Ipv6Addr::from(unsafe { gid.raw }))
     }
 
-    /// Whether the device said that it failed or went away, or that a completion queue did. Takes the events that wait; never blocks.
+    /// Whether the device said that it failed or went away, or that a completion queue did. Takes
+    /// the events that wait; never blocks.
     pub(crate) fn has_failed(&self) -> bool {
         const EVENTS_MAX: u32 = 64;
         /// `IBV_EVENT_CQ_ERR` and `IBV_EVENT_DEVICE_FATAL` in `<infiniband/verbs.h>`.
@@ -180,11 +183,13 @@ impl Context {
                 Waits::Event => {}
             }
             let mut event = MaybeUninit::<ibv_async_event>::zeroed();
-            // SAFETY: the context is open; the structure is writable. An event waits, so this returns.
+            // SAFETY: the context is open; the structure is writable. An event waits, so this
+            // returns.
             if unsafe { ibv_get_async_event(self.raw(), event.as_mut_ptr()) } != 0 {
                 return false;
             }
-            // SAFETY: inside the structure that the call filled; read as the number that C has there.
+            // SAFETY: inside the structure that the call filled; read as the number that C has
+            // there.
             let kind = unsafe { (&raw const (*event.as_ptr()).event_type).cast::<u32>().read() };
             // SAFETY: acknowledged once, unchanged.
             unsafe { ibv_ack_async_event(event.as_mut_ptr()) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rdma_sys::{ibv_alloc_pd, ibv_dealloc_pd, ibv_dereg_mr, ibv_mr, ibv_pd, ibv_reg_mr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
-use tramontane_core::memory::{Row, RowWriter};
+use tramontane_core::memory::{BlockPages, Row, RowWriter};
 
 use super::Context;
 use super::last_error;
@@ -44,8 +44,8 @@ impl Pages {
 
     /// The pages as a row to be read.
     pub(crate) const fn row(&self) -> Row<'_> {
-        // SAFETY: mapped while `self` lives, aligned to a page. Written through core's types, and by devices
-        // whose peers keep the same rules.
+        // SAFETY: mapped while `self` lives, aligned to a page. Written through core's types, and
+        // by devices whose peers keep the same rules.
         unsafe { Row::from_raw(self.base, self.bytes) }
     }
 
@@ -56,33 +56,10 @@ impl Pages {
     }
 }
 
-impl Pages {
-    /// All of it, as it is.
-    ///
-    /// # Safety
-    /// While the slice is there nobody writes to the pages, no device either.
-    pub(crate) const unsafe fn slice(&self) -> &[u8] {
-        // SAFETY: mapped while `self` lives; not written meanwhile, by the caller's promise.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.bytes) }
-    }
-
-    /// All of it, to be filled in place.
-    ///
-    /// # Safety
-    /// While the slice is there nobody else reads or writes the pages, no device either.
-    #[allow(
-        clippy::mut_from_ref,
-        reason = "the pages are shared with devices; the caller promises to be alone"
-    )]
-    pub(crate) const unsafe fn slice_mut(&self) -> &mut [u8] {
-        // SAFETY: mapped writable while `self` lives; nobody else is there, by the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.bytes) }
-    }
-}
-
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, unmapped once; rows borrow `self`, and registrations keep it alive.
+        // SAFETY: mapped by `new`, unmapped once; rows borrow `self`, and registrations keep it
+        // alive.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
@@ -121,7 +98,8 @@ impl Drop for ProtectionDomain {
 }
 
 bitflags::bitflags! {
-    /// Who may do what, as in `<infiniband/verbs.h>`. Relaxed ordering is not among them: rows need order.
+    /// Who may do what, as in `<infiniband/verbs.h>`. Relaxed ordering is not among them: rows need
+    /// order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Access: u32 {
         /// The own device may write.
@@ -135,9 +113,9 @@ bitflags::bitflags! {
 
 /// A registered range of pages, from their start.
 #[derive(Debug)]
-pub(crate) struct MemoryRegion {
+pub struct MemoryRegion {
     raw: NonNull<ibv_mr>,
-    domain: Arc<ProtectionDomain>,
+    _domain: Arc<ProtectionDomain>,
     pages: Arc<Pages>,
     bytes: usize,
     access: Access,
@@ -160,10 +138,11 @@ impl MemoryRegion {
             return Err(io::ErrorKind::InvalidInput.into());
         }
         let flags = i32::try_from(access.bits()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        // SAFETY: mapped, at least `bytes` long, and kept alive by `pages` below until this is released.
+        // SAFETY: mapped, at least `bytes` long, and kept alive by `pages` below until this is
+        // released.
         let raw = unsafe { ibv_reg_mr(domain.raw(), pages.base.as_ptr().cast(), bytes, flags) };
         let raw = NonNull::new(raw).ok_or_else(last_error)?;
-        Ok(Self { raw, domain: Arc::clone(domain), pages: Arc::clone(pages), bytes, access })
+        Ok(Self { raw, _domain: Arc::clone(domain), pages: Arc::clone(pages), bytes, access })
     }
 
     /// How many bytes are registered.
@@ -174,11 +153,6 @@ impl MemoryRegion {
     /// Whether peers may write to it.
     pub(crate) const fn may_be_written(&self) -> bool {
         self.access.contains(Access::REMOTE_WRITE)
-    }
-
-    /// Whether it was registered in that domain.
-    pub(crate) fn is_in(&self, domain: &Arc<ProtectionDomain>) -> bool {
-        Arc::ptr_eq(&self.domain, domain)
     }
 
     /// The pages that it is a part of.
@@ -211,6 +185,18 @@ impl MemoryRegion {
             return None;
         }
         self.address().checked_add(u64::try_from(offset).ok()?)
+    }
+}
+
+// SAFETY: mapped, from a page on, as long as the pages are there, which this keeps. Threads of this
+// process touch them through core's types; devices keep the rules of block memory.
+unsafe impl BlockPages for MemoryRegion {
+    fn base(&self) -> NonNull<u8> {
+        self.pages.base
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

@@ -140,8 +140,8 @@ impl QueuePair {
         self.inline_bytes_max
     }
 
-    /// Forgets the connection and all that is posted; no completions come of it. When this returns, nothing
-    /// more is read or written here.
+    /// Forgets the connection and all that is posted; no completions come of it. When this returns,
+    /// nothing more is read or written here.
     pub(crate) fn reset(&mut self) -> io::Result<()> {
         self.change(ibv_qp_state::IBV_QPS_RESET, ibv_qp_attr_mask(0), |_| {})
     }
@@ -271,9 +271,9 @@ impl QueuePair {
             }
         }
         let mut bad = std::ptr::null_mut();
-        // SAFETY: a chain of `count` requests that ends; each names at most one range, inside registered
-        // memory that the list borrows, so that inline bytes can be read; others the device reads through
-        // their registration. The queue pair lives.
+        // SAFETY: a chain of `count` requests that ends; each names at most one range, inside
+        // registered memory that the list borrows, so that inline bytes can be read; others the
+        // device reads through their registration. The queue pair lives.
         check(unsafe { ibv_post_send(self.raw.as_ptr(), requests, &raw mut bad) })
     }
 
@@ -296,8 +296,8 @@ impl QueuePair {
             num_sge: i32::from(into.is_some()),
         };
         let mut bad = std::ptr::null_mut();
-        // SAFETY: one request and its range, read during the call; the bytes lie in registered memory. The
-        // queue pair lives.
+        // SAFETY: one request and its range, read during the call; the bytes lie in registered
+        // memory. The queue pair lives.
         check(unsafe { ibv_post_recv(self.raw.as_ptr(), &raw mut request, &raw mut bad) })
     }
 }

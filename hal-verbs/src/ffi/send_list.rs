@@ -62,8 +62,9 @@ impl<'l> SendList<'l> {
         Self { buffers, count: 0, memory: PhantomData }
     }
 
-    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is added, if the
-    /// range does not lie inside or the list is full. Bytes that go inline are read when the list is posted.
+    /// Adds a request for a range of registered memory, or for no bytes. False, and nothing is
+    /// added, if the range does not lie inside or the list is full. Bytes that go inline are read
+    /// when the list is posted.
     pub(crate) fn push(
         &mut self,
         name: u64,

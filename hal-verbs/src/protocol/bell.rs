@@ -1,8 +1,9 @@
 //! The bell that threads of the own process ring (IDL-1).
 //!
-//! The same three values and the same argument as in the runtime's shared-memory doorbell: between a ringer's
-//! store and its look at the word stands a fence, between the sleeper's arming and its look for work another.
-//! What differs is the sleep: it waits for a descriptor, since peers ring by another one.
+//! The same three values and the same argument as in the runtime's shared-memory doorbell: between
+//! a ringer's store and its look at the word stands a fence, between the sleeper's arming and its
+//! look for work another. What differs is the sleep: it waits for a descriptor, since peers ring by
+//! another one.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -33,8 +34,8 @@ impl Bell {
         Ok(Self { shared: Arc::new(Shared { word: AtomicU32::new(AWAKE), descriptor }) })
     }
 
-    /// Rings if the member sleeps or is about to; what was stored before is seen when it wakes. A fence and a
-    /// load if it is awake, and one system call a sleep if not.
+    /// Rings if the member sleeps or is about to; what was stored before is seen when it wakes. A
+    /// fence and a load if it is awake, and one system call a sleep if not.
     #[inline]
     pub fn ring_if_asleep(&self) {
         fence(Ordering::SeqCst);
@@ -51,7 +52,8 @@ impl Bell {
         }
     }
 
-    /// For the member: it is about to sleep, and looks once more after this. False if somebody rang.
+    /// For the member: it is about to sleep, and looks once more after this. False if somebody
+    /// rang.
     pub(crate) fn arm(&self) -> bool {
         let word = &self.shared.word;
         let armed =

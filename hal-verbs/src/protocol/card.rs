@@ -1,6 +1,8 @@
-//! What a member tells each peer: where its end of each connection is, and which memory the peer may use.
+//! What a member tells each peer: where its end of each connection is, and which memory the peer
+//! may use.
 //!
-//! Fixed sizes, lowest byte first. Every field is checked before it is used; what does not fit is refused.
+//! Fixed sizes, lowest byte first. Every field is checked before it is used; what does not fit is
+//! refused.
 
 use std::net::Ipv6Addr;
 
@@ -11,13 +13,15 @@ pub(crate) struct CardLink {
     pub(crate) number: u32,
     /// The first packet's number; 24 bits.
     pub(crate) first_packet: u32,
-    /// Memory for the reader of this card alone, or for whom permission says: address, key and size.
+    /// Memory for the reader of this card alone, or for whom permission says: address, key and
+    /// size.
     pub(crate) address: u64,
     pub(crate) key: u32,
     pub(crate) bytes: u64,
 }
 
-/// A member's card for one peer. Connections stand in an order that both know: the row, the regions, blocks.
+/// A member's card for one peer. Connections stand in an order that both know: the row, the
+/// regions, blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Card {
     pub(crate) gid: Ipv6Addr,

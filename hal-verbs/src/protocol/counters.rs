@@ -1,9 +1,10 @@
 //! What the fabric did, counted, to be compared with what the design predicts.
 
-/// Counts since the start. For `n` lists of `w` writes each to one peer that is awake, with completions as
-/// [`Limits::signal_every`](crate::Limits) says and without tokens, the design predicts: `n` lists, `n*w`
-/// writes and `n` doorbells; `n*w / signal_every` signalled, rounded down, where `w` divides it; as many
-/// completions; and inline every write that is not longer than the device takes inline.
+/// Counts since the start. For `n` lists of `w` writes each to one peer that is awake, with
+/// completions as [`Limits::signal_every`](crate::Limits) says and without tokens, the design
+/// predicts: `n` lists, `n*w` writes and `n` doorbells; `n*w / signal_every` signalled, rounded
+/// down, where `w` divides it; as many completions; and inline every write that is not longer than
+/// the device takes inline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Counters {
     /// Lists that were taken.

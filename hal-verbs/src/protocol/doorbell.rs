@@ -1,8 +1,9 @@
-//! Rings over a network: how a member that sleeps is woken by what others write, and never misses it (IDL-1).
+//! Rings over a network: how a member that sleeps is woken by what others write, and never misses
+//! it (IDL-1).
 //!
-//! A one-sided write raises no event where it lands (HAL-6), so rings are writes without bytes that carry an
-//! immediate value, a *notice*. Between two members, on one connection, which keeps the order of all that is
-//! posted to it:
+//! A one-sided write raises no event where it lands (HAL-6), so rings are writes without bytes that
+//! carry an immediate value, a *notice*. Between two members, on one connection, which keeps the
+//! order of all that is posted to it:
 //!
 //! | notice | from | says |
 //! |---|---|---|
@@ -13,19 +14,21 @@
 //! | `Retired` | who ends the view | nothing more comes from here, and nothing is taken |
 //!
 //! # Why no wake-up is lost
-//! Say A posts D, and B arms. Either B's `Asleep` reaches A before A posts D: then A rings behind D. Or after:
-//! then A rings upon `Asleep`, unless it rang since D. In each case a `Ring` follows D on the same
-//! connection. B takes it off its completion queue when D has landed, and is then either
+//! Say A posts D, and B arms. Either B's `Asleep` reaches A before A posts D: then A rings behind
+//! D. Or after: then A rings upon `Asleep`, unless it rang since D. In each case a `Ring` follows D
+//! on the same connection. B takes it off its completion queue when D has landed, and is then
+//! either
 //! - armed: it wakes; or
 //! - awake: it may drop the ring. Whoever arms looks once more after that, and finds D.
 //!
-//! A itself may be asleep when `Asleep` comes: it is an event there too. A answers it and sleeps on.
+//! A itself may be asleep when `Asleep` comes: it is an event there too. A answers it and sleeps
+//! on.
 //!
 //! # Why it comes to an end
-//! `Asleep` is sent to a peer again only once that peer rang. A ring needs an `Asleep`. So a group that has
-//! nothing to say exchanges at most one of each a pair, and falls silent, however often its members arm.
-//! At most [`WAKES_MAX`] wake-ups, as many answers to them, and one or two of any other kind are under way
-//! each way, so a few posted receives are enough for ever.
+//! `Asleep` is sent to a peer again only once that peer rang. A ring needs an `Asleep`. So a group
+//! that has nothing to say exchanges at most one of each a pair, and falls silent, however often
+//! its members arm. At most [`WAKES_MAX`] wake-ups, as many answers to them, and one or two of any
+//! other kind are under way each way, so a few posted receives are enough for ever.
 
 use tramontane_core::fabric::LossCause;
 
@@ -102,8 +105,8 @@ const fn pack(region: u8, epoch: u32) -> u32 {
     (region as u32 & 0x1f) << EPOCH_BITS | epoch & ((1 << EPOCH_BITS) - 1)
 }
 
-/// Wake-ups that may be under way to one peer. More than one, so that who rings, is heard and rings again need
-/// not wait for the answer.
+/// Wake-ups that may be under way to one peer. More than one, so that who rings, is heard and rings
+/// again need not wait for the answer.
 const WAKES_MAX: u8 = 4;
 
 /// What a notice makes of this member.

@@ -38,8 +38,8 @@ impl Name {
         self.0 & RECEIVE != 0
     }
 
-    /// The whole number, which is not below `base` and less than `2^47` above it. A stale one comes out far
-    /// above whatever was posted.
+    /// The whole number, which is not below `base` and less than `2^47` above it. A stale one comes
+    /// out far above whatever was posted.
     pub(crate) const fn number_from(self, base: u64) -> u64 {
         base.wrapping_add(self.0.wrapping_sub(base) & NUMBER_MASK)
     }

@@ -1,13 +1,15 @@
-//! The credits of one connection: what was posted, what is done, and which request is to be signalled.
+//! The credits of one connection: what was posted, what is done, and which request is to be
+//! signalled.
 //!
-//! Requests are numbered by the order in which they were posted. A reliable connection completes them in that
-//! order, so one completion speaks for all before it, and only every so many-th is asked for (HAL-2).
+//! Requests are numbered by the order in which they were posted. A reliable connection completes
+//! them in that order, so one completion speaks for all before it, and only every so many-th is
+//! asked for (HAL-2).
 //!
 //! # Invariants
 //! - `completed <= signalled <= posted`, and `posted - completed <= depth`.
-//! - Less than `signal_every` requests stand behind the last signalled one, unless somebody looks away from
-//!   [`SendQueue::signals`]; so a full queue always has a completion to come, since `signal_every` is at most
-//!   half of the depth.
+//! - Less than `signal_every` requests stand behind the last signalled one, unless somebody looks
+//!   away from [`SendQueue::signals`]; so a full queue always has a completion to come, since
+//!   `signal_every` is at most half of the depth.
 
 use std::collections::VecDeque;
 
@@ -67,7 +69,8 @@ impl SendQueue {
         self.in_flight().saturating_add(wanted) <= u64::from(depth)
     }
 
-    /// The slot of staged bytes that belongs to a request: free, since the request that had it is done.
+    /// The slot of staged bytes that belongs to a request: free, since the request that had it is
+    /// done.
     pub(crate) fn slot(&self, number: u64) -> usize {
         usize::try_from(number % u64::from(self.depths.depth.max(1))).unwrap_or(0)
     }
@@ -94,8 +97,8 @@ impl SendQueue {
         self.posted - self.signalled
     }
 
-    /// Takes note of a completion: all requests up to this number are done. False for one that is known
-    /// already, or that speaks of what was never posted.
+    /// Takes note of a completion: all requests up to this number are done. False for one that is
+    /// known already, or that speaks of what was never posted.
     pub(crate) fn complete(&mut self, number: u64) -> bool {
         let is_new = number >= self.completed && number < self.posted;
         if is_new {

@@ -1,10 +1,11 @@
-//! Blocks: in order, whole, with their number; many channels; memory that comes and goes; and what a block without a
-//! receive costs.
+//! Blocks: in order, whole, with their number; many channels; memory that comes and goes; and what
+//! a block without a receive costs.
 
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric as _, LossCause, Region, Token, Way,
+    Area, BlockEvent, BlockStore as _, BlockUse, Blocks, Channel, ErrorKind, Event, Fabric as _,
+    HostBlocks as _, LossCause, Region, Token, Way,
 };
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{BlockMemory, Limits};
@@ -28,22 +29,18 @@ fn on(channel: u16, peer: Rank) -> Way {
 }
 
 /// Memory that the member's fabric knows.
-fn lent(member: &mut Member, bytes: usize) -> BlockMemory {
-    let memory = member.fabric.block_store().memory(bytes).expect("memory");
-    member.fabric.lend_blocks(&memory).expect("its own");
-    memory
+fn made(member: &Member, bytes: usize) -> BlockMemory {
+    member.fabric.block_store().memory(bytes, BlockUse::Both).expect("memory")
 }
 
 fn fill(memory: &mut BlockMemory, offset: usize, bytes: &[u8]) {
-    // SAFETY: no block goes from there yet, and this thread alone looks at it.
-    let all = unsafe { memory.slice_mut() };
-    all[offset..offset + bytes.len()].copy_from_slice(bytes);
+    memory.write(offset, bytes).expect("inside");
 }
 
 fn look(memory: &BlockMemory, offset: usize, length: usize) -> Vec<u8> {
-    // SAFETY: what is looked at has come, or never comes.
-    let all = unsafe { memory.slice() };
-    all[offset..offset + length].to_vec()
+    let mut bytes = vec![0; length];
+    memory.read(offset, &mut bytes).expect("inside");
+    bytes
 }
 
 /// The next event of a member, while the other goes on too.
@@ -75,7 +72,7 @@ fn loss(member: &mut Member, other: &mut Member) -> LossCause {
 fn blocks_come_whole_and_in_order_with_their_number() {
     const BYTES: usize = 100_000;
     let (mut a, mut b) = pair(&shape());
-    let (mut from, into) = (lent(&mut a, 4 * BYTES), lent(&mut b, 4 * BYTES));
+    let (mut from, into) = (made(&a, 4 * BYTES), made(&b, 4 * BYTES));
     println!("{:?}", a.fabric.block_limits());
     for round in 0..5_u8 {
         for index in 0..4_u8 {
@@ -114,7 +111,7 @@ fn blocks_come_whole_and_in_order_with_their_number() {
 fn a_block_costs_a_write_and_a_word_at_each_end() {
     const BLOCKS: u64 = 16;
     let (mut a, mut b) = pair(&shape());
-    let (from, into) = (lent(&mut a, 8), lent(&mut b, 8));
+    let (from, into) = (made(&a, 8), made(&b, 8));
     for _ in 0..BLOCKS {
         b.fabric.post_receive(way(A), into.area(0), 8, Token(0)).expect("room");
     }
@@ -131,7 +128,8 @@ fn a_block_costs_a_write_and_a_word_at_each_end() {
     let [sender, receiver] = [&a, &b].map(|member| *member.fabric.counters());
     println!("sender: {sender:?}\nreceiver: {receiver:?}");
     assert_eq!(sender.blocks, BLOCKS);
-    // A word a block that it is there; and a credit for the offers before, which none of these answered.
+    // A word a block that it is there; and a credit for the offers before, which none of these
+    // answered.
     assert_eq!(sender.block_messages - before[0].block_messages, BLOCKS);
     assert_eq!(before[0].block_messages, 1);
     assert_eq!(sender.doorbells - before[0].doorbells, 2 * BLOCKS);
@@ -146,7 +144,7 @@ fn many_channels_go_at_once_both_ways() {
     const CHANNELS: u16 = 200;
     let (mut a, mut b) = pair(&shape());
     let all = 2 * usize::from(CHANNELS) * BYTES;
-    let mut memories = [lent(&mut a, all), lent(&mut b, all)];
+    let mut memories = [made(&a, all), made(&b, all)];
     let place = |channel: u16| usize::from(channel) * BYTES;
     let received = place(CHANNELS);
     for channel in 0..CHANNELS {
@@ -195,7 +193,7 @@ fn memory_stays_until_a_closed_channel_is_over_at_both_ends_and_no_longer() {
     let (mut a, mut b) = pair(&shape());
     for round in 0..10 {
         let channel = round;
-        let (from, into) = (lent(&mut a, BYTES), lent(&mut b, BYTES));
+        let (from, into) = (made(&a, BYTES), made(&b, BYTES));
         assert_eq!(
             (from.region(), into.region()),
             (Region(1), Region(1)),
@@ -209,7 +207,7 @@ fn memory_stays_until_a_closed_channel_is_over_at_both_ends_and_no_longer() {
             a.fabric.collect();
         }
         drop((from, into));
-        let next = b.fabric.block_store().memory(8).expect("memory");
+        let next = b.fabric.block_store().memory(8, BlockUse::Both).expect("memory");
         assert_eq!(next.region(), Region(2), "a receive is posted into it");
         drop(next);
         a.fabric.close(VIEW, Channel(channel));
@@ -224,10 +222,9 @@ fn memory_stays_until_a_closed_channel_is_over_at_both_ends_and_no_longer() {
 }
 
 #[test]
-fn what_is_lent_may_be_used_and_nothing_else() {
-    let (mut a, mut b) = pair(&shape());
-    let (memory, theirs) = (lent(&mut a, 1 << 20), lent(&mut b, 8));
-    assert_eq!(a.fabric.lend_blocks(&theirs), Err(ErrorKind::Other));
+fn what_is_made_may_be_used_and_nothing_else() {
+    let (mut a, b) = pair(&shape());
+    let (memory, _theirs) = (made(&a, 1 << 20), made(&b, 8));
     let most = a.fabric.block_limits().receives_max;
     for index in 0..most {
         a.fabric
@@ -238,17 +235,17 @@ fn what_is_lent_may_be_used_and_nothing_else() {
         a.fabric.post_receive(way(B), memory.area(0), 8, Token(0)),
         Err(ErrorKind::QueueFull)
     );
-    let only_sent = a.fabric.block_store().memory_to_send(8).expect("memory");
+    let only_sent = a.fabric.block_store().memory(8, BlockUse::Send).expect("memory");
     let outside = memory.area((1 << 20) - 4);
     let row = Area { region: Region::ROW, offset: 0 };
-    for area in [outside, row, only_sent.area(0)] {
+    let nowhere = Area { region: Region(77), offset: 0 };
+    for area in [outside, row, nowhere] {
         assert_eq!(
             a.fabric.send(way(B), area, 8, 0, Token(0)),
             Err(ErrorKind::OutOfRange),
-            "not lent, or not there"
+            "not there"
         );
     }
-    a.fabric.lend_blocks(&only_sent).expect("its own");
     assert_eq!(
         a.fabric.post_receive(on(1, B), only_sent.area(0), 8, Token(0)),
         Err(ErrorKind::OutOfRange)
@@ -260,7 +257,7 @@ fn what_is_lent_may_be_used_and_nothing_else() {
 #[test]
 fn a_block_that_does_not_fit_loses_the_peer_and_no_memory() {
     let (mut a, mut b) = pair(&shape());
-    let (mut from, into) = (lent(&mut a, 200), lent(&mut b, 200));
+    let (mut from, into) = (made(&a, 200), made(&b, 200));
     b.fabric.post_receive(way(A), into.area(0), 100, Token(1)).expect("few are posted");
     fill(&mut from, 0, &[5; 200]);
     a.fabric.send(way(B), from.area(0), 200, 1, Token(2)).expect("room");
@@ -271,7 +268,7 @@ fn a_block_that_does_not_fit_loses_the_peer_and_no_memory() {
 #[test]
 fn a_block_without_a_receive_loses_the_peer() {
     let (mut a, mut b) = pair(&shape());
-    let from = lent(&mut a, 8);
+    let from = made(&a, 8);
     a.fabric.send(way(B), from.area(0), 8, 1, Token(2)).expect("room");
     assert_eq!(loss(&mut a, &mut b), LossCause::Denied);
 }
@@ -280,7 +277,7 @@ fn a_block_without_a_receive_loses_the_peer() {
 #[test]
 fn a_sleeper_is_woken_by_a_block() {
     let (mut a, mut b) = pair(&shape());
-    let (from, into) = (lent(&mut a, 8), lent(&mut b, 8));
+    let (from, into) = (made(&a, 8), made(&b, 8));
     b.fabric.post_receive(way(A), into.area(0), 8, Token(1)).expect("room");
     settle(&mut b);
     let sleeper = std::thread::spawn(move || {

@@ -8,7 +8,8 @@ use tramontane_verbs::{Counters, Limits};
 use super::group::{Shape, VIEW};
 use super::{A, B, content, drain, guard, pair, seen, settle, store, wait_for};
 
-/// Posts a list again and again; gives the counts of that alone, without what asks for the last completions.
+/// Posts a list again and again; gives the counts of that alone, without what asks for the last
+/// completions.
 fn run(lists: u64, list: &[tramontane_core::fabric::Write], limits: Limits) -> Counters {
     let shape = Shape { limits, ..Shape::default() };
     let (mut a, mut b) = pair(&shape);
@@ -101,7 +102,8 @@ fn a_queue_that_stays_full_costs_no_processor() {
     let (started, used) = (Instant::now(), processor_time());
     let (mut naps, mut refused) = (0, 0);
     let lost = loop {
-        // As a polling thread that has something to post and cannot: it tries at each step, and sleeps.
+        // As a polling thread that has something to post and cannot: it tries at each step, and
+        // sleeps.
         refused +=
             u32::from(a.fabric.post(VIEW, B, &[guard(64, 8)], None) == Err(ErrorKind::QueueFull));
         if let Some(lost) = drain(&mut a.fabric).into_iter().find(|event| *event != Event::Woken) {

@@ -1,18 +1,16 @@
-//! A peer that has the shared key and tells what is not so: its card is judged before anything is written, and
-//! what no card shows is found by the first write.
+//! A peer that has the shared key and tells what is not so: its card is judged before anything is
+//! written, and what no card shows is found by the first write.
 
-use std::net::TcpListener;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use tramontane_core::fabric::Fabric as _;
 use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Address, Mesh, MeshOptions, SharedKey};
 use tramontane_verbs::devices::{Devices, Wanted};
 use tramontane_verbs::timing::LossTimes;
-use tramontane_verbs::{JoinError, JoinOptions, Limits, join};
+use tramontane_verbs::{Limits, Site, ViewOptions};
 
 use super::group::VIEW;
-use super::{A, B};
+use super::{A, B, wait_for};
 
 const ROW_BYTES: u64 = 16_384;
 const LOSS_TIME: Duration = Duration::from_millis(300);
@@ -47,48 +45,24 @@ impl Tale {
     }
 }
 
-/// What a member makes of an impostor with this card.
-fn judged(card: Vec<u8>) -> JoinError {
-    let listeners = [A, B].map(|_| TcpListener::bind("127.0.0.1:0").expect("a port"));
-    let addresses = [0, 1].map(|index: usize| -> Address {
-        listeners[index].local_addr().expect("an address").into()
-    });
-    let [own, other] = listeners;
-    let never = AtomicBool::new(false);
-    let members = [NodeId(10), NodeId(11)];
-    let meeting = |own, listener: TcpListener| MeshOptions {
-        own,
-        members: &members,
-        addresses: &addresses,
-        listener: Some(listener.try_into().expect("it listens")),
-        incarnation: None,
-        view: VIEW,
-        digest: 99,
-        key: Some(SharedKey::from_bytes([7; 32])),
-        allow_clear: false,
-        time_limit: Duration::from_secs(20),
-        cancel: &never,
-    };
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut mesh = Mesh::join(meeting(B, other)).expect("it has the key");
-            mesh.exchange(|_| card.clone()).expect("the other is there");
-            // It stands at each barrier that the other comes to, until that one ends.
-            while mesh.barrier().is_ok() {}
-        });
-        let bytes = usize::try_from(ROW_BYTES).expect("small");
-        let joined = join(JoinOptions {
-            mesh: meeting(A, own),
-            device: Wanted::default(),
-            limits: Limits { loss_time: LOSS_TIME, ..Limits::default() },
+/// A member alone, for whom the loss of an impostor is to come.
+fn member() -> super::Member {
+    let bytes = usize::try_from(ROW_BYTES).expect("small");
+    let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };
+    let site = Site::open(&Wanted::default(), &limits, None).expect("the lab has a device");
+    let mut fabric = site
+        .view(&ViewOptions {
+            view: VIEW,
+            own: A,
+            members: &[NodeId(10), NodeId(11)],
             row_bytes: &[bytes; 2],
             regions: &[],
             blocks: false,
-        });
-        let error = joined.expect_err("it must not join");
-        println!("{error}");
-        error
-    })
+        })
+        .expect("memory");
+    super::group::open(&mut fabric).expect("it opens");
+    let rows = fabric.rows().clone();
+    super::Member { fabric, rows }
 }
 
 #[test]
@@ -100,15 +74,23 @@ fn memory_of_another_size_and_cards_that_make_no_sense_are_refused() {
     let packets = Tale { mtu_bytes: 1000, ..TALE }.card();
     let cut = TALE.card()[..40].to_vec();
     for card in [shorter, longer, wraps, wide, packets, cut, Vec::new()] {
-        assert!(matches!(judged(card), JoinError::WrongMemory { peer: NodeId(11) }));
+        let mut member = member();
+        assert!(!member.fabric.connect(B, &card), "{card:?}");
+        assert!(member.fabric.loss_of(B).is_some() && !member.fabric.ready(VIEW, B));
     }
 }
 
 #[test]
 fn a_queue_pair_that_does_not_exist_is_found_by_the_first_write() {
     let started = Instant::now();
-    let error = judged(TALE.card());
-    assert!(matches!(error, JoinError::NoAnswer { peer: NodeId(11), .. }));
+    let mut member = member();
+    assert!(member.fabric.connect(B, &TALE.card()), "nothing in it is impossible");
+    member.fabric.admit(B);
+    wait_for("the loss", Duration::from_secs(60), || {
+        member.fabric.collect();
+        member.fabric.loss_of(B).is_some()
+    });
+    assert!(!member.fabric.ready(VIEW, B), "nothing was ever posted to it");
     // Devices may take up to four times as long as they were told to.
     assert!(
         started.elapsed() < LossTimes::at_least(LOSS_TIME).total() * 5 + Duration::from_secs(5)

@@ -3,18 +3,22 @@
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause};
-use tramontane_core::ids::{NodeId, Rank};
-use tramontane_mesh::{MeshOptions, SharedKey};
+use tramontane_core::fabric::{
+    ErrorKind, Event, Fabric, HostFabric as _, LossCause, ViewRows as _,
+};
+use tramontane_core::ids::Rank;
+use tramontane_tcp::Tcp;
 use tramontane_verbs::status::WorkStatus;
 use tramontane_verbs::timing::LossTimes;
-use tramontane_verbs::{JoinOptions, Limits, join};
+use tramontane_verbs::{Limits, RdmaViews};
 
+use super::group::beside::{Beside, meet, meet_all, open_all};
 use super::group::{Shape, VIEW};
-use super::{A, B, Member, content, drain, guard, members, pair, seen, settle, store, wait_for};
+use super::{A, B, content, drain, guard, members, pair, wait_for};
+
+const ROW_BYTES: usize = 16_384;
 
 fn lost(events: &[Event], peer: Rank) -> Option<LossCause> {
     events.iter().find_map(|event| match event {
@@ -51,10 +55,11 @@ fn silence_is_noticed_within_the_time_that_was_given() {
 
 #[test]
 fn who_leaves_is_told_from_who_is_gone() {
-    let mut all = members(&Shape::default());
+    let mut all = meet_all(3, &Limits::default(), ROW_BYTES);
+    open_all(&mut all);
     let (mut c, b) = (all.pop().expect("3"), all.pop().expect("2"));
     let mut a = all.pop().expect("1");
-    store(&c, 64, &[3; 8]);
+    c.rows.row().apply(64, &[3; 8]).expect("in the row");
     c.fabric.post(VIEW, A, &[guard(64, 8)], None).expect("it is there");
     c.fabric.leave();
     drop(c);
@@ -62,7 +67,7 @@ fn who_leaves_is_told_from_who_is_gone() {
     let mut causes = [None; 2];
     wait_for("both losses", Duration::from_secs(10), || {
         a.fabric.check_peers();
-        for event in drain(&mut a.fabric) {
+        for event in events(&mut a.fabric) {
             if let Event::PeerLost { peer, cause, .. } = event {
                 assert!(causes[peer.index() - 1].replace(cause).is_none(), "told once");
             }
@@ -70,12 +75,14 @@ fn who_leaves_is_told_from_who_is_gone() {
         causes.iter().all(Option::is_some)
     });
     assert_eq!(causes, [Some(LossCause::Exited), Some(LossCause::Left)]);
-    assert_eq!(seen(&a, Rank(2), 64, 8), [3; 8], "what it posted before it left has arrived");
+    assert_eq!(look(&a, Rank(2)), [3; 8], "what it posted before it left has arrived");
 }
 
 #[test]
 fn a_sleeper_is_woken_by_a_loss() {
-    let (mut a, b) = pair(&Shape::default());
+    let mut all = meet_all(2, &Limits::default(), ROW_BYTES);
+    open_all(&mut all);
+    let (b, mut a) = (all.pop().expect("2"), all.pop().expect("1"));
     assert!(a.fabric.arm());
     let going = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(200));
@@ -85,7 +92,7 @@ fn a_sleeper_is_woken_by_a_loss() {
     assert!(a.fabric.sleep(Duration::from_secs(20)));
     assert!(started.elapsed() < Duration::from_secs(10));
     a.fabric.disarm();
-    assert_eq!(lost(&drain(&mut a.fabric), B), Some(LossCause::Exited));
+    assert_eq!(lost(&events(&mut a.fabric), B), Some(LossCause::Exited));
     going.join().expect("no panic");
 }
 
@@ -112,32 +119,28 @@ impl Drop for Process {
 const CHILD: &str = "TRAMONTANE_VERBS_TEST_CHILD";
 
 /// Joins as one of two processes.
-fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpListener>) -> Member {
-    let never = AtomicBool::new(false);
+fn join_process(own: Rank, addresses: &[SocketAddr; 2], listener: Option<TcpListener>) -> Beside {
     let limits = Limits { loss_time: Duration::from_millis(500), ..Limits::default() };
-    let mut joined = join(JoinOptions {
-        mesh: MeshOptions {
-            own,
-            members: &[NodeId(1), NodeId(2)],
-            addresses: &addresses.map(Into::into),
-            listener: listener.map(|listener| listener.try_into().expect("it listens")),
-            incarnation: None,
-            view: VIEW,
-            digest: 7,
-            key: Some(SharedKey::from_bytes([9; 32])),
-            allow_clear: false,
-            time_limit: Duration::from_secs(60),
-            cancel: &never,
-        },
-        device: tramontane_verbs::devices::Wanted::default(),
-        limits,
-        row_bytes: &[16_384; 2],
-        regions: &[],
-        blocks: false,
-    })
-    .unwrap_or_else(|error| panic!("{error}"));
-    super::group::open(&mut joined.fabric).expect("it opens");
-    Member { rows: std::sync::Arc::clone(joined.fabric.rows()), fabric: joined.fabric }
+    let mut member = meet(own, addresses, listener, &limits, ROW_BYTES);
+    member.open();
+    wait_for("the other", Duration::from_secs(60), || member.is_ready());
+    member
+}
+
+/// What is told of peers.
+fn events(fabric: &mut RdmaViews<Tcp>) -> Vec<Event> {
+    std::iter::from_fn(|| fabric.poll()).filter(|event| *event != Event::Woken).collect()
+}
+
+/// What a member sees in a row, at the place that all write here.
+fn look(member: &Beside, owner: Rank) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    member.rows.rows()[owner.index()].read(64, &mut bytes).expect("in the row");
+    bytes
+}
+
+fn write_row(member: &Beside, offset: usize, bytes: &[u8]) {
+    member.rows.row().apply(offset, bytes).expect("in the row");
 }
 
 /// The other process: joins, says so, and echoes what it sees in A's row until its input ends.
@@ -154,18 +157,18 @@ fn child_process() {
             member.fabric.sleep(Duration::from_millis(50));
         }
         member.fabric.disarm();
-        if lost(&drain(&mut member.fabric), A).is_some() {
+        if lost(&events(&mut member.fabric), A).is_some() {
             return;
         }
-        let value = seen(&member, A, 64, 8);
-        if value != seen(&member, B, 64, 8) {
-            store(&member, 64, &value);
+        let value = look(&member, A);
+        if value != look(&member, B) {
+            write_row(&member, 64, &value);
             let _ = member.fabric.post(VIEW, A, &[guard(64, 8)], None);
         }
     }
 }
 
-fn start() -> (Member, Process) {
+fn start() -> (Beside, Process) {
     let free = || TcpListener::bind("127.0.0.1:0").expect("a port");
     let (own, other) = (free(), free());
     let addresses =
@@ -186,15 +189,15 @@ fn start() -> (Member, Process) {
     (member, Process { child })
 }
 
-fn echo(member: &mut Member, value: u8) -> Duration {
-    store(member, 64, &[value; 8]);
+fn echo(member: &mut Beside, value: u8) -> Duration {
+    write_row(member, 64, &[value; 8]);
     wait_for("room", Duration::from_secs(20), || {
-        drain(&mut member.fabric);
+        events(&mut member.fabric);
         member.fabric.post(VIEW, B, &[guard(64, 8)], None).is_ok()
     });
     wait_for("the echo", Duration::from_secs(20), || {
-        drain(&mut member.fabric);
-        seen(member, B, 64, 8) == [value; 8]
+        events(&mut member.fabric);
+        look(member, B) == [value; 8]
     })
 }
 
@@ -205,10 +208,10 @@ fn a_stopped_receiver_receives_and_goes_on() {
     b.signal("-STOP");
     // Its adapter answers for it: nothing is full, nothing is lost.
     for value in 2..=100 {
-        store(&a, 64, &[value; 8]);
-        store(&a, 4096, &[value; 8192]);
+        write_row(&a, 64, &[value; 8]);
+        write_row(&a, 4096, &[value; 8192]);
         wait_for("room", Duration::from_secs(20), || {
-            drain(&mut a.fabric);
+            events(&mut a.fabric);
             a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None).is_ok()
         });
     }
@@ -220,12 +223,16 @@ fn a_stopped_receiver_receives_and_goes_on() {
         }
         a.fabric.disarm();
     }
-    settle(&mut a);
+    wait_for("the end of all that is under way", Duration::from_secs(20), || {
+        a.fabric.flush();
+        a.fabric.carry();
+        a.fabric.in_flight() == 0
+    });
     let notices = a.fabric.counters().notices_sent;
     println!("1000 wake-ups and 1000 naps while it is stopped: {notices} notices");
     assert!(notices <= 10, "{notices}");
-    assert_eq!(lost(&drain(&mut a.fabric), B), None);
-    assert_ne!(seen(&a, B, 64, 8), [100; 8]);
+    assert_eq!(lost(&events(&mut a.fabric), B), None);
+    assert_ne!(look(&a, B), [100; 8]);
     b.signal("-CONT");
     println!("resumed: echoed after {:?}", echo(&mut a, 101));
 }
@@ -240,10 +247,10 @@ fn a_killed_peer_is_lost_at_once_and_in_mid_stream() {
         // As a member in full flight: it posts, polls, and looks now and then.
         let _ = a.fabric.post(VIEW, B, &[content(4096, 8192), guard(64, 8)], None);
         a.fabric.check_peers();
-        cause = lost(&drain(&mut a.fabric), B);
+        cause = lost(&events(&mut a.fabric), B);
         cause.is_some()
     });
-    println!("killed: {} after {took:?}", a.fabric.loss_of(B).expect("a loss"));
+    println!("killed: {} after {took:?}", a.fabric.loss_of(VIEW, B).expect("a loss"));
     assert!(matches!(cause, Some(LossCause::Exited | LossCause::Unreachable)));
     assert_eq!(a.fabric.post(VIEW, B, &[guard(64, 8)], None), Err(ErrorKind::PeerLost));
     assert_eq!(a.fabric.in_flight(), 0);
@@ -268,8 +275,8 @@ fn views_end_at_both_ends_and_quickly() {
     assert!(lost(&drain(&mut a.fabric), B).is_none());
 }
 
-/// One of two hosts, in the lab: `run --guests 2 -- TEST --- TEST`. The first has the second killed, as if its
-/// power were cut, and says how long it takes to notice.
+/// One of two hosts, in the lab: `run --guests 2 -- TEST --- TEST`. The first has the second
+/// killed, as if its power were cut, and says how long it takes to notice.
 #[test]
 #[ignore = "needs two guests of the lab"]
 fn two_hosts() {
@@ -287,10 +294,10 @@ fn two_hosts() {
     let until = Instant::now() + Duration::from_secs(60);
     let mut killed = None;
     while Instant::now() < until {
-        let theirs = u64::from_ne_bytes(seen(&member, peer, 64, 8).try_into().expect("eight"));
+        let theirs = u64::from_ne_bytes(look(&member, peer));
         if theirs + u64::from(own == A) > value || killed.is_some() {
             value = theirs.max(value) + u64::from(own == A);
-            store(&member, 64, &value.to_ne_bytes());
+            write_row(&member, 64, &value.to_ne_bytes());
             let _ = member.fabric.post(VIEW, peer, &[content(4096, 4096), guard(64, 8)], None);
         }
         if own == A && value >= 200 && killed.is_none() {
@@ -300,9 +307,9 @@ fn two_hosts() {
             killed = Some(Instant::now());
         }
         member.fabric.check_peers();
-        if let Some(cause) = lost(&drain(&mut member.fabric), peer) {
+        if let Some(cause) = lost(&events(&mut member.fabric), peer) {
             let asked = killed.expect("nobody is lost before").elapsed();
-            let loss = member.fabric.loss_of(peer).expect("a loss");
+            let loss = member.fabric.loss_of(VIEW, peer).expect("a loss");
             println!("{value} rounds; lost {asked:?} after asking: {loss}");
             assert_eq!(cause, LossCause::Unreachable);
             assert!(asked < Duration::from_secs(5), "{asked:?}");
@@ -313,8 +320,9 @@ fn two_hosts() {
     panic!("{own} saw {value} and nobody was lost");
 }
 
-/// The network below the device goes away under a group. (`rdma link delete` on a device in software waits for
-/// whoever uses it, so that a device is taken from under its users cannot be shown in the lab.)
+/// The network below the device goes away under a group. (`rdma link delete` on a device in
+/// software waits for whoever uses it, so that a device is taken from under its users cannot be
+/// shown in the lab.)
 #[test]
 #[ignore = "takes the network away"]
 fn a_network_that_vanishes_is_a_loss_of_everybody() {
@@ -329,7 +337,7 @@ fn a_network_that_vanishes_is_a_loss_of_everybody() {
     }
     let mut told = Vec::new();
     let took = wait_for("the losses", Duration::from_secs(20), || {
-        a.fabric.check_peers();
+        a.fabric.check_device();
         told.extend(drain(&mut a.fabric));
         lost(&told, B).is_some() && lost(&told, Rank(2)).is_some()
     });

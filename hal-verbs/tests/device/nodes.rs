@@ -1,7 +1,8 @@
-//! What whole nodes of the core cost: known messages, and all counts equal to what the design predicts.
+//! What whole nodes of the core cost: known messages, and all counts equal to what the design
+//! predicts.
 //!
-//! One member sends, one message at a time; all step in turn, and what was posted lands before the next step.
-//! Then a message costs each pair of members:
+//! One member sends, one message at a time; all step in turn, and what was posted lands before the
+//! next step. Then a message costs each pair of members:
 //!
 //! | member | step | list to each peer |
 //! |---|---|---|
@@ -37,7 +38,8 @@ fn land(seats: &[Seat<'_>], owner: usize) {
     });
 }
 
-/// Steps all in turn, twice, and everything lands in between; gives how many lists and writes were posted.
+/// Steps all in turn, twice, and everything lands in between; gives how many lists and writes were
+/// posted.
 fn turns(seats: &mut [Seat<'_>]) -> Vec<(u32, u32)> {
     let mut posted = vec![(0, 0); seats.len()];
     for _ in 0..2 {
@@ -98,7 +100,8 @@ fn assert_costs(members: u16) {
                 inline: writes - messages,
                 staged: 0,
                 doorbells: lists,
-                // Each connection carries 4, 2 or 1 requests a message: 32 are always a whole number of them.
+                // Each connection carries 4, 2 or 1 requests a message: 32 are always a whole
+                // number of them.
                 signalled: writes / 32,
                 completions: writes / 32,
                 refused: 0,
@@ -148,8 +151,8 @@ fn messages_that_wait_go_together() {
         }
         let counters = counted(&mut seats[0]);
         println!("40 bursts of 8 messages: {counters:?}");
-        // 8 messages and their counters fill a list of 16; the frontiers go in a second one, and in a third
-        // when they are delivered.
+        // 8 messages and their counters fill a list of 16; the frontiers go in a second one, and in
+        // a third when they are delivered.
         assert_eq!((counters.lists, counters.doorbells), (40 * 3, 40 * 3));
         assert_eq!(counters.writes, 40 * 18);
         let other = counted(&mut seats[1]);

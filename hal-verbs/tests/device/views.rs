@@ -1,9 +1,9 @@
-//! Views on one device: memory, keys and connections of one lead to no other (VIE-11), and peers come one by one.
+//! Views on one device: memory, keys and connections of one lead to no other (VIE-11), and peers
+//! come one by one.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause, Token, ViewMemory};
+use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause, Token, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_verbs::devices::Wanted;
 use tramontane_verbs::status::WorkStatus;
@@ -34,11 +34,9 @@ fn alone(site: &Site, view: ViewId, own: Rank) -> Member {
         blocks: false,
     };
     let mut fabric = site.view(&options).expect("memory");
-    let rows = Arc::clone(fabric.rows());
-    let all = rows.rows();
-    let memory = ViewMemory { own, members: rows.members(), row: rows.row(), rows: &all };
-    fabric.open(view, &memory).expect("it opens");
-    Member { fabric, rows: Arc::clone(&rows) }
+    let rows = fabric.rows().clone();
+    fabric.open(view, &rows.memory()).expect("it opens");
+    Member { fabric, rows }
 }
 
 /// Both in a view, connected.
@@ -48,9 +46,20 @@ fn together(sites: &[Site; 2], view: ViewId) -> (Member, Member) {
     assert!(a.fabric.connect(B, &of_b) && b.fabric.connect(A, &of_a));
     a.fabric.admit(B);
     b.fabric.admit(A);
-    assert_eq!(drain(&mut a.fabric), [Event::Ready { view, peer: B }]);
-    assert_eq!(drain(&mut b.fabric), [Event::Ready { view, peer: A }]);
+    await_ready(&mut a, view, B);
+    await_ready(&mut b, view, A);
     (a, b)
+}
+
+/// Waits until a first write to a peer is answered, which is told once.
+fn await_ready(member: &mut Member, view: ViewId, peer: Rank) {
+    let mut told = Vec::new();
+    wait_for("the first answer", PATIENCE, || {
+        told.extend(drain(&mut member.fabric));
+        member.fabric.ready(view, peer)
+    });
+    told.extend(drain(&mut member.fabric));
+    assert_eq!(told, [Event::Ready { view, peer }]);
 }
 
 fn loss_of(fabric: &mut Verbs) -> LossCause {
@@ -111,6 +120,7 @@ fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
     let of_a = old_a.fabric.card_for(B);
     assert!(old_a.fabric.connect(B, &forged) && old_b.fabric.connect(A, &of_a));
     old_a.fabric.admit(B);
+    await_ready(&mut old_a, OLD, B);
     store(&old_a, 0, &[7; 8]);
     old_a.fabric.post(OLD, B, &[guard(0, 8)], None).expect("room");
     old_a.fabric.flush();
@@ -135,6 +145,7 @@ fn who_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
     let (of_a, of_b) = (a.fabric.card_for(B), b.fabric.card_for(A));
     assert!(b.fabric.connect(A, &of_a) && a.fabric.connect(B, &of_b));
     a.fabric.admit(B);
+    await_ready(&mut a, NEW, B);
     store(&a, 0, &[5; 8]);
     a.fabric.post(NEW, B, &[guard(0, 8)], None).expect("room");
     // It lies down, and says so to who has not been told that it may be written to.
@@ -145,7 +156,7 @@ fn who_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
     assert_eq!(seen(&b, A, 0, 8), [5; 8]);
     assert!(!b.fabric.ready(NEW, A));
     b.fabric.admit(A);
-    assert_eq!(drain(&mut b.fabric), [Event::Ready { view: NEW, peer: A }]);
+    await_ready(&mut b, NEW, A);
     b.fabric.post(NEW, A, &[guard(0, 8)], None).expect("room");
     assert!(a.fabric.sleep(PATIENCE), "the post rings");
     a.fabric.disarm();

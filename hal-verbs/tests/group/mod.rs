@@ -1,16 +1,16 @@
-//! A small group on one device: each member with its own context, memory and connections, as processes have
-//! them, and met over loopback.
+//! A small group on one device: each member with its own context, memory and connections, as
+//! processes have them. `try_join_all` brings up the connections of one view by hand; [`beside`]
+//! has members that meet over TCP, as programs do.
 
-use std::net::TcpListener;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::{ErrorKind, Fabric, ViewMemory};
+use tramontane_core::fabric::{ErrorKind, Fabric, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_mesh::{Address, MeshOptions, SharedKey};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::{JoinError, JoinOptions, Joined, Limits, RegionMemory, join};
+use tramontane_verbs::{JoinError, Limits, RegionMemory, Report, Site, Verbs, ViewOptions};
 
+#[allow(dead_code, reason = "not every test has members that meet over TCP")]
+pub mod beside;
 #[allow(dead_code, reason = "not every test runs whole nodes")]
 pub mod nodes;
 
@@ -24,11 +24,9 @@ pub struct Shape {
     pub row_bytes: usize,
     /// Another size for each member's row, where they differ.
     pub row_sizes: Option<Vec<usize>>,
-    pub digest: u64,
     pub limits: Limits,
     pub regions: Vec<RegionMemory>,
     pub blocks: bool,
-    pub key: Option<SharedKey>,
     pub wanted: Wanted,
     /// What the last member wants instead.
     pub last_wanted: Option<Wanted>,
@@ -40,62 +38,82 @@ impl Default for Shape {
             members: 3,
             row_bytes: 16_384,
             row_sizes: None,
-            digest: 99,
             limits: Limits::default(),
             regions: Vec::new(),
             blocks: false,
-            key: Some(SharedKey::from_bytes([7; 32])),
             wanted: Wanted::default(),
             last_wanted: None,
         }
     }
 }
 
-/// All members join, each in a thread of its own, since each waits for the others.
+/// A member whose connections are up.
+#[derive(Debug)]
+pub struct Joined {
+    pub fabric: Verbs,
+    #[allow(dead_code, reason = "not every test looks at it")]
+    pub report: Report,
+}
+
+/// Longer than it takes to connect.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A member, connected to nobody.
+fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinError> {
+    let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
+    let other = shape.last_wanted.as_ref().filter(|_| own.index() + 1 == members.len());
+    let site = Site::open(other.unwrap_or(&shape.wanted), &shape.limits, None)?;
+    let fabric = site.view(&ViewOptions {
+        view: VIEW,
+        own,
+        members,
+        row_bytes: &sizes,
+        regions: &shape.regions,
+        blocks: shape.blocks,
+    })?;
+    Ok(Joined { fabric, report: site.report() })
+}
+
+/// All members are connected to each other.
 #[allow(dead_code, reason = "not every test wants to see failures")]
 pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let ranks: Vec<Rank> = (0..shape.members).map(Rank).collect();
-    let listeners: Vec<TcpListener> =
-        ranks.iter().map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
-    let addresses: Vec<Address> = listeners
-        .iter()
-        .map(|listener| listener.local_addr().expect("an address").into())
-        .collect();
     let members: Vec<NodeId> = ranks.iter().map(|rank| NodeId(u32::from(rank.0) + 10)).collect();
-    let sizes = shape.row_sizes.clone().unwrap_or_else(|| vec![shape.row_bytes; members.len()]);
-    let never = AtomicBool::new(false);
-    let member = |own: Rank, listener: TcpListener| {
-        let other = shape.last_wanted.as_ref().filter(|_| own.index() + 1 == members.len());
-        join(JoinOptions {
-            mesh: MeshOptions {
-                own,
-                members: &members,
-                addresses: &addresses,
-                listener: Some(listener.try_into().expect("it listens")),
-                incarnation: None,
-                view: VIEW,
-                digest: shape.digest,
-                key: shape.key.clone(),
-                allow_clear: false,
-                time_limit: Duration::from_secs(60),
-                cancel: &never,
-            },
-            device: other.unwrap_or(&shape.wanted).clone(),
-            limits: shape.limits.clone(),
-            row_bytes: &sizes,
-            regions: &shape.regions,
-            blocks: shape.blocks,
+    let made: Result<Vec<Joined>, _> =
+        ranks.iter().map(|own| alone(shape, &members, *own)).collect();
+    let mut all = match made {
+        Ok(all) => all,
+        Err(error) => return vec![Err(error)],
+    };
+    let pairs = || ranks.iter().flat_map(|one| ranks.iter().map(move |other| (*one, *other)));
+    for (own, peer) in pairs().filter(|(own, peer)| own != peer) {
+        let card = all[peer.index()].fabric.card_for(own);
+        all[own.index()].fabric.connect(peer, &card);
+    }
+    for (own, peer) in pairs().filter(|(own, peer)| own != peer) {
+        all[own.index()].fabric.admit(peer);
+    }
+    let until = Instant::now() + PATIENCE;
+    let is_over = |joined: &Joined, own: Rank| {
+        let fabric = &joined.fabric;
+        let mut peers = ranks.iter().filter(|peer| **peer != own);
+        peers.all(|peer| fabric.is_answered(*peer) || fabric.loss_of(*peer).is_some())
+    };
+    while !ranks.iter().all(|own| is_over(&all[own.index()], *own)) && Instant::now() < until {
+        all.iter_mut().for_each(|joined| joined.fabric.collect());
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let judged = |(own, joined): (&Rank, Joined)| {
+        let silent = ranks.iter().find(|peer| *peer != own && !joined.fabric.is_answered(**peer));
+        let Some(peer) = silent else { return Ok(joined) };
+        Err(JoinError::NoAnswer {
+            device: joined.report.choice.name.clone(),
+            peer: members[peer.index()],
+            own: joined.report.choice.gid.address,
+            why: joined.fabric.loss_of(*peer).map_or("no answer".into(), ToString::to_string),
         })
     };
-    std::thread::scope(|scope| {
-        let member = &member;
-        let joining: Vec<_> = ranks
-            .iter()
-            .zip(listeners)
-            .map(|(own, listener)| scope.spawn(move || member(*own, listener)))
-            .collect();
-        joining.into_iter().map(|thread| thread.join().expect("no panic")).collect()
-    })
+    ranks.iter().zip(all).map(judged).collect()
 }
 
 /// The same, where all must succeed.
@@ -106,9 +124,6 @@ pub fn join_all(shape: &Shape) -> Vec<Joined> {
 
 /// Opens the view at a member, with the memory that it joined with.
 pub fn open(fabric: &mut tramontane_verbs::Verbs) -> Result<(), ErrorKind> {
-    let rows = std::sync::Arc::clone(fabric.rows());
-    let all = rows.rows();
-    let memory =
-        ViewMemory { own: rows.own(), members: rows.members(), row: rows.row(), rows: &all };
-    fabric.open(VIEW, &memory)
+    let rows = fabric.rows().clone();
+    fabric.open(VIEW, &rows.memory())
 }

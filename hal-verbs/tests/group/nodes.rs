@@ -1,8 +1,7 @@
-//! Whole nodes of the core over the fabric: a group with one subgroup, stepped by whoever holds the test.
+//! Whole nodes of the core over the fabric: a group with one subgroup, stepped by whoever holds the
+//! test.
 
-use std::sync::Arc;
-
-use tramontane_core::fabric::Fabric;
+use tramontane_core::fabric::{Fabric, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{NodeMemory, Row};
@@ -43,7 +42,8 @@ impl Seat<'_> {
         self.node.step(Time(0), self.fabric, &mut deliver).expect("it steps")
     }
 
-    /// Sends a message of the greatest length, which begins with its number. False without a free slot.
+    /// Sends a message of the greatest length, which begins with its number. False without a free
+    /// slot.
     pub fn send(&self, number: u64) -> bool {
         let outbox = self.outbox.as_ref().expect("a sender");
         let bytes = usize::try_from(MESSAGE_MAX).expect("small");
@@ -76,17 +76,10 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
     }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a good group");
     let sizes = ranks.iter().map(|rank| layout.row_bytes(*rank)).collect();
-    let shape = Shape {
-        members,
-        row_sizes: Some(sizes),
-        digest: layout.digest(),
-        limits,
-        ..Shape::default()
-    };
+    let shape = Shape { members, row_sizes: Some(sizes), limits, ..Shape::default() };
     let mut joined = join_all(&shape);
-    let memory: Vec<Arc<Rows>> =
-        joined.iter().map(|joined| Arc::clone(joined.fabric.rows())).collect();
-    let tables: Vec<Vec<Row<'_>>> = memory.iter().map(|rows| rows.rows()).collect();
+    let memory: Vec<Rows> = joined.iter().map(|joined| joined.fabric.rows().clone()).collect();
+    let tables: Vec<&[Row<'_>]> = memory.iter().map(|rows| rows.rows()).collect();
     let private = |rank: &Rank| {
         let sizes = layout.state_sizes(*rank);
         Private {
@@ -105,13 +98,13 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
         let Private { cells, ready, subgroups, senders, members, links } = private;
         let state = State { subgroups, senders, members, links };
         // SAFETY: one node on each member's memory, which devices write to as peers post.
-        let lent = unsafe { NodeMemory::new(&tables[index], memory[index].row(), cells, ready) };
+        let lent = unsafe { NodeMemory::new(tables[index], memory[index].row(), cells, ready) };
         let loan = Loan { memory: lent, state };
         let capabilities = joined.fabric.capabilities();
         let node = Node::open(VIEW, &layout, ranks[index], loan, Options::default(), capabilities);
         let node = node.expect("it opens");
         let outbox = node.outbox(SubgroupId(0));
-        let rows = &tables[index];
+        let rows = tables[index];
         seats.push(Seat { node, fabric: &mut joined.fabric, rows, outbox, delivered: 0 });
     }
     body(&mut seats);

@@ -2,16 +2,15 @@
 
 use std::ops::{Deref, DerefMut};
 
-use tramontane_core::fabric::Area;
+use tramontane_core::fabric::{Area, BlockStore as _, BlockUse};
 
-use crate::joined::{BlockHost, BlockMemory, BlockMemoryError, BlockStore};
+use crate::joined::{BlockMemory, BlockMemoryError, BlockStore};
 
-/// Bytes that a fabric can take blocks from and put them into. Whoever holds it has it alone: while a message goes from it
-/// or into it, the runtime holds it.
+/// Bytes that a fabric can take blocks from and put them into. Whoever holds it has it alone: while
+/// a message goes from it or into it, the runtime holds it.
 #[derive(Debug)]
 pub struct Buffer {
     memory: BlockMemory,
-    is_lent: bool,
 }
 
 impl Buffer {
@@ -20,33 +19,26 @@ impl Buffer {
     /// # Errors
     /// [`BlockMemoryError`].
     pub fn new(store: &BlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
-        Ok(Self { memory: store.memory(bytes.max(1))?, is_lent: false })
+        Ok(Self { memory: store.memory(bytes.max(1), BlockUse::Both)? })
     }
 
-    /// A buffer that messages are only sent from: over RDMA no peer may write to it, and one that is given for a message to
-    /// come ends its group.
+    /// A buffer that messages are only sent from: over RDMA no peer may write to it, and one that
+    /// is given for a message to come ends its group.
     ///
     /// # Errors
     /// [`BlockMemoryError`].
     pub fn to_send(store: &BlockStore, bytes: usize) -> Result<Self, BlockMemoryError> {
-        Ok(Self { memory: store.memory_to_send(bytes.max(1))?, is_lent: false })
+        Ok(Self { memory: store.memory(bytes.max(1), BlockUse::Send)? })
     }
 
     /// Where it begins.
     pub(crate) fn area(&self) -> Area {
-        Area { region: self.memory.region(), offset: 0 }
-    }
-
-    /// Makes it known to the fabric, once.
-    pub(crate) fn lend(&mut self, fabric: &mut impl BlockHost) {
-        if !self.is_lent {
-            self.is_lent = true;
-            fabric.lend_blocks(&self.memory);
-        }
+        self.memory.area(0)
     }
 }
 
-/// Copies `length` bytes of a block that came into `staging` to their place in the message, as far as both have them.
+/// Copies `length` bytes of a block that came into `staging` to their place in the message, as far
+/// as both have them.
 pub(crate) fn place_block(
     staging: &Buffer,
     from: usize,
@@ -65,15 +57,17 @@ impl Deref for Buffer {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: who writes to it here has it exclusively, and receives are posted into it only while the runtime holds it,
-        // whose polling thread reads it (the first block, once it has come) between calls of the fabric.
-        unsafe { self.memory.slice() }
+        // SAFETY: who writes to it here has it exclusively, and receives are posted into it only
+        // while the runtime holds it, whose polling thread reads it (the first block, once it has
+        // come) between calls of the fabric.
+        unsafe { self.memory.slice(0, self.memory.bytes()) }.unwrap_or(&[])
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above. Blocks that are being sent from it are only read, by peers; the runtime, which holds it then, does not write to it.
-        unsafe { self.memory.slice_mut() }
+        // SAFETY: as above. Blocks that are being sent from it are only read, by peers; the
+        // runtime, which holds it then, does not write to it.
+        unsafe { self.memory.slice_mut(0, self.memory.bytes()) }.unwrap_or(&mut [])
     }
 }

@@ -1,4 +1,5 @@
-//! Where a group's messages are kept at one member: the buffer under way, the staging block, and who is told.
+//! Where a group's messages are kept at one member: the buffer under way, the staging block, and
+//! who is told.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,6 @@ use tramontane_core::rdmc::transfer::MessageMemory;
 
 use super::buffer::{Buffer, place_block};
 use super::recipient::Recipient;
-use crate::joined::BlockHost;
 
 /// A message that waits to be sent.
 pub(super) struct Outgoing {
@@ -38,13 +38,6 @@ impl Desk {
     /// Where first blocks go. The root has none, and posts no receive.
     pub(super) fn staging(&self) -> Area {
         self.staging.as_ref().map_or(Area { region: Region::ROW, offset: 0 }, Buffer::area)
-    }
-
-    /// Makes what blocks go from and into known to the fabric.
-    pub(super) fn lend(&mut self, fabric: &mut impl BlockHost) {
-        for buffer in self.staging.iter_mut().chain(&mut self.under_way) {
-            buffer.lend(fabric);
-        }
     }
 
     pub(super) fn queue(&mut self, outgoing: Outgoing) {

@@ -1,15 +1,16 @@
-//! What the polling thread does: takes requests and events, and steps the groups that have something to do.
+//! What the polling thread does: takes requests and events, and steps the groups that have
+//! something to do.
 //!
-//! A group is *awake* while it has posts to make or a message under way, and when something came for it. Groups that
-//! rest are looked at when nobody else has anything to do: what peers write of themselves comes without an event.
-//! Awake groups are stepped in turn, each a bounded amount, so that none waits until another is through.
+//! A group is *awake* while it has posts to make or a message under way, and when something came
+//! for it. Groups that rest are looked at when nobody else has anything to do: what peers write of
+//! themselves comes without an event. Awake groups are stepped in turn, each a bounded amount, so
+//! that none waits until another is through.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event};
+use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, Event, HostFabric};
 use tramontane_core::ids::Rank;
 use tramontane_core::rdmc::transfer::OpenError;
 
@@ -19,19 +20,14 @@ use super::group::{End, Ended};
 use super::node::GroupOptions;
 use super::part::{Part, Stepped};
 use super::transfer::Table;
-use crate::host::{HostFabric, sleep_unless_busy};
-use crate::joined::BlockHost;
-use crate::member::{Idle, Stopped};
-use crate::poll::{Driven, Ending, Look};
+use crate::member::Stopped;
+use crate::poll::{Clock, Done, Ending, Steps, guarded};
 
 /// Events that are taken before groups are stepped again.
 const EVENTS_MAX: usize = 64;
 
 /// Between two looks whether peers live.
 const CHECK_PEERS: Duration = Duration::from_millis(200);
-
-/// Steps between two looks at the clock.
-const STEPS_PER_CLOCK: u32 = 64;
 
 /// What application threads ask.
 pub(super) enum Request {
@@ -65,11 +61,12 @@ pub(super) struct Engine<F> {
     awake: Vec<Channel>,
     /// The list before, whose memory is used again.
     stepping: Vec<Channel>,
-    until_clock: u32,
-    checked: Instant,
+    clock: Clock,
+    has_ended: bool,
+    has_left: bool,
 }
 
-impl<F: HostFabric + BlockHost<Error = ErrorKind>> Engine<F> {
+impl<F: HostFabric + Blocks<Error = ErrorKind>> Engine<F> {
     pub(super) fn new(
         fabric: F,
         table: Table,
@@ -85,50 +82,13 @@ impl<F: HostFabric + BlockHost<Error = ErrorKind>> Engine<F> {
             parts: (0..channels).map(|_| None).collect(),
             awake: Vec::new(),
             stepping: Vec::new(),
-            until_clock: 0,
-            checked: Instant::now(),
+            clock: Clock::new(),
+            has_ended: false,
+            has_left: false,
         }
     }
 
-    fn step_once(&mut self) -> Result<bool, Stopped> {
-        let stepped = catch_unwind(AssertUnwindSafe(|| {
-            self.look_at_clock()?;
-            let mut is_busy = self.take_requests();
-            is_busy |= self.hear();
-            is_busy |= self.step_awake();
-            if !is_busy {
-                self.wake_all();
-                is_busy = self.step_awake();
-            }
-            Ok(is_busy)
-        }));
-        let stepped = stepped
-            .unwrap_or_else(|payload| Err(self.ending.stop(Stopped::panicked(payload.as_ref()))));
-        if let Err(stopped) = &stepped {
-            // Whoever waits for a group is told; an application that panicked is not called again.
-            let ended = Ended::Stopped(stopped.clone());
-            self.parts.iter().flatten().for_each(|part| part.tell_handle(&ended));
-        }
-        stepped
-    }
-
-    fn look_at_clock(&mut self) -> Result<(), Stopped> {
-        if self.until_clock > 0 {
-            self.until_clock -= 1;
-            return Ok(());
-        }
-        self.until_clock = STEPS_PER_CLOCK;
-        if let Some(stopped) = self.ending.stopped() {
-            return Err(stopped);
-        }
-        if self.checked.elapsed() >= CHECK_PEERS {
-            self.checked = Instant::now();
-            self.fabric.check_peers();
-        }
-        Ok(())
-    }
-
-    fn take_requests(&mut self) -> bool {
+    fn take_asked(&mut self) -> bool {
         let mut is_busy = false;
         while let Ok(request) = self.requests.try_recv() {
             is_busy = true;
@@ -237,51 +197,95 @@ fn part_at(parts: &mut [Option<Box<Part>>], channel: Channel) -> Option<&mut Par
     parts.get_mut(usize::from(channel.0))?.as_deref_mut()
 }
 
-impl<F> Driven for Engine<F>
-where
-    F: HostFabric + BlockHost<Error = ErrorKind> + Send + 'static,
-{
-    type Bell = F::Bell;
+/// Whether any group had something to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct IsBusy(bool);
 
-    fn bell(&self) -> F::Bell {
-        self.fabric.local_bell()
+impl Done for IsBusy {
+    fn is_idle(&self) -> bool {
+        !self.0
+    }
+}
+
+impl<F: HostFabric + Blocks<Error = ErrorKind> + Send> Steps for Engine<F> {
+    type Fabric = F;
+    type Done = IsBusy;
+
+    fn fabric(&mut self) -> &mut F {
+        &mut self.fabric
     }
 
-    fn idle(&self) -> Idle {
-        Idle::new(self.fabric.idle_time())
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
     }
 
-    fn step(&mut self) -> Result<bool, Stopped> {
-        self.step_once()
+    fn ending(&self) -> &Ending {
+        &self.ending
     }
 
-    fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
-        let look_and_step = |engine: &mut Self| {
-            engine.until_clock = 0;
-            engine.step_once()
-        };
-        let (rung, is_busy) = sleep_unless_busy(
-            self,
-            timeout.min(CHECK_PEERS),
-            |engine| &mut engine.fabric,
-            look_and_step,
-            |is_busy| !is_busy,
-        )?;
-        Ok(rung || is_busy)
+    fn work(&mut self) -> Result<IsBusy, Stopped> {
+        let mut is_busy = self.take_asked();
+        is_busy |= self.hear();
+        is_busy |= self.step_awake();
+        if !is_busy {
+            self.wake_all();
+            is_busy = self.step_awake();
+        }
+        Ok(IsBusy(is_busy))
     }
 
-    fn look(&self) -> Look {
-        Look { is_settled: self.parts.iter().all(Option::is_none), writes: 0 }
+    fn take_requests(&mut self) -> Result<(), Stopped> {
+        // Every step takes them.
+        Ok(())
+    }
+
+    fn check_interval(&self) -> Duration {
+        CHECK_PEERS
+    }
+
+    fn sleep_max(&self) -> Duration {
+        CHECK_PEERS
+    }
+
+    fn idle_time(&self) -> Duration {
+        self.fabric.idle_time()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.parts.iter().all(Option::is_none)
+    }
+
+    fn writes(&self) -> u64 {
+        0
+    }
+
+    /// Every thread that waits for a group learns of it; an application that panicked is not called
+    /// again.
+    fn end(&mut self, why: Stopped) -> Stopped {
+        let stopped = self.ending.stop(why);
+        if !self.has_ended {
+            self.has_ended = true;
+            let ended = Ended::Stopped(stopped.clone());
+            self.parts.iter().flatten().for_each(|part| part.tell_handle(&ended));
+        }
+        stopped
     }
 
     /// Groups that are not over end with the node.
     fn leave(&mut self) {
+        if self.has_left {
+            return;
+        }
+        self.has_left = true;
         let stopped = self.ending.stop(Stopped::Closed);
-        let _ = self.take_requests();
+        let _ = self.take_asked();
         let ended = Ended::Stopped(stopped);
         for part in self.parts.iter_mut().flatten() {
-            // An application that panics now has nobody to tell.
-            let _ = catch_unwind(AssertUnwindSafe(|| part.tell(&ended)));
+            // An application that panics now has no caller to tell.
+            let _ = guarded(|| {
+                part.tell(&ended);
+                Ok(())
+            });
         }
         self.fabric.leave();
     }

@@ -112,16 +112,16 @@ impl End {
     }
 }
 
-/// What was asked of a group by its handle. Held while a request goes to the polling thread, so that none comes behind a close,
-/// and messages have the numbers of their order.
+/// What was asked of a group by its handle. Held while a request goes to the polling thread, so
+/// that none comes behind a close, and messages have the numbers of their order.
 #[derive(Debug, Default)]
 pub(super) struct Asked {
     sent: u64,
     is_closing: bool,
 }
 
-/// One member's handle on a group. Dropping it changes nothing: the group goes on until its root closes it, or somebody
-/// fails.
+/// One member's handle on a group. Dropping it changes nothing: the group goes on until its root
+/// closes it, or somebody fails.
 pub struct Group {
     pub(super) channel: Channel,
     pub(super) is_root: bool,
@@ -139,11 +139,13 @@ impl Group {
         self.channel.0
     }
 
-    /// Sends the first `bytes` bytes of a buffer; which message of the group it is. Does not wait: messages go one after the
-    /// other, and each comes back in [`Recipient::completed`](super::Recipient::completed).
+    /// Sends the first `bytes` bytes of a buffer; which message of the group it is. Does not wait:
+    /// messages go one after the other, and each comes back in
+    /// [`Recipient::completed`](super::Recipient::completed).
     ///
     /// # Errors
-    /// [`SendFailure`]; where the group fails before a message was completed, its buffer is dropped.
+    /// [`SendFailure`]; where the group fails before a message was completed, its buffer is
+    /// dropped.
     pub fn send(&self, buffer: Buffer, bytes: usize) -> Result<u64, SendFailure> {
         let limit = buffer.len().min(self.message_max);
         let mut asked = self.asked();
@@ -174,8 +176,9 @@ impl Group {
         }
     }
 
-    /// Closes the group once everything that was sent is through, and waits until it is over, at most `timeout`. From then on it
-    /// takes no message, whether it is over in that time or not; to wait longer, ask again.
+    /// Closes the group once everything that was sent is through, and waits until it is over, at
+    /// most `timeout`. From then on it takes no message, whether it is over in that time or not; to
+    /// wait longer, ask again.
     ///
     /// # Errors
     /// [`CloseFailure`].

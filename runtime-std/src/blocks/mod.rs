@@ -1,23 +1,27 @@
-//! Groups of block multicasts: large messages from one member to all others, at nearly the price of one copy (RDMC).
+//! Groups of block multicasts: large messages from one member to all others, at nearly the price of
+//! one copy (RDMC).
 //!
-//! A process joins others once ([`BlockNode::join`]). Between them groups come and go, up to 1024 in a node's life
-//! ([`BlockNode::create`]), each with members, a root, and a way in which its blocks go; they may overlap in any way, and
-//! share one polling thread and the medium.
+//! A process joins others once ([`BlockNode::join`]). Between them groups come and go, up to 1024
+//! in a node's life ([`BlockNode::create`]), each with members, a root, and a way in which its
+//! blocks go; they may overlap in any way, and share one polling thread and the medium.
 //!
 //! # The life of a group
-//! - Every member creates it, under one number and with the same options. Nobody waits for the others: who is late is sent
-//!   nothing until it is there (RDM-4).
-//! - The first member is its root, and alone sends: [`Group::send`] takes a [`Buffer`] and gives it back when the message
-//!   is through here, in [`Recipient::completed`].
-//! - At each other member [`Recipient::incoming`] gives the memory for a message, and [`Recipient::completed`] hands it
-//!   over, whole; messages come in the order of their sends (RDM-5).
-//! - The root closes it: [`Group::close`]. Closed means that every message reached every member. Who fails ends the group
-//!   for all, and each is told who it was (RDM-6): [`Recipient::ended`].
+//! - Every member creates it, under one number and with the same options. Nobody waits for the
+//!   others: who is late is sent nothing until it is there (RDM-4).
+//! - The first member is its root, and alone sends: [`Group::send`] takes a [`Buffer`] and gives it
+//!   back when the message is through here, in [`Recipient::completed`].
+//! - At each other member [`Recipient::incoming`] gives the memory for a message, and
+//!   [`Recipient::completed`] hands it over, whole; messages come in the order of their sends
+//!   (RDM-5).
+//! - The root closes it: [`Group::close`]. Closed means that every message reached every member.
+//!   Who fails ends the group for all, and each is told who it was (RDM-6): [`Recipient::ended`].
 //!
 //! # Invariants
-//! - A buffer is its holder's alone, or the runtime's: from `send` or `incoming` to `completed` nobody here can touch it.
+//! - A buffer is its holder's alone, or the runtime's: from `send` or `incoming` to `completed`
+//!   nobody here can touch it.
 //! - Upcalls are made one at a time, from the polling thread. A panic in one ends the node.
-//! - A number names one group in the life of a node: it is not used twice, but for one that was refused.
+//! - A number names one group in the life of a node: it is not used twice, but for one that was
+//!   refused.
 //!
 //! | module | subject |
 //! |---|---|

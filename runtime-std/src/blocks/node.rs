@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tramontane_core::fabric::Channel;
+use tramontane_core::fabric::{Channel, HostBlocks as _};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::{Layout, LayoutError};
 use tramontane_core::rdmc::Algorithm;
@@ -17,9 +17,10 @@ use super::engine::{Engine, Opening, Request};
 use super::group::{Asked, End, Group};
 use super::recipient::Recipient;
 use super::transfer::Table;
+use crate::carrier::Carrier;
+use crate::group::{ConnectError, Connected, Description, StartError, StartOptions, connect};
 use crate::join::{JoinError, JoinOptions, meet};
-use crate::joined::{BlockMemoryError, BlockStore};
-use crate::local::Carrier;
+use crate::joined::{BlockMemoryError, BlockStore, JoinedFabric};
 use crate::member::{FIXED_VIEW, Stopped};
 use crate::poll::{Ending, Poller};
 
@@ -35,21 +36,22 @@ const SMALL_BYTES: usize = 4 << 20;
 /// Over shared memory, of small messages: so that there is one for each of several processors.
 const SMALL_BLOCK_BYTES: usize = 256 << 10;
 
-/// Over shared memory, of larger ones: so much that what a block costs beside its copy does not show, and so little that it
-/// stays in a cache until the last receiver has it.
+/// Over shared memory, of larger ones: so much that what a block costs beside its copy does not
+/// show, and so little that it stays in a cache until the last receiver has it.
 const LARGE_BLOCK_BYTES: usize = 1 << 20;
 
-/// Over shared memory: as many receives as its fabric takes, and two sends for each of eight receivers. Whoever polls gives the
-/// processor away in between, and there should be something to do when it has it again.
+/// Over shared memory: as many receives as its fabric takes, and two sends for each of eight
+/// receivers. Whoever polls gives the processor away in between, and there should be something to
+/// do when it has it again.
 const SHARED_WINDOW: Window = Window { receives: 16, sends: 16 };
 
-/// Over TCP: so little that a pipeline fills quickly over a slow link, and so much that what a block costs beside its bytes
-/// hardly shows over a fast one.
+/// Over TCP: so little that a pipeline fills quickly over a slow link, and so much that what a
+/// block costs beside its bytes hardly shows over a fast one.
 const TCP_BLOCK_BYTES: usize = 128 << 10;
 
-/// Over TCP: a notice waits behind whatever its way has queued, some blocks' time, and a sender without a notice leaves its
-/// port idle. Sends are done when the kernel has them: two keep it busy, and with more a later block shares the port
-/// with an earlier one.
+/// Over TCP: a notice waits behind whatever its way has queued, some blocks' time, and a sender
+/// without a notice leaves its port idle. Sends are done when the kernel has them: two keep it
+/// busy, and with more a later block shares the port with an earlier one.
 const TCP_WINDOW: Window = Window { receives: 8, sends: 2 };
 
 /// Groups that a node can have in its life; each has a cache line in every row.
@@ -69,7 +71,8 @@ pub struct GroupOptions {
 }
 
 impl Default for GroupOptions {
-    /// A pipeline of blocks of 1 MiB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric) says what suits which fabric.
+    /// A pipeline of blocks of 1 MiB, for messages of up to 4 GiB. [`for_fabric`](Self::for_fabric)
+    /// says what suits which fabric.
     fn default() -> Self {
         Self {
             algorithm: Algorithm::Pipeline,
@@ -83,11 +86,13 @@ impl Default for GroupOptions {
 impl GroupOptions {
     /// What suits a fabric, for messages of up to `message_max` bytes.
     ///
-    /// Over shared memory every receiver copies for itself, straight from whoever has a block, so a root's sends cost it
-    /// nothing: each block is offered to all at once, and all copy it while it is in a cache that they share. Everywhere else
-    /// the root's port is what limits, and a pipeline uses everybody's. So it does where several roots send at the same time: then it is
-    /// the better choice over shared memory too. Over TCP its blocks are small, and many receives are posted: what a peer has to say
-    /// comes late there. `docs/performance.md` has the figures.
+    /// Over shared memory every receiver copies for itself, straight from whoever has a block, so a
+    /// root's sends cost it nothing: each block is offered to all at once, and all copy it while it
+    /// is in a cache that they share. Everywhere else the root's port is what limits, and a
+    /// pipeline uses everybody's. So it does where several roots send at the same time: then it is
+    /// the better choice over shared memory too. Over TCP its blocks are small, and many receives
+    /// are posted: what a peer has to say comes late there. `docs/lab-notes/slow-links.md` has the
+    /// figures.
     #[must_use]
     pub fn for_fabric(carrier: Carrier, message_max: usize) -> Self {
         let usual = Self { message_max, ..Self::default() };
@@ -140,7 +145,8 @@ pub enum CreateError {
     Stopped(#[from] Stopped),
 }
 
-/// A process among others, between which block groups come and go. Dropping it ends its part in all of them.
+/// A process among others, between which block groups come and go. Dropping it ends its part in all
+/// of them.
 pub struct BlockNode {
     poller: Poller,
     requests: Sender<Request>,
@@ -151,7 +157,8 @@ pub struct BlockNode {
 }
 
 impl BlockNode {
-    /// Joins all other nodes: waits until each is there. `nodes` is the same list at all of them, in one order.
+    /// Joins all other nodes: waits until each is there. `nodes` is the same list at all of them,
+    /// in one order.
     ///
     /// # Errors
     /// [`JoinError`]; nothing is left behind then.
@@ -161,18 +168,51 @@ impl BlockNode {
         options: &JoinOptions<'_>,
     ) -> Result<Self, JoinError> {
         let layout = Layout::of_channels(nodes, CHANNELS)?;
-        let place =
-            nodes.iter().position(|node| *node == own).and_then(|place| u16::try_from(place).ok());
-        let own = place.map(Rank).ok_or(LayoutError::BadSubgroupMember)?;
+        let own = rank_among(nodes, own).ok_or(LayoutError::BadSubgroupMember)?;
         let (fabric, memory) = meet(&layout, own, options)?;
+        Self::of(fabric, Table::new(FIXED_VIEW, own, nodes.to_vec(), memory))
+            .map_err(JoinError::Thread)
+    }
+
+    /// Meets all other nodes of a description, as a group with fixed membership does, and waits
+    /// until each is there. What the description says of subgroups and messages is not used.
+    ///
+    /// ```
+    /// use tramontane_runtime::blocks::BlockNode;
+    /// use tramontane_runtime::group::{Description, StartOptions};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// // One node, so that this runs by itself.
+    /// let name = format!("blocks-{}", std::process::id());
+    /// let nodes = Description::builder(&name).nodes(1).fixed().build()?;
+    /// let node = BlockNode::start(nodes, StartOptions::new(0))?;
+    /// node.close()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConnectError`]; nothing is left behind then.
+    pub fn start(
+        description: Description,
+        options: StartOptions<'_>,
+    ) -> Result<Self, ConnectError> {
+        let nodes: Vec<NodeId> = description.nodes.iter().map(|node| NodeId(node.id)).collect();
+        let layout = Layout::of_channels(&nodes, CHANNELS).map_err(StartError::from)?;
+        let Connected { fabric, memory, own } = connect(description, options, &layout)?;
+        let started = Self::of(fabric, Table::new(FIXED_VIEW, own, nodes.clone(), memory));
+        Ok(started.map_err(StartError::from)?)
+    }
+
+    fn of(fabric: JoinedFabric, table: Table) -> std::io::Result<Self> {
+        let (own, members) = (table.own, table.members.clone());
         let store = fabric.block_store();
         let (requests, asked) = mpsc::channel();
         let ending = Arc::new(Ending::default());
-        let table = Table::new(FIXED_VIEW, own, nodes.to_vec(), memory);
         let engine = Engine::new(fabric, table, CHANNELS, asked, &ending);
-        let poller = Poller::start(engine, &ending).map_err(JoinError::Thread)?;
+        let poller = Poller::start(engine, &ending)?;
         let used = Mutex::new(BTreeSet::new());
-        Ok(Self { poller, requests, store, own, members: nodes.to_vec(), used })
+        Ok(Self { poller, requests, store, own, members, used })
     }
 
     /// Which node this is.
@@ -195,9 +235,10 @@ impl BlockNode {
         &self.store
     }
 
-    /// Creates a group: every member does, under the same number and with the same members in the same order, of whom the
-    /// first is the root. Nobody waits for the others. Numbers are from 0 to 1023, and none is used twice: a node has so many
-    /// groups in its life. What is refused leaves its number free.
+    /// Creates a group: every member does, under the same number and with the same members in the
+    /// same order, of whom the first is the root. Nobody waits for the others. Numbers are from 0
+    /// to 1023, and none is used twice: a node has so many groups in its life. What is refused
+    /// leaves its number free.
     ///
     /// # Errors
     /// [`CreateError`].
@@ -276,11 +317,7 @@ impl BlockNode {
     }
 
     fn rank_of(&self, node: NodeId) -> Result<Rank, CreateError> {
-        let place = self.members.iter().position(|member| *member == node);
-        place
-            .and_then(|place| u16::try_from(place).ok())
-            .map(Rank)
-            .ok_or(CreateError::Unknown(node))
+        rank_among(&self.members, node).ok_or(CreateError::Unknown(node))
     }
 
     /// Why this node stopped, if it has.
@@ -294,8 +331,16 @@ impl BlockNode {
     /// # Errors
     /// Why the node had stopped before, if it had.
     pub fn close(self) -> Result<(), Stopped> {
-        self.poller.close()
+        match self.poller.close() {
+            Stopped::Closed => Ok(()),
+            stopped => Err(stopped),
+        }
     }
+}
+
+fn rank_among(members: &[NodeId], node: NodeId) -> Option<Rank> {
+    let index = members.iter().position(|member| *member == node)?;
+    u16::try_from(index).ok().map(Rank)
 }
 
 impl std::fmt::Debug for BlockNode {

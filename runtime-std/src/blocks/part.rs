@@ -11,7 +11,6 @@ use super::desk::{Desk, Outgoing};
 use super::engine::Opening;
 use super::group::{End, Ended};
 use super::transfer::{Place, Table, Transfer};
-use crate::joined::BlockHost;
 
 /// What a step of a group came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,10 +71,9 @@ impl Part {
     }
 
     /// Does what there is to do now.
-    pub(super) fn step(&mut self, fabric: &mut impl BlockHost<Error = ErrorKind>) -> Stepped {
+    pub(super) fn step(&mut self, fabric: &mut impl Blocks<Error = ErrorKind>) -> Stepped {
         let Self { transfer, desk, is_closing, .. } = self;
         submit(transfer, desk, *is_closing);
-        desk.lend(fabric);
         let progress = transfer.step(fabric, desk);
         let Some(outcome) = transfer.outcome() else {
             return if progress.is_idle() { Stepped::Idle } else { Stepped::Busy };

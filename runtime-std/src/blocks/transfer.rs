@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use self_cell::{MutBorrow, self_cell};
 use tramontane_core::fabric::{
-    Area, BlockEvent, Blocks, Channel, ErrorKind, LossCause, ViewMemory,
+    Area, BlockEvent, Blocks, Channel, ErrorKind, LossCause, ViewMemory, ViewRows as _,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::rdmc::transfer::{

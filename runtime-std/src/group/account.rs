@@ -1,14 +1,12 @@
-//! What a member counts of itself, and hangs out for whoever looks.
+//! What a member counts of itself, and shows to others.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
-use tramontane_core::node::Progress;
-use tramontane_core::view::Status;
+use tramontane_core::node::{Frontiers, Progress};
 
-use super::membership::Membership;
-use super::open_view::OpenView;
+use super::participant::Participant;
 use super::status::{Board, GroupStatus, SubgroupStatus};
 use super::view::View;
 
@@ -25,6 +23,15 @@ pub(super) struct Account {
     /// When the rate was last taken, what had been delivered then, and the rate.
     rate_from: (Instant, u64),
     delivered_per_second: u64,
+}
+
+/// What is seen of a member in its view.
+pub(super) struct Seen<'s> {
+    /// What it is doing: see [`GroupStatus::state`].
+    pub(super) state: &'static str,
+    pub(super) suspected: Vec<u32>,
+    pub(super) joining: Vec<u32>,
+    pub(super) frontiers: &'s dyn Fn(SubgroupId) -> Frontiers,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,56 +74,59 @@ impl Account {
         self.total.writes
     }
 
-    /// Hangs out how things stand.
-    pub(super) fn hang(
-        &mut self,
-        membership: &Membership,
-        present: &mut OpenView,
-        view: &Arc<View>,
-        joining: Vec<u32>,
-        is_leaving: bool,
-    ) {
+    /// Shows how things stand. In the view that is shown already nothing is allocated, unless what
+    /// is suspected, joining or done changes.
+    pub(super) fn show(&mut self, participant: &Participant, view: &Arc<View>, seen: &Seen<'_>) {
         self.take_rate();
-        let state = match present.status() {
-            Status::Halted(_) => "halted",
-            Status::Left => "left",
-            _ if is_leaving => "leaving",
-            Status::Steady => "steady",
-            Status::Wedged | Status::Decided | Status::Installed => "changing",
-        };
-        let description = &membership.description;
+        if !self.board.change(view, |status| self.write(status, view, seen)) {
+            let mut status = Self::status_of(participant, view);
+            self.write(&mut status, view, seen);
+            self.board.put(status, view);
+        }
+    }
+
+    /// What stays the same throughout a view.
+    fn status_of(participant: &Participant, view: &View) -> GroupStatus {
+        let description = &participant.description;
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups).map(|(id, subgroup)| {
-            let frontiers = present.frontiers(id).unwrap_or_default();
-            let members =
-                view.subgroup_members(description, id).into_iter().map(|node| node.get()).collect();
+            let members = view.subgroup_members(description, id).into_iter();
             SubgroupStatus {
                 name: subgroup.name.clone(),
-                members,
-                received: frontiers.received.0,
-                delivered: frontiers.delivered.0,
-                closed: view.is_closed(id),
+                members: members.map(|node| node.get()).collect(),
+                ..SubgroupStatus::default()
             }
         });
-        let subgroups = subgroups.collect();
-        let status = GroupStatus {
+        GroupStatus {
             group: description.name.clone(),
-            node: membership.own.get(),
+            node: participant.own.get(),
             view: view.id.0,
             members: view.members.iter().map(|node| node.get()).collect(),
-            suspected: present.suspected().into_iter().map(|node| node.get()).collect(),
-            state: state.to_owned(),
-            joining,
-            subgroups,
-            uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
-            views_installed: self.views_installed,
-            delivered: self.total.delivered,
-            sent: self.total.sent,
-            nulls: self.total.nulls,
-            writes: self.total.writes,
-            heartbeats: self.total.heartbeats,
-            delivered_per_second: self.delivered_per_second,
-        };
-        self.board.put(status, view);
+            subgroups: subgroups.collect(),
+            ..GroupStatus::default()
+        }
+    }
+
+    /// What changes within a view.
+    fn write(&self, status: &mut GroupStatus, view: &View, seen: &Seen<'_>) {
+        if status.state != seen.state {
+            seen.state.clone_into(&mut status.state);
+        }
+        status.suspected.clone_from(&seen.suspected);
+        status.joining.clone_from(&seen.joining);
+        for (id, subgroup) in (0..).map(SubgroupId).zip(&mut status.subgroups) {
+            let frontiers = (seen.frontiers)(id);
+            subgroup.received = frontiers.received.0;
+            subgroup.delivered = frontiers.delivered.0;
+            subgroup.closed = view.is_closed(id);
+        }
+        status.uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        status.views_installed = self.views_installed;
+        status.delivered = self.total.delivered;
+        status.sent = self.total.sent;
+        status.nulls = self.total.nulls;
+        status.writes = self.total.writes;
+        status.heartbeats = self.total.heartbeats;
+        status.delivered_per_second = self.delivered_per_second;
     }
 
     fn take_rate(&mut self) {

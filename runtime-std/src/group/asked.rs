@@ -1,23 +1,24 @@
 //! What other threads ask of the engine, carried out between two steps.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
+use tramontane_control::Talk;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
-use tramontane_mesh::Talk;
 
-use super::engine::{Engine, Parts};
+use super::changing::Engine;
 use super::outside::Call;
+use super::parts::Parts;
 use super::queue::{Sink, Supplied};
 use super::replica::Replica;
 use super::request::Request;
 use super::supply::LEAVES;
 use crate::member::Stopped;
+use crate::poll::guarded;
 
 impl<R: Replica> Engine<R> {
     pub(super) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
-        let description = &self.parts.membership.description;
+        let description = &self.parts.participant.description;
         match request {
             Request::Connected { node, talk, call } => self.connected(node, talk, &call),
             Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
@@ -40,9 +41,7 @@ impl<R: Replica> Engine<R> {
     fn connected(&mut self, node: NodeId, talk: Talk, call: &Call) {
         let is_expected = match call {
             Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
-            Call::Theirs { view } => {
-                self.parts.outside.calls.is_expected(node, *view, self.view.id)
-            }
+            Call::Theirs { view } => self.outside.calls.is_expected(node, *view, self.view.id),
         };
         if is_expected {
             self.parts.fabric.connect(node, talk);
@@ -57,17 +56,17 @@ impl<R: Replica> Engine<R> {
         subgroups: Vec<SubgroupId>,
         sink: Sink,
     ) -> Result<(), Stopped> {
-        let sink = sink.with_large(self.parts.membership.description.large_pool_bytes());
+        let sink = sink.with_large(self.parts.participant.description.large_pool_bytes());
         if let Some(why) = self.refusal(node, &subgroups) {
             sink.put(Supplied::NotNow(why.to_owned()));
             return Ok(());
         }
         let is_member = self.view.members.contains(&node);
         let Self { joiners, parts, present, admission, clock, .. } = self;
-        let Parts { replica, fabric, membership, .. } = parts;
-        let begun = catch_unwind(AssertUnwindSafe(|| {
+        let Parts { replica, fabric, participant, .. } = parts;
+        guarded(|| {
             if !is_member {
-                joiners.give_up(node, &membership.description, present);
+                joiners.give_up(node, &participant.description, present);
             }
             let between = || {
                 present.show_life(clock.read(), &mut fabric.fabric);
@@ -77,14 +76,14 @@ impl<R: Replica> Engine<R> {
             } else {
                 joiners.begin(node, subgroups, sink, replica, between);
             }
-        }));
-        begun.map_err(|payload| membership.ending.stop(Stopped::panicked(payload.as_ref())))
+            Ok(())
+        })
     }
 
     /// Why a node cannot be supplied with these subgroups now.
     fn refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
-        let description = &self.parts.membership.description;
-        let own = self.parts.membership.own;
+        let description = &self.parts.participant.description;
+        let own = self.parts.participant.own;
         let is_ours = |subgroup: &SubgroupId| {
             self.view.subgroup_members(description, *subgroup).contains(&own)
         };
@@ -101,8 +100,8 @@ impl<R: Replica> Engine<R> {
         }
     }
 
-    /// The same for a node that the present view let in: the state is that of the view's beginning as long as nothing was
-    /// delivered in it, which cannot be before the node is up.
+    /// The same for a node that the present view let in: the state is that of the view's beginning
+    /// as long as nothing was delivered in it, which cannot be before the node is up.
     fn late_refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
         let rank = self.view.rank_of(node).filter(|_| self.newcomers.contains(&node));
         if rank.is_none_or(|rank| self.present.has_come(rank)) {

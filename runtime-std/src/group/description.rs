@@ -1,7 +1,8 @@
 //! What a group is, as its file says: nodes that may be members, and subgroups of them.
 //!
-//! Everybody who may ever be a member stands in the file. Which of them are members at a moment is a view; what a view's
-//! subgroups and memory look like follows from file and view alone, so that all members compute the same.
+//! Everybody who may ever be a member stands in the file. Which of them are members at a moment is
+//! a view; what a view's subgroups and memory look like follows from file and view alone, so that
+//! all members compute the same.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,11 +12,30 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::layout::LayoutError;
 
 use super::digest::digest;
-use super::large::{BUFFERS_MAX, LARGE_MAX};
+use super::large::{BUFFERS_MAX, LARGE_MAX, LargeBlocks};
 use super::layout::ViewLayout;
 use super::view::View;
-use crate::configuration::{GroupConfiguration, SubgroupConfiguration};
-use crate::local::Carrier;
+use crate::carrier::Carrier;
+
+/// The window where nothing else is said: Spindle IV-A.2 found 100 slots best.
+pub const WINDOW_DEFAULT: u32 = 100;
+
+/// The largest message where nothing else is said: the 10 KB of Spindle's experiments.
+pub const MESSAGE_MAX_DEFAULT: u32 = 10_240;
+
+/// Whether members may come and go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Membership {
+    /// Members may fail, leave and join; the others go on in the next view.
+    #[default]
+    Changing,
+    /// All nodes are members from beginning to end. The group starts once all have come, and ends
+    /// with the first that goes: the others stop, and say which
+    /// ([`Stopped::PeerLost`](crate::member::Stopped::PeerLost)). There are no heartbeats, no state
+    /// folders and no large messages, and a group that rests posts nothing.
+    Fixed,
+}
 
 /// A group file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,25 +46,30 @@ pub struct Description {
     /// What carries its writes.
     #[serde(default)]
     pub fabric: Carrier,
+    /// Whether members may come and go.
+    #[serde(default)]
+    pub membership: Membership,
     /// The file of the key that all members share, beside the group file if it is relative.
     #[serde(default)]
     pub key_file: Option<PathBuf>,
-    /// Whether what is said may go in clear: without a key also where an address is not loopback, and over RDMA also
-    /// beside a key, which does not seal what goes over RDMA.
+    /// Whether what is said may go in clear: without a key also where an address is not loopback,
+    /// and over RDMA also beside a key, which does not seal what goes over RDMA.
     #[serde(default)]
     pub allow_clear: bool,
-    /// From one heartbeat to the next, in ms. The same at all members.
+    /// From one heartbeat to the next, in ms. The same at all members. Fixed membership has no
+    /// heartbeats.
     #[serde(default = "heartbeat_default")]
     pub heartbeat_ms: u64,
-    /// A member without a heartbeat for so long is removed, in ms: longer than the longest upcall (VIE-2). The same at all
-    /// members.
+    /// A member without a heartbeat for so long is removed, in ms: longer than the longest upcall
+    /// (VIE-2). The same at all members.
     #[serde(default = "failure_timeout_default")]
     pub failure_timeout_ms: u64,
-    /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that splits makes two groups
-    /// of one.
+    /// Whether a next view needs a majority of the last one (VIE-9). Without it a network that
+    /// splits makes two groups of one.
     #[serde(default = "majority_default")]
     pub majority: bool,
-    /// The nodes of the first view, all of which must come before anything starts; all nodes if left out.
+    /// The nodes of the first view, all of which must come before anything starts; all nodes if
+    /// left out.
     #[serde(default)]
     pub initial: Vec<u32>,
     /// All nodes that may ever be members.
@@ -63,7 +88,8 @@ pub struct NodeDescription {
     /// Where it listens, over TCP; where it is met, over RDMA.
     #[serde(default)]
     pub address: Option<std::net::SocketAddr>,
-    /// The folder where it remembers its membership, beside the group file if it is relative. Each node's own affair.
+    /// The folder where it remembers its membership, beside the group file if it is relative. Each
+    /// node's own affair.
     #[serde(default)]
     pub state: Option<PathBuf>,
 }
@@ -89,15 +115,20 @@ pub struct SubgroupDescription {
     /// Hand over on receipt, without one order and without waiting for stability.
     #[serde(default)]
     pub unordered: bool,
-    /// The largest large message, in bytes: such go by block multicast, and have their place in the one order (RDM-7).
-    /// Zero: there are none.
+    /// The largest large message, in bytes: such go by block multicast, and have their place in the
+    /// one order (RDM-7). Zero: there are none.
     #[serde(default)]
     pub large_max: u64,
-    /// Large messages of one sender that may be under way at a time. Each member has memory for so many of each sender.
+    /// Large messages of one sender that may be under way at a time. Each member has memory for so
+    /// many of each sender.
     #[serde(default = "large_window_default")]
     pub large_window: u32,
-    /// Whether it starts anew, empty, after all its members were lost at once, and its state with them (VIE-10).
-    /// Otherwise it stays without members.
+    /// How the blocks of large messages go; as suits the fabric if left out. The same at all
+    /// members. A group file does not have it, and members do not compare it when they meet.
+    #[serde(skip)]
+    pub large_blocks: Option<LargeBlocks>,
+    /// Whether it starts anew, empty, after all its members were lost at once, and its state with
+    /// them (VIE-10). Otherwise it stays without members.
     #[serde(default)]
     pub restart_empty: bool,
 }
@@ -115,10 +146,10 @@ const fn large_window_default() -> u32 {
     2
 }
 const fn window_default() -> u32 {
-    crate::configuration::WINDOW_DEFAULT
+    WINDOW_DEFAULT
 }
 const fn message_max_default() -> u32 {
-    crate::configuration::MESSAGE_MAX_DEFAULT
+    MESSAGE_MAX_DEFAULT
 }
 
 /// What is wrong with a group file.
@@ -179,6 +210,11 @@ pub enum DescriptionError {
         "large messages want {0} buffers at a member, large_window and 2 for each sender, and {BUFFERS_MAX} is the most; lower large_window, or let fewer send"
     )]
     LargeBuffers(usize),
+    /// Something that only a group with changing membership has.
+    #[error(
+        "the group has fixed membership, and so {0}; take it out, or set membership = \"changing\""
+    )]
+    Fixed(&'static str),
     /// What the layout finds.
     #[error("the group is wrong: {0}; correct the group file")]
     Layout(#[from] LayoutError),
@@ -215,7 +251,8 @@ impl Description {
         Ok(description)
     }
 
-    /// Nodes `0` to `nodes - 1` on this machine, in one subgroup in which all send: for programs that need no file.
+    /// Nodes `0` to `nodes - 1` on this machine, in one subgroup in which all send: for programs
+    /// that need no file.
     #[must_use]
     pub fn local(name: &str, nodes: u32, window: u32, message_max: u32) -> Self {
         let all: Vec<u32> = (0..nodes).collect();
@@ -230,6 +267,7 @@ impl Description {
         Self {
             name: name.to_owned(),
             fabric: Carrier::SharedMemory,
+            membership: Membership::Changing,
             key_file: None,
             allow_clear: false,
             heartbeat_ms: heartbeat_default(),
@@ -285,6 +323,7 @@ impl Description {
                 return Err(DescriptionError::Large(subgroup.name.clone()));
             }
         }
+        self.check_fixed()?;
         let buffers = self.large_buffers();
         if buffers > BUFFERS_MAX {
             return Err(DescriptionError::LargeBuffers(buffers));
@@ -295,13 +334,32 @@ impl Description {
         Ok(())
     }
 
-    /// A number for what all members must have alike; keys, states and who comes first are each member's own affair.
+    /// What a group with fixed membership cannot have.
+    fn check_fixed(&self) -> Result<(), DescriptionError> {
+        if self.membership == Membership::Changing {
+            return Ok(());
+        }
+        if self.initial.len() != self.nodes.len() {
+            return Err(DescriptionError::Fixed("all nodes are initial"));
+        }
+        if self.subgroups.iter().any(|subgroup| subgroup.large_max > 0) {
+            return Err(DescriptionError::Fixed("no large messages (large_max)"));
+        }
+        if self.nodes.iter().any(|node| node.state.is_some()) {
+            return Err(DescriptionError::Fixed("no state folders (state)"));
+        }
+        Ok(())
+    }
+
+    /// A number for what all members must have alike; keys, states and who comes first are each
+    /// member's own affair.
     #[must_use]
     pub fn digest(&self) -> u64 {
         digest(self, false)
     }
 
-    /// The same for those who form the first view, who must also agree on who is in it. Later that is history.
+    /// The same for those who form the first view, who must also agree on who is in it. Later that
+    /// is history.
     #[must_use]
     pub(super) fn forming_digest(&self) -> u64 {
         digest(self, true)
@@ -312,14 +370,7 @@ impl Description {
     /// # Errors
     /// What is wrong with the description.
     pub fn view_layout(&self, view: &View) -> Result<ViewLayout, LayoutError> {
-        let members = view.members.iter().map(|node| node.get()).collect();
-        let subgroups = (0..).map(SubgroupId).zip(&self.subgroups);
-        let subgroups =
-            subgroups.map(|(id, subgroup)| subgroup.in_view(view, view.is_closed(id))).collect();
-        let large = (0..).map(SubgroupId).zip(&self.subgroups);
-        let large =
-            large.filter(|(_, subgroup)| subgroup.large_max > 0).map(|(id, _)| id).collect();
-        ViewLayout::new(&GroupConfiguration { members, subgroups }, large)
+        ViewLayout::new(view, &self.subgroups, self.membership)
     }
 
     /// Whether a node may be a member.
@@ -356,6 +407,7 @@ impl SubgroupDescription {
             unordered: false,
             large_max: 0,
             large_window: large_window_default(),
+            large_blocks: None,
             restart_empty: false,
         }
     }
@@ -370,31 +422,5 @@ impl SubgroupDescription {
     #[must_use]
     pub fn senders(&self) -> &[u32] {
         self.senders.as_deref().unwrap_or_default()
-    }
-
-    /// What is there of it in a view. A layout has no empty subgroups, so one without members is the view's first
-    /// member's alone, who does not send in it: it takes no more than its columns.
-    fn in_view(&self, view: &View, is_closed: bool) -> SubgroupConfiguration {
-        let ranks = |nodes: &[u32]| -> Vec<u16> {
-            let rank = |node: &u32| view.members.iter().position(|member| member.get() == *node);
-            nodes.iter().filter_map(rank).filter_map(|rank| u16::try_from(rank).ok()).collect()
-        };
-        let members = ranks(self.members());
-        if members.is_empty() || is_closed {
-            return SubgroupConfiguration {
-                members: vec![0],
-                senders: Vec::new(),
-                window: 1,
-                message_max: 0,
-                unordered: false,
-            };
-        }
-        SubgroupConfiguration {
-            members,
-            senders: ranks(self.senders()),
-            window: self.window,
-            message_max: self.message_max,
-            unordered: self.unordered,
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Numbers for what all nodes must have alike, by which the fields that differ can be told.
 //!
-//! Half of a digest is a hash of all fields. The other half has a few bits of each field's own
-//! hash: two nodes that compare their digests find out what to correct, and need to tell each other
-//! no more.
+//! The upper bits of a digest are a hash of all fields. The lower ones are a few bits of each
+//! field's own hash: two nodes that compare their digests find out what to correct, and need to
+//! tell each other no more.
 
 use serde::Serialize;
 
@@ -11,10 +11,14 @@ use super::description::Description;
 /// Bits of each field's own hash: one difference in sixteen is not told by its name.
 const BITS: u32 = 4;
 
+/// Bits of all fields' hints together.
+const HINT_BITS: u32 = BITS * FIELDS.len() as u32;
+
 /// The fields of a group file that are compared, in the order of their bits.
-const FIELDS: [&str; 8] = [
+const FIELDS: [&str; 9] = [
     "name",
     "fabric",
+    "membership",
     "majority",
     "heartbeat_ms",
     "failure_timeout_ms",
@@ -32,6 +36,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
     let Description {
         name,
         fabric,
+        membership,
         majority,
         heartbeat_ms,
         failure_timeout_ms,
@@ -46,6 +51,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
     let hashes = [
         hash(name),
         hash(fabric),
+        hash(membership),
         hash(majority),
         hash(heartbeat_ms),
         hash(failure_timeout_ms),
@@ -54,7 +60,7 @@ pub(super) fn digest(description: &Description, forms: bool) -> u64 {
         hash(subgroups),
     ];
     let hints = (0..).zip(hashes).map(|(place, hash)| (hash & MASK) << (BITS * place));
-    hash(&hashes) << 32 | hints.fold(0, |all, hint| all | hint)
+    hash(&hashes) << HINT_BITS | hints.fold(0, |all, hint| all | hint)
 }
 
 /// The fields by which two digests are known to differ, as people list them. Nothing if it is not
@@ -75,6 +81,7 @@ fn hash(part: &impl Serialize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::description::Membership;
     use super::*;
 
     type Change = (&'static str, fn(&mut Description));
@@ -82,8 +89,9 @@ mod tests {
     #[test]
     fn what_members_must_have_alike_is_compared_and_named() {
         let own = Description::local("g", 3, 8, 16);
-        let changes: [Change; 6] = [
+        let changes: [Change; 7] = [
             ("name", |d| d.name = "h".into()),
+            ("membership", |d| d.membership = Membership::Fixed),
             ("majority", |d| d.majority = false),
             ("heartbeat_ms", |d| d.heartbeat_ms = 70),
             ("failure_timeout_ms", |d| d.failure_timeout_ms = 3_000),
@@ -99,6 +107,16 @@ mod tests {
         other.initial = vec![0, 1];
         assert_eq!(digest(&own, false), digest(&other, false), "history");
         assert_eq!(differing(digest(&own, true), digest(&other, true)), "initial");
+    }
+
+    /// Nodes of one version refuse each other by this number alone. One that changes needs another
+    /// version of the greeting; then these are written anew.
+    #[test]
+    fn the_digests_of_a_group_file_belong_to_the_version_of_the_greeting() {
+        let description = Description::local("g", 3, 8, 16);
+        assert_eq!(tramontane_control::VERSION, 4);
+        assert_eq!(format!("{:016x}", digest(&description, false)), "57ee398b01c49849");
+        assert_eq!(format!("{:016x}", digest(&description, true)), "498c3d5b0ac49849");
     }
 
     #[test]

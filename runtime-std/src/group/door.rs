@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use tramontane_control::{Door, Identity, Listener, Purpose, SharedKey, Talk, TalkError, Visitor};
 use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Door, Identity, Listener, Purpose, SharedKey, Talk, TalkError, Visitor};
 
 use super::operator;
 use super::outside::{Call, Outside, answer_caller, hear_caller};
@@ -23,7 +23,14 @@ const LOOK_PAUSE: Duration = Duration::from_millis(1);
 pub(super) struct Hall {
     pub(super) board: Board,
     /// Set once this process is a member.
-    pub(super) inside: Arc<OnceLock<Arc<Outside>>>,
+    pub(super) inside: Arc<OnceLock<Inside>>,
+}
+
+/// What visitors reach of a member.
+pub(super) struct Inside {
+    pub(super) requests: Requests,
+    /// For peers that call: only where membership changes.
+    pub(super) outside: Option<Arc<Outside>>,
 }
 
 impl Hall {
@@ -48,7 +55,7 @@ impl Hall {
                 }
             }
             Purpose::Join => {
-                if let Some(requests) = self.requests() {
+                if let Some(Inside { requests, outside: Some(_) }) = self.inside.get() {
                     supply::serve(node, talk, &self.board, requests);
                 }
             }
@@ -63,17 +70,19 @@ impl Hall {
     }
 
     fn requests(&self) -> Option<&Requests> {
-        self.inside.get().map(|outside| &outside.requests)
+        self.inside.get().map(|inside| &inside.requests)
     }
 
-    /// Connects a member that calls, if the call is for this process: the answer waits until it is a member.
+    /// Connects a member that calls, if the call is for this process: the answer waits until it is
+    /// a member.
     fn connect(&self, node: NodeId, mut talk: Talk) -> Result<(), TalkError> {
         let view = hear_caller(&mut talk)?;
         let until = Instant::now() + NOT_YET;
         while self.inside.get().is_none() && Instant::now() < until && talk.is_open() {
             std::thread::sleep(LOOK_PAUSE);
         }
-        let outside = self.inside.get().ok_or(TalkError::Stopped)?;
+        let inside = self.inside.get().and_then(|inside| inside.outside.as_ref());
+        let outside = inside.ok_or(TalkError::Stopped)?;
         if answer_caller(&mut talk, outside.calls.is_meant(view))? {
             let call = Call::Theirs { view };
             outside.requests.ask(Request::Connected { node, talk, call });
@@ -89,15 +98,15 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::Receiver;
 
+    use tramontane_control::{Address, visit};
     use tramontane_core::ids::ViewId;
-    use tramontane_mesh::{Address, visit};
 
     use super::super::outside::{Calls, PeerCalls, PeerHears};
     use super::super::talking::{hear, say};
     use super::*;
-    use crate::host::HostFabric as _;
     use crate::joined::JoinedBell;
     use crate::tcp::{self, Tcp};
+    use tramontane_core::fabric::HostFabric as _;
 
     const LONG: Duration = Duration::from_secs(60);
 
@@ -129,7 +138,9 @@ mod tests {
             outside.meets(first, &joined.iter().copied().map(NodeId).collect::<Vec<_>>());
             let hall = Hall::default();
             let door = hall.open(listener, identity(1), [NodeId(2)], None).expect("a thread");
-            assert!(hall.inside.set(Arc::clone(&outside)).is_ok());
+            let inside =
+                Inside { requests: outside.requests.clone(), outside: Some(Arc::clone(&outside)) };
+            assert!(hall.inside.set(inside).is_ok());
             Self { door, asked, outside, _fabric: fabric }
         }
 
@@ -149,7 +160,8 @@ mod tests {
         }
     }
 
-    /// The caller came in view 5 and means the process of that view; by now it is another one, of view 7.
+    /// The caller came in view 5 and means the process of that view; by now it is another one, of
+    /// view 7.
     #[test]
     fn a_call_that_was_left_over_is_sent_away_and_the_one_that_is_meant_is_connected() {
         let member = Member::came(ViewId(7), &[1, 2]);
@@ -166,7 +178,8 @@ mod tests {
         ));
     }
 
-    /// Its caller was too slow to hear the answer, and calls again: this end must not keep what that one has closed.
+    /// Its caller was too slow to hear the answer, and calls again: this end must not keep what
+    /// that one has closed.
     #[test]
     fn a_connection_that_its_caller_does_not_keep_is_not_used() {
         let member = Member::came(ViewId(1), &[1, 2]);

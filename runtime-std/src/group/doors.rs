@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use tramontane_control::{Address, KeyError, SharedKey};
 use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Address, KeyError, SharedKey};
 
 use super::description::Description;
-use crate::local::Carrier;
+use crate::carrier::Carrier;
 use crate::rdma::{self, ClearNotAllowed};
 use crate::shared_memory::{self, GroupName, Root};
 
@@ -33,14 +33,17 @@ pub enum DoorsError {
 
 /// All doors of a group.
 #[derive(Clone, Debug)]
-pub(crate) struct Doors {
+pub struct Doors {
     pub(super) addresses: BTreeMap<NodeId, Address>,
     pub(super) key: Option<SharedKey>,
 }
 
 impl Doors {
     /// Those of a description. `root` is where groups live, over shared memory.
-    pub(crate) fn of(description: &Description, root: &Root) -> Result<Self, DoorsError> {
+    ///
+    /// # Errors
+    /// [`DoorsError`]: an address or a key is missing, or cannot be used.
+    pub fn of(description: &Description, root: &Root) -> Result<Self, DoorsError> {
         let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
         let addresses = match description.fabric {
             Carrier::SharedMemory => {
@@ -71,10 +74,5 @@ impl Doors {
             }
         };
         Ok(Self { addresses, key })
-    }
-
-    /// The key, if the group has one.
-    pub(crate) fn into_key(self) -> Option<SharedKey> {
-        self.key
     }
 }

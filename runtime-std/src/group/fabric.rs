@@ -1,20 +1,22 @@
-//! What carries a group whose membership changes: a fabric, and where each view's memory comes from.
+//! What carries a group whose membership changes: a fabric, and where each view's memory comes
+//! from.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_core::fabric::{ErrorKind, Fabric as _, ViewMemory};
+use tramontane_control::{Address, Talk};
+use tramontane_core::fabric::{ErrorKind, Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
-use tramontane_mesh::{Address, Talk};
 
 use super::description::Description;
-use crate::joined::JoinedFabric;
-use crate::local::Carrier;
+use crate::carrier::Carrier;
+use crate::joined::{self, JoinedFabric};
 use crate::member::Memory;
 use crate::rdma::{DeviceOptions, NotBuilt};
-use crate::shared_memory::{self, Residence, SharedMemory};
-use crate::tcp::{self, Rows, Tcp};
+use crate::shared_memory::{Residence, SharedMemory};
+use crate::tcp::{self, Tcp};
 
 /// Why a view has no memory.
 #[derive(Debug, thiserror::Error)]
@@ -22,11 +24,7 @@ use crate::tcp::{self, Rows, Tcp};
 pub enum MemoryError {
     /// There is none to be had.
     #[error(transparent)]
-    SharedMemory(#[from] shared_memory::Error),
-    /// The device has none to give.
-    #[cfg(feature = "verbs")]
-    #[error(transparent)]
-    Rdma(#[from] crate::rdma_views::NoView),
+    None(#[from] joined::MemoryError),
     /// The fabric does not take it.
     #[error("the fabric cannot open the view: {0}")]
     Fabric(#[from] ErrorKind),
@@ -51,12 +49,11 @@ pub enum NoFabric {
 /// The fabric of a member through all its views.
 pub(super) struct GroupFabric {
     pub(super) fabric: JoinedFabric,
-    /// This process's place in the group, over shared memory.
-    residence: Option<Arc<Residence>>,
 }
 
 impl GroupFabric {
-    /// That of a member which has met nobody yet. `address` is where it listens; over shared memory it has its `residence`.
+    /// That of a member which has met nobody yet. `address` is where it listens; over shared memory
+    /// it has its `residence`.
     pub(super) fn alone(
         description: &Description,
         own: NodeId,
@@ -78,7 +75,7 @@ impl GroupFabric {
                 Duration::from_millis(description.failure_timeout_ms),
             )?,
         };
-        Ok(Self { fabric, residence })
+        Ok(Self { fabric })
     }
 
     /// Makes fresh memory for a view, and opens it (VIE-11).
@@ -88,29 +85,9 @@ impl GroupFabric {
         own: Rank,
         view: ViewId,
     ) -> Result<Memory, MemoryError> {
-        let members = layout.group().members;
-        match (&mut self.fabric, &self.residence) {
-            (JoinedFabric::SharedMemory(fabric), Some(residence)) => {
-                let mappings = residence.view(layout, own, view)?;
-                fabric.lend(&mappings);
-                let (row, rows) = (mappings.row(), mappings.rows());
-                fabric.open(view, &ViewMemory { own, members, row, rows: &rows })?;
-                // SAFETY: mapped while `mappings` lives.
-                Ok(unsafe { Memory::new(&rows, row, mappings.clone()) })
-            }
-            (JoinedFabric::Tcp(fabric), _) => {
-                let rows = Rows::new(layout, own);
-                fabric.lend(&rows);
-                fabric.open(
-                    view,
-                    &ViewMemory { own, members, row: rows.row(), rows: &rows.rows() },
-                )?;
-                Ok(rows.lend())
-            }
-            #[cfg(feature = "verbs")]
-            (JoinedFabric::RdmaViews(fabric), _) => Ok(fabric.open_view(layout, own, view)?),
-            _ => Err(ErrorKind::Other.into()),
-        }
+        let memory = self.fabric.rows(&ViewPlan::of_layout(view, own, layout))?;
+        self.fabric.open(view, &memory.memory())?;
+        Ok(memory)
     }
 
     /// Whether a node can be reached without a connection being made first.
@@ -118,20 +95,30 @@ impl GroupFabric {
         match &self.fabric {
             JoinedFabric::Tcp(fabric) => fabric.has_peer(node),
             #[cfg(feature = "verbs")]
-            JoinedFabric::RdmaViews(fabric) => fabric.has_peer(node),
+            JoinedFabric::Verbs(fabric) => fabric.beside().has_peer(node),
             _ => true,
         }
     }
 
-    /// A node is out of all views that are open: its connection is that of a process which is not heard any more, and
-    /// makes way for the next process of the node.
+    /// A node is out of all views that are open: its connection is that of a process which is not
+    /// heard any more, and makes way for the next process of the node.
     pub(super) fn part_from(&mut self, node: NodeId) {
         match &mut self.fabric {
             JoinedFabric::Tcp(fabric) => fabric.part_from(node),
             #[cfg(feature = "verbs")]
-            JoinedFabric::RdmaViews(fabric) => fabric.part_from(node),
+            JoinedFabric::Verbs(fabric) => fabric.beside_mut().part_from(node),
             _ => {}
         }
+    }
+
+    /// Sends to these nodes so many bytes a second at most, over TCP.
+    pub(super) fn limit_rates(&self, rates: &[(u32, NonZeroU64)]) -> std::io::Result<()> {
+        if let JoinedFabric::Tcp(fabric) = &self.fabric {
+            for (node, rate) in rates {
+                fabric.limit_rate(NodeId(*node), *rate)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes over the connection to a node.
@@ -140,7 +127,7 @@ impl GroupFabric {
         let added = match &mut self.fabric {
             JoinedFabric::Tcp(fabric) => fabric.add_peer(node, connection),
             #[cfg(feature = "verbs")]
-            JoinedFabric::RdmaViews(fabric) => fabric.add_peer(node, connection),
+            JoinedFabric::Verbs(fabric) => fabric.beside_mut().add_peer(node, connection),
             _ => return,
         };
         if let Err(error) = added {
@@ -149,7 +136,8 @@ impl GroupFabric {
     }
 }
 
-/// Over a device, which gives a peer up no sooner than the group would, unless somebody says otherwise.
+/// Over a device, which gives a peer up no sooner than the group would, unless somebody says
+/// otherwise.
 #[cfg(feature = "verbs")]
 fn over_rdma(
     own: NodeId,
@@ -157,7 +145,7 @@ fn over_rdma(
     device: &DeviceOptions,
     failure_timeout: Duration,
 ) -> Result<JoinedFabric, NoFabric> {
-    use crate::rdma_views::RdmaViews;
+    use tramontane_verbs::RdmaViews;
 
     let meeting = match address {
         Address::Tcp(address) => Some(address.ip()),
@@ -167,7 +155,8 @@ fn over_rdma(
     limits.loss_time = device.loss_timeout.unwrap_or(failure_timeout);
     let site = tramontane_verbs::Site::open(&device.wanted(), &limits, meeting)?;
     crate::rdma::tell(&site.report());
-    Ok(JoinedFabric::RdmaViews(RdmaViews::new(own, site)?))
+    let beside = Tcp::new(own, tcp::Settings::default())?;
+    Ok(JoinedFabric::Verbs(RdmaViews::new(site, beside)?))
 }
 
 /// This program has no RDMA.

@@ -25,6 +25,10 @@ pub struct Forming {
     /// say, once: two groups of one name may run if members of the earlier one are only out of
     /// reach. A group that is found running is joined all the same.
     pub new_group: bool,
+    /// Be a member from the first view on, or not at all: a group of this name that runs is not
+    /// joined, and that is an error. For groups that live for one task. All nodes of the
+    /// description must be initial ones.
+    pub first_view_only: bool,
     /// Called with what this node waits for, once it has waited for a few seconds, and every few
     /// seconds again.
     pub told: Option<fn(&Waiting)>,

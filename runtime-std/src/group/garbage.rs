@@ -1,5 +1,5 @@
-//! Whatever bytes, where a group's messages of control and its file are read: for a fuzzer, and for the tests here, which
-//! make them at random.
+//! Whatever bytes, where a group's messages of control and its file are read: for a fuzzer, and for
+//! the tests here, which make them at random.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -109,7 +109,10 @@ mod tests {
         }
 
         #[test]
-        fn no_group_file_is_more_than_refused(lines in vec(line(), 0..14), has_nodes in any::<bool>()) {
+        fn no_group_file_is_more_than_refused(
+            lines in vec(line(), 0..14),
+            has_nodes in any::<bool>(),
+        ) {
             let head = "name = \"g\"\n[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n[[subgroups]]\nname = \"s\"\n";
             let head = if has_nodes { head } else { "" };
             group_file(format!("{head}{}", lines.join("\n")).as_bytes());

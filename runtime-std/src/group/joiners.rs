@@ -1,8 +1,10 @@
-//! The nodes that this member helps to join: what they are sent, and whom the group is asked to let in.
+//! The nodes that this member helps to join: what they are sent, and whom the group is asked to let
+//! in.
 //!
 //! # Invariants
 //! - One wish at a time: the core's cell for it holds one, and a later one would replace it.
-//! - Who is behind holds this member back, and by its frontier the group, between two steps: never for so long that it is missed.
+//! - Who is behind holds this member back, and by its frontier the group, between two steps: never
+//!   for so long that it is missed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -92,7 +94,8 @@ impl Joiners {
         !self.supplied.is_empty() || !self.are_told()
     }
 
-    /// Whether all that were let in by the present view have what they need of this member, or are gone.
+    /// Whether all that were let in by the present view have what they need of this member, or are
+    /// gone.
     pub(super) fn are_told(&self) -> bool {
         self.let_in.iter().all(|(_, sink)| sink.is_over())
     }
@@ -105,9 +108,9 @@ impl Joiners {
             .any(|(subgroup, _)| is_it(*subgroup))
     }
 
-    /// Begins to supply a node with the state of this moment and everything from here on. The caller looked whether
-    /// it can be, and gave up what there was of it. After the state of each subgroup, which may take a while, `between`
-    /// is called.
+    /// Begins to supply a node with the state of this moment and everything from here on. The
+    /// caller looked whether it can be, and gave up what there was of it. After the state of each
+    /// subgroup, which may take a while, `between` is called.
     pub(super) fn begin<R: Replica>(
         &mut self,
         node: NodeId,
@@ -123,8 +126,8 @@ impl Joiners {
         }
     }
 
-    /// Supplies a node that the present view has let in with the state at its beginning: another member that was to do so
-    /// is gone. The caller looked whether it can be.
+    /// Supplies a node that the present view has let in with the state at its beginning: another
+    /// member that was to do so is gone. The caller looked whether it can be.
     pub(super) fn supply_late<R: Replica>(
         &mut self,
         node: NodeId,
@@ -192,13 +195,14 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Asks for the next one that has all it needs. Whoever has sources of another view is told first: a subgroup came
-    /// alive meanwhile, or a source is gone.
+    /// Asks for the next one that has all it needs. Whoever has sources of another view is told
+    /// first: a subgroup came alive meanwhile, or a source is gone.
     fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
         let Self { supplied, waiting, .. } = self;
         waiting.retain(|ready| {
             let has_all = ready.has_all(description, view.view());
-            if let Some(joiner) = supplied.iter().find(|joiner| joiner.node == ready.node && !has_all) {
+            let lacks = supplied.iter().find(|joiner| joiner.node == ready.node && !has_all);
+            if let Some(joiner) = lacks {
                 tracing::info!(node = %ready.node, view = %view.view().id, "a node that joins needs other suppliers");
                 joiner.sink.put(Supplied::Choose(view.view().clone()));
             }
@@ -213,8 +217,8 @@ impl Joiners {
         }
     }
 
-    /// A node is gone, or is given up. True if it was let in by the present view. It may have come again already: then that
-    /// goes on.
+    /// A node is gone, or is given up. True if it was let in by the present view. It may have come
+    /// again already: then that goes on.
     pub(super) fn gone(
         &mut self,
         node: NodeId,

@@ -1,17 +1,17 @@
-//! The joiner's side of a join: who supplies what, the states taken over, the messages since, and the view that lets
-//! it in (VIE-10).
+//! The joiner's side of a join: who supplies what, the states taken over, the messages since, and
+//! the view that lets it in (VIE-10).
 //!
-//! One member leads the join: it supplies all that it can, and asks the group to let the joiner in. Subgroups that it does
-//! not belong to come from others (`taking`). If any of them is lost before the group was asked, all of it begins again.
-//! Once a view has let the joiner in, what is missing comes from a member of that view: nothing is delivered in it before the
-//! joiner is there.
+//! One member leads the join: it supplies all that it can, and asks the group to let the joiner in.
+//! Subgroups that it does not belong to come from others (`taking`). If any of them is lost before
+//! the group was asked, all of it begins again. Once a view has let the joiner in, what is missing
+//! comes from a member of that view: nothing is delivered in it before the joiner is there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tramontane_control::{Purpose, Talk, TalkError, VisitError};
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_mesh::{Purpose, Talk, TalkError, VisitError};
 
 use super::admission::Admission;
 use super::description::Description;
@@ -30,7 +30,8 @@ pub(super) const STALL: Duration = Duration::from_secs(60);
 /// Between two attempts.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a node goes on that every member sends away for good: one that answers may not be of the group that runs.
+/// How long a node goes on that every member sends away for good: one that answers may not be of
+/// the group that runs.
 const SENT_AWAY: Duration = Duration::from_secs(2);
 
 /// Between two looks whether a join is to end.
@@ -105,7 +106,8 @@ impl LetIn {
     }
 }
 
-/// Tries until the group lets this node in, or until the time is up, or `cancel` is true: whatever is under way ends then.
+/// Tries until the group lets this node in, or until the time is up, or `cancel` is true: whatever
+/// is under way ends then.
 pub(super) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
@@ -149,7 +151,8 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Tries until the group lets this node in, or until it is to stop: what the attempt before came to is said then.
+/// Tries until the group lets this node in, or until it is to stop: what the attempt before came to
+/// is said then.
 fn try_to_join<R: Replica>(
     description: &Description,
     own: NodeId,

@@ -4,7 +4,8 @@ use self_cell::self_cell;
 use tramontane_core::ids::{NodeId, Rank, SubgroupId};
 use tramontane_core::layout::{Delivery, Group, Layout, LayoutError, Subgroup};
 
-use crate::configuration::GroupConfiguration;
+use super::description::{Membership, SubgroupDescription};
+use super::view::View;
 
 /// The lists that subgroups are made of.
 struct Lists {
@@ -23,6 +24,33 @@ struct Ranks {
 }
 
 impl Ranks {
+    /// What there is of a subgroup in a view. A layout has no empty subgroups, so one without
+    /// members belongs to the view's first member alone, which does not send in it: it takes no
+    /// more than its columns.
+    fn of(subgroup: &SubgroupDescription, view: &View, is_closed: bool) -> Self {
+        let ranks = |nodes: &[u32]| -> Vec<Rank> {
+            nodes.iter().filter_map(|node| view.rank_of(NodeId(*node))).collect()
+        };
+        let members = ranks(subgroup.members());
+        if members.is_empty() || is_closed {
+            return Self {
+                members: vec![Rank::default()],
+                senders: Vec::new(),
+                window: 1,
+                message_max: 0,
+                delivery: Delivery::Ordered,
+            };
+        }
+        let delivery = if subgroup.unordered { Delivery::Unordered } else { Delivery::Ordered };
+        Self {
+            members,
+            senders: ranks(subgroup.senders()),
+            window: subgroup.window,
+            message_max: subgroup.message_max,
+            delivery,
+        }
+    }
+
     fn lend(&self) -> Subgroup<'_> {
         Subgroup {
             members: &self.members,
@@ -52,33 +80,36 @@ self_cell!(
     }
 );
 
-/// A layout with columns for views, and everything that it is computed from.
+/// The layout of a view, and everything that it is computed from.
 pub struct ViewLayout(LayoutCell);
 
 impl ViewLayout {
+    /// The layout of a view with these subgroups. Only where membership changes it has columns for
+    /// views.
     pub(super) fn new(
-        group: &GroupConfiguration,
-        large: Vec<SubgroupId>,
+        view: &View,
+        subgroups: &[SubgroupDescription],
+        membership: Membership,
     ) -> Result<Self, LayoutError> {
-        let ranks = |ranks: &[u16]| ranks.iter().copied().map(Rank).collect();
-        let subgroups = group.subgroups.iter().map(|subgroup| Ranks {
-            members: ranks(&subgroup.members),
-            senders: ranks(&subgroup.senders),
-            window: subgroup.window,
-            message_max: subgroup.message_max,
-            delivery: if subgroup.unordered { Delivery::Unordered } else { Delivery::Ordered },
-        });
+        let ids = (0..).map(SubgroupId);
+        let large = ids.clone().zip(subgroups).filter(|(_, subgroup)| subgroup.large_max > 0);
         let lists = Lists {
-            ids: group.members.iter().copied().map(NodeId).collect(),
-            subgroups: subgroups.collect(),
-            large,
+            ids: view.members.clone(),
+            large: large.map(|(id, _)| id).collect(),
+            subgroups: ids
+                .zip(subgroups)
+                .map(|(id, subgroup)| Ranks::of(subgroup, view, view.is_closed(id)))
+                .collect(),
         };
         let subgroups =
             SubgroupsCell::new(lists, |lists| lists.subgroups.iter().map(Ranks::lend).collect());
         let layout = LayoutCell::try_new(subgroups, |subgroups| {
             let Lists { ids, large, .. } = subgroups.borrow_owner();
             let group = Group { members: ids, subgroups: subgroups.borrow_dependent() };
-            Layout::with_views(group)?.with_large(large)
+            match membership {
+                Membership::Fixed => Layout::new(group),
+                Membership::Changing => Layout::with_views(group)?.with_large(large),
+            }
         })?;
         Ok(Self(layout))
     }

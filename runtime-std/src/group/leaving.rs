@@ -14,10 +14,10 @@ use tramontane_core::ids::{SubgroupId, Time};
 use tramontane_core::view::Status;
 
 use super::admission::Admission;
-use super::engine::Engine;
-use super::membership::nanoseconds;
+use super::changing::Engine;
 use super::replica::Replica;
 use crate::member::Stopped;
+use crate::poll::nanoseconds;
 
 /// For how long it waits for nodes that may as well go on with another member.
 const SUPPLIED_MAX: Duration = Duration::from_secs(3);
@@ -67,7 +67,7 @@ impl<R: Replica> Engine<R> {
             return Ok(());
         }
         if self.view.members.len() == 1 {
-            return Err(self.end(Stopped::Left));
+            return Err(Stopped::Left);
         }
         self.leaving.is_asked = true;
         self.present.leave();
@@ -76,7 +76,7 @@ impl<R: Replica> Engine<R> {
 
     /// Whether somebody takes over a state that no other member has.
     fn is_needed(&self) -> bool {
-        let description = &self.parts.membership.description;
+        let description = &self.parts.participant.description;
         let is_alone =
             |subgroup: SubgroupId| self.view.subgroup_members(description, subgroup).len() == 1;
         self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
@@ -90,20 +90,20 @@ impl<R: Replica> Engine<R> {
             Some(until) => until,
             None => {
                 let until =
-                    self.clock.now().after(self.parts.membership.view_options().first_timeout_ns);
+                    self.clock.now().after(self.parts.participant.view_options().first_timeout_ns);
                 self.leaving.out_until = Some(until);
                 self.tell_joiners();
                 until
             }
         };
         let is_free = self.joiners.are_told() || self.clock.now() >= until;
-        if is_free && self.present.is_told() { Err(self.end(Stopped::Left)) } else { Ok(()) }
+        if is_free && self.present.is_told() { Err(Stopped::Left) } else { Ok(()) }
     }
 
     fn tell_joiners(&mut self) {
         debug_assert_eq!(self.present.status(), Status::Left, "it is out");
         let Some(members) = self.present.next_members() else { return };
-        let description = &self.parts.membership.description;
+        let description = &self.parts.participant.description;
         let next = self.view.next(description, &members);
         let admission = Arc::new(Admission::after(&mut self.present, next, description));
         self.joiners.view_ends(&self.present, &admission);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use tramontane_control::{Address, Identity, Purpose, Refusal, SharedKey, VisitError, visit};
 use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Address, Identity, Purpose, Refusal, SharedKey, VisitError, visit};
 
 use super::operator::{self, OperatorAsks, OperatorHears};
 use super::status::GroupStatus;
@@ -71,7 +71,8 @@ pub(super) const fn is_for_good(why: &VisitError) -> bool {
     matches!(why, VisitError::OtherConfiguration { .. })
 }
 
-/// Whether somebody is there who did not show that it has the key: it may be anybody, and may go again.
+/// Whether somebody is there who did not show that it has the key: it may be anybody, and may go
+/// again.
 pub(super) const fn is_stranger(why: &VisitError) -> bool {
     use Refusal as R;
     matches!(why, VisitError::WrongKey | VisitError::Refused(R::Version | R::KeyMode | R::Key))

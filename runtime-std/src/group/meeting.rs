@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tramontane_control::{Address, Attendant, Mesh, MeshError, MeshOptions, Refusal, Talk};
 use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Address, Attendant, Mesh, MeshError, MeshOptions, Refusal, Talk};
 
-use super::description::Description;
+use super::description::{Description, Membership};
 use super::digest::differing;
 use super::door::Hall;
 use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
@@ -48,6 +48,9 @@ impl Place {
         until: Instant,
         cancel: &AtomicBool,
     ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
+        if description.membership == Membership::Fixed {
+            return self.meet_fixed(description, until, cancel).map(Some);
+        }
         let is_initial = description.initial.contains(&self.own.get());
         // Nobody else can run who would let this node in.
         let is_hopeless =
@@ -61,7 +64,7 @@ impl Place {
         };
         let _door = if is_initial { None } else { Some(door()?) };
         loop {
-            let looked = self.look();
+            let looked = if self.forming.first_view_only { Looked::default() } else { self.look() };
             if looked.is_running {
                 return Ok(None);
             }
@@ -96,6 +99,35 @@ impl Place {
                 but: not_formed.clone(),
             });
             std::thread::sleep(LOOK_PAUSE);
+        }
+    }
+
+    /// Meets all other nodes of a group with fixed membership.
+    fn meet_fixed(
+        &self,
+        description: &Description,
+        until: Instant,
+        cancel: &AtomicBool,
+    ) -> Result<Vec<(NodeId, Talk)>, StartError> {
+        let telling = Telling::new(self.forming.told);
+        let digest = self.identity.digest;
+        let porch = Porch { digest, telling: &telling, but: None, missing: Mutex::default() };
+        let statement =
+            Statement { remembers: Remembers::Fresh, new_group: true, living: Vec::new() };
+        let met = self.meet_all(description, &statement, &porch, until, cancel);
+        match met {
+            Ok(Met::All(talks)) => Ok(talks),
+            Ok(Met::NotFormed(why)) => Err(why.into()),
+            Ok(Met::Running) | Err(MeshError::Running { .. }) => {
+                Err(StartError::FixedRuns { node: self.own.get() })
+            }
+            Ok(Met::Again) => Err(StartError::Cancelled),
+            Err(MeshError::Cancelled) => Err(StartError::Cancelled),
+            Err(MeshError::WrongDigest { peer, digest }) => {
+                let own = description.forming_digest() ^ self.terms;
+                Err(StartError::other_configuration(peer, own, digest))
+            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -152,7 +184,7 @@ impl Place {
                     }
                 }
             });
-            scope.spawn(|| {
+            let look_around = || {
                 let mut other_since = None;
                 while !is_met.load(Ordering::Relaxed) {
                     std::thread::sleep(LOOK_PAUSE);
@@ -173,11 +205,11 @@ impl Place {
                         is_found.store(true, Ordering::Relaxed);
                         stop.store(true, Ordering::Relaxed);
                     }
-                    if !is_met.load(Ordering::Relaxed) {
-                        telling.tell(|| porch.waiting());
-                    }
                 }
-            });
+            };
+            if !self.forming.first_view_only {
+                scope.spawn(look_around);
+            }
             let met = self.meet_all(description, &statement, &porch, until, &stop);
             is_met.store(true, Ordering::Relaxed);
             met
@@ -188,12 +220,16 @@ impl Place {
         let other = other.into_inner().unwrap_or_else(PoisonError::into_inner);
         match (met, other) {
             (Ok(met), _) => Ok(met),
+            (Err(error @ MeshError::Running { .. }), _) if self.forming.first_view_only => {
+                Err(error.into())
+            }
             (Err(MeshError::Running { .. }), _) => Ok(Met::Running),
             (Err(MeshError::PeerGone { .. } | MeshError::Silent { .. }), _) => Ok(Met::Again),
             (Err(MeshError::Cancelled), Some(error)) => Err(error),
             (Err(MeshError::Cancelled), None) => Err(StartError::Cancelled),
             (Err(MeshError::WrongDigest { peer, digest }), _) => {
-                Err(StartError::other_configuration(peer, description.forming_digest(), digest))
+                let own = description.forming_digest() ^ self.terms;
+                Err(StartError::other_configuration(peer, own, digest))
             }
             (Err(error), _) => Err(error.into()),
         }
@@ -219,7 +255,7 @@ impl Place {
             listener: self.listener.try_clone().ok(),
             incarnation: Some(self.identity.incarnation),
             view: FIRST_VIEW,
-            digest: description.forming_digest(),
+            digest: description.forming_digest() ^ self.terms,
             key: self.key.clone(),
             // Looked at before.
             allow_clear: true,
@@ -305,6 +341,7 @@ impl Attendant for Porch<'_> {
     fn waits_for(&self, missing: &[NodeId]) {
         *self.missing.lock().unwrap_or_else(PoisonError::into_inner) =
             missing.iter().map(|node| node.get()).collect();
+        self.telling.tell(|| self.waiting());
     }
 
     fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {

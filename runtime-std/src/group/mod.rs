@@ -1,37 +1,54 @@
-//! Groups whose membership changes: members fail, leave and join, and nothing is lost, doubled or reordered.
+//! Groups: what one member sends, every member delivers, in one order.
 //!
-//! [`start`] makes this process a member, of the first view or of a group that runs; the [`Running`] member hands
-//! messages to a [`Replica`], and takes them from any number of [`Sender`]s, through all views. The protocol itself is the
-//! core's; here is what it needs of a host: memory for each view, connections, state for those who join, threads.
+//! A group is a [`Description`]: a file, or [built](Description::builder) by a program. Whether
+//! members may come and go is a setting of it, [`Membership`]:
+//!
+//! | membership | members | a member that fails | cost |
+//! |---|---|---|---|
+//! | changing | fail, leave and join, from view to view; nothing is lost, doubled or reordered | is removed | heartbeats |
+//! | fixed | all nodes, from beginning to end | ends the group: the others stop with [`Stopped::PeerLost`](crate::member::Stopped::PeerLost) | nothing when idle |
+//!
+//! All else is the same for both. A process becomes a member by [`start`], and a thread of its own
+//! drives it: then the handle is [`Running`]. Or by [`start_stepped`], and its caller steps it:
+//! then the handle is [`Stepped`], with [`step`](Running::step), [`idle`](Running::idle) and
+//! [`sleep`](Running::sleep), which [`spawn`](Running::spawn) hands to a thread later. Messages go
+//! to a [`Replica`], and come from any number of [`Sender`]s: slot by slot, in runs, or copied,
+//! with a [`Receipt`] for each. [`leave`](Running::leave) and [`close`](Running::close) end either.
+//!
+//! The protocol itself is the core's; here is what it needs of a host: memory for each view,
+//! connections, state for those who join, threads.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `description`, `digest`, `view`, `layout` | the group file; what is compared of it; a view; a view's layout, the same at all members |
-//! | `start`, `looking` | how a process becomes a member; whether somebody runs already |
+//! | `description`, `builder`, `digest`, `view`, `layout` | the group file; the same from a program; what is compared of it; a view; a view's layout, the same at all members |
+//! | `start`, `start_fixed`, `looking` | how a process becomes a member; the same where membership is fixed; whether a member runs already |
 //! | `meeting`, `forming`, `past` | how initial nodes meet; whether they may form the group; what a node remembers of it |
+//! | `running`, `replica`, `delivery_queue` | the handle; the application's side; delivery into a queue |
+//! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
+//! | `changing`, `asked`, `prepared`, `open_view` | a member whose membership changes, from view to view; what others ask of it; the next view; one view |
 //! | `joining`, `taking`, `taken` | the joiner: its attempts; what it takes over and from whom; whether that is all |
 //! | `supply`, `said`, `admission` | the thread that supplies a joiner; what they say; by which view it is let in |
 //! | `joiners`, `queue`, `leaving` | all whom a member supplies; what waits for one of them; when a member may leave them |
-//! | `engine`, `asked`, `prepared`, `open_view` | what is stepped: from view to view; what others ask of it; the next view; one view |
 //! | `outgoing` | senders that outlive views |
 //! | `large` | large messages, whose bytes go by block multicast |
 //! | `fabric`, `outside`, `door` | what carries writes; calls to others; visitors |
-//! | `replica`, `running` | the application's side; the handle |
-//! | `losses` | who was lost in a view that is still to come |
-//! | `membership`, `request` | what stays the same; what other threads ask of the engine |
+//! | `losses` | which members were lost in a view that is still to come |
+//! | `participant`, `request` | what stays the same; what other threads ask of the member |
 //! | `status`, `account`, `operator` | what is seen from outside |
 //! | `doors`, `visits` | where the doors are, and what keys they take; an operator's side of them |
 
 mod account;
 mod admission;
 mod asked;
-mod clock;
+mod builder;
+mod changing;
+mod delivery_queue;
 mod description;
 mod digest;
 mod door;
 mod doors;
-mod engine;
 mod fabric;
+mod fixed;
 mod forming;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod garbage;
@@ -43,11 +60,12 @@ mod leaving;
 mod looking;
 mod losses;
 mod meeting;
-mod membership;
 mod open_view;
 mod operator;
 mod outgoing;
 mod outside;
+mod participant;
+mod parts;
 mod past;
 mod prepared;
 mod queue;
@@ -56,6 +74,7 @@ mod request;
 mod running;
 mod said;
 mod start;
+mod start_fixed;
 mod status;
 mod supply;
 mod taken;
@@ -64,18 +83,26 @@ mod talking;
 mod view;
 mod visits;
 
-pub use description::{Description, DescriptionError, NodeDescription, SubgroupDescription};
-pub(crate) use doors::Doors;
+pub use builder::DescriptionBuilder;
+pub use delivery_queue::{QueueEnd, QueuedMessage, queue};
+pub use description::{
+    Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
+    SubgroupDescription, WINDOW_DEFAULT,
+};
+pub use doors::Doors;
 pub use doors::DoorsError;
 pub use fabric::NoFabric;
 pub use forming::{Forming, NotFormed, Waiting};
-pub use large::{LARGE_MAX, LargeUnsent, SendLargeError};
+pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
 pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};
+pub use parts::Step;
 pub use past::StateError;
 pub use replica::{Message, Messages, Replica, ViewChanged};
-pub use running::Running;
-pub use start::{StartError, StartOptions, start};
+pub use running::{ByCaller, ByThread, Running, Stepped};
+pub use start::{StartError, StartOptions, start, start_stepped};
+pub use start_fixed::ConnectError;
+pub(crate) use start_fixed::{Connected, connect};
 pub use status::{Board, GroupStatus, SubgroupStatus};
 pub use view::{FIRST_VIEW, View};
 pub use visits::{AskError, Visits};

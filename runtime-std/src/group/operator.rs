@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tramontane_mesh::{Talk, TalkError};
+use tramontane_control::{Talk, TalkError};
 
 use super::forming::Waiting;
 use super::request::{Request, Requests};
@@ -85,8 +85,8 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
 
+    use tramontane_control::{Door, Identity, Listener, Purpose, visit};
     use tramontane_core::ids::NodeId;
-    use tramontane_mesh::{Door, Identity, Listener, Purpose, visit};
 
     use super::*;
 

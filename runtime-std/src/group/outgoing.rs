@@ -1,9 +1,11 @@
 //! From application threads into whichever view is present: senders that outlive views (VIE-7).
 //!
 //! # Invariants
-//! - A message is numbered once: its *ordinal* counts all that this node has reserved in the subgroup. A view's ring begins
-//!   with the first message that the view before ended without, so ordinals go on through views.
-//! - The next view's ring is handed out only once everything that remained of the views before is in it.
+//! - A message is numbered once: its *ordinal* counts all that this node has reserved in the
+//!   subgroup. A view's ring begins with the first message that the view before ended without, so
+//!   ordinals go on through views.
+//! - The next view's ring is handed out only once everything that remained of the views before is
+//!   in it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
-use tramontane_core::node::{Remaining, Remains};
+use tramontane_core::node::{Undelivered, UndeliveredMessage};
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
 use super::large::LargeGate;
@@ -21,6 +23,7 @@ use crate::poll::{Drive, Ending, wait_driving};
 /// The sending end of one view, with the number of its first message.
 struct ViewOutbox {
     cell: OutboxCell,
+    subgroup: SubgroupId,
     first: u64,
 }
 
@@ -29,7 +32,12 @@ impl ViewOutbox {
         let cell =
             OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(()))
                 .ok()?;
-        Some(Self { cell, first })
+        Some(Self { cell, subgroup, first })
+    }
+
+    /// Another one of the same view.
+    fn another(&self) -> Option<Self> {
+        Self::new(self.cell.borrow_owner(), self.subgroup, self.first)
     }
 }
 
@@ -43,7 +51,7 @@ pub(super) struct Gate {
     /// Rises with each change of `present`.
     turns: AtomicU64,
     /// Nothing between two views.
-    present: Mutex<Option<Arc<ViewOutbox>>>,
+    present: Mutex<Option<ViewOutbox>>,
     /// Messages with ordinals below this were delivered here.
     delivered: AtomicU64,
     /// Messages with ordinals below this were sent when the member ended; `u64::MAX` before.
@@ -73,34 +81,45 @@ impl Gate {
         self.subgroup
     }
 
-    fn set(&self, present: Option<Arc<ViewOutbox>>) {
+    /// Why a message of `length` bytes finds no slot between two views.
+    #[cold]
+    fn refusal(&self, length: usize) -> ReserveError {
+        let limit = self.message_max;
+        if usize::try_from(limit).is_ok_and(|most| length > most) {
+            return ReserveError::TooLarge { length, limit };
+        }
+        ReserveError::Full
+    }
+
+    fn set(&self, present: Option<ViewOutbox>) {
         *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
         self.turns.fetch_add(1, Ordering::Release);
     }
 
-    fn present(&self) -> Option<Arc<ViewOutbox>> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn present(&self) -> Option<ViewOutbox> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.another()
     }
 }
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was delivered here; so every member that goes on has it, and delivers it too. Not so in a subgroup without order
-    /// (`unordered`): there each member delivers what it has, so that others may lack it if a member is lost, and it is not
-    /// sent again.
+    /// It was delivered here; so every member that goes on has it, and delivers it too. Not so in a
+    /// subgroup without order (`unordered`): there each member delivers what it has, so that others
+    /// may lack it if a member is lost, and it is not sent again.
     Delivered,
-    /// It is under way. If the view changes first it is sent again in the next one, in its order (VIE-7); without an order
-    /// that is done only for what was not sent at all.
+    /// It is under way. If the view changes first it is sent again in the next one, in its order
+    /// (VIE-7); without an order that is done only for what was not sent at all.
     UnderWay,
     /// This member ended before it was sent: nobody has it, and nobody will.
     NotSent,
-    /// It was sent, and this member ended before it knew more: the others may have delivered it, or may not.
+    /// It was sent, and this member ended before it knew more: the others may have delivered it, or
+    /// may not.
     Unknown,
 }
 
-/// Stands for a message that was committed: what becomes of it is its [`Fate`]. In a subgroup without order that says what this
-/// member knows, and nothing of the others.
+/// Stands for a message that was committed: what becomes of it is its [`Fate`]. In a subgroup
+/// without order that says what this member knows, and nothing of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Receipt(u64);
 
@@ -110,28 +129,33 @@ impl Receipt {
         self.0
     }
 
-    /// What stands for the message of that number.
-    #[cfg(test)]
-    pub(crate) const fn of(ordinal: u64) -> Self {
+    /// The receipt of the message of that number, for tests of applications that keep receipts.
+    #[must_use]
+    pub const fn of(ordinal: u64) -> Self {
         Self(ordinal)
     }
 }
 
-/// Sends in one subgroup, through all views of this member. Clone one for each thread; each thread's messages keep their
-/// order.
+/// Sends in one subgroup, through all views of this member. Clone one for each thread; each
+/// thread's messages keep their order.
+///
+/// Where a thread of its own drives the member, a sender that finds no free slot steps the member
+/// itself while it waits. Where its caller steps it, a wait needs the caller to step meanwhile, in
+/// another thread.
 pub struct Sender {
-    pub(super) gate: Arc<Gate>,
-    pub(super) driver: Arc<dyn Drive>,
-    present: Option<Arc<ViewOutbox>>,
+    // Dropped first: it reads the memory of its view.
+    present: Option<ViewOutbox>,
     turns: u64,
+    pub(super) gate: Arc<Gate>,
+    pub(super) driver: Option<Arc<dyn Drive>>,
 }
 
-/// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a later view than it was
-/// taken in.
+/// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a
+/// later view than it was taken in.
 pub struct Slot<'s> {
     reservation: Reservation<'s>,
     first: u64,
-    driver: &'s dyn Drive,
+    driver: Option<&'s dyn Drive>,
 }
 
 impl Slot<'_> {
@@ -152,7 +176,9 @@ impl Slot<'_> {
     pub fn commit(self) -> Receipt {
         let receipt = self.receipt();
         self.reservation.commit();
-        self.driver.ring();
+        if let Some(driver) = self.driver {
+            driver.ring();
+        }
         receipt
     }
 
@@ -160,7 +186,9 @@ impl Slot<'_> {
     pub(super) fn commit_large(self) -> Receipt {
         let receipt = self.receipt();
         self.reservation.commit_large();
-        self.driver.ring();
+        if let Some(driver) = self.driver {
+            driver.ring();
+        }
         receipt
     }
 
@@ -171,12 +199,12 @@ impl Slot<'_> {
     }
 }
 
-/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold their places and send
-/// nothing.
+/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold
+/// their places and send nothing.
 pub struct Run<'s> {
     run: ReservedRun<'s>,
     first: u64,
-    driver: &'s dyn Drive,
+    driver: Option<&'s dyn Drive>,
 }
 
 impl<'s> Run<'s> {
@@ -192,49 +220,113 @@ impl<'s> Run<'s> {
 }
 
 impl Sender {
-    pub(super) fn new(gate: &Arc<Gate>, driver: &Arc<dyn Drive>) -> Self {
+    pub(super) fn new(gate: &Arc<Gate>, driver: Option<Arc<dyn Drive>>) -> Self {
         let turns = gate.turns.load(Ordering::Acquire);
-        Self { gate: Arc::clone(gate), driver: Arc::clone(driver), present: gate.present(), turns }
+        Self { present: gate.present(), turns, gate: Arc::clone(gate), driver }
     }
 
-    /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the first call in a view.
+    /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the
+    /// first call in a view.
     ///
     /// # Errors
     /// [`ReserveError`]: full, contended, or too large. Between two views it is full.
-    #[inline]
+    #[inline(always)]
     pub fn try_reserve(&mut self, length: usize) -> Result<Slot<'_>, ReserveError> {
-        if length > self.message_max() {
-            return Err(ReserveError::TooLarge { length, limit: self.gate.message_max });
-        }
         self.look_for_present();
-        let present = self.present.as_ref().ok_or(ReserveError::Full)?;
+        let Some(present) = &self.present else { return Err(self.refusal(length)) };
         let reservation = present.cell.borrow_dependent().reserve(length)?;
-        Ok(Slot { reservation, first: present.first, driver: &*self.driver })
+        Ok(Slot { reservation, first: present.first, driver: self.driver.as_deref() })
     }
 
-    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than one by one.
+    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
+    /// one by one.
     ///
     /// # Errors
     /// As [`Sender::try_reserve`].
-    #[inline]
+    #[inline(always)]
     pub fn try_reserve_run(&mut self, most: u32) -> Result<Run<'_>, ReserveError> {
         self.look_for_present();
         let present = self.present.as_ref().ok_or(ReserveError::Full)?;
         let run = present.cell.borrow_dependent().reserve_run(most)?;
-        Ok(Run { run, first: present.first, driver: &*self.driver })
+        Ok(Run { run, first: present.first, driver: self.driver.as_deref() })
     }
 
     /// A view may have begun, or ended.
-    #[inline]
+    #[inline(always)]
     fn look_for_present(&mut self) {
         let turns = self.gate.turns.load(Ordering::Acquire);
         if turns != self.turns {
-            (self.present, self.turns) = (self.gate.present(), turns);
+            self.take_present(turns);
         }
     }
 
-    /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot at most `timeout`: through
-    /// changes of the view too. `build` is handed whatever the slot held before.
+    #[cold]
+    #[inline(never)]
+    fn take_present(&mut self, turns: u64) {
+        (self.present, self.turns) = (self.gate.present(), turns);
+    }
+
+    /// Why there is no slot between two views.
+    #[cold]
+    #[inline(never)]
+    fn refusal(&self, length: usize) -> ReserveError {
+        self.gate.refusal(length)
+    }
+
+    /// Takes a slot for a message of `length` bytes, waiting for one at most `timeout`: through
+    /// changes of the view too.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve(&mut self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
+        self.reserve_with(timeout, |sender| sender.try_reserve(length))
+    }
+
+    /// Takes up to `most` slots in a row, waiting for the first at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve_run(&mut self, most: u32, timeout: Duration) -> Result<Run<'_>, SendError> {
+        self.reserve_with(timeout, |sender| sender.try_reserve_run(most))
+    }
+
+    #[inline]
+    fn reserve_with<'s, T>(
+        &'s mut self,
+        timeout: Duration,
+        attempt: impl Fn(&'s mut Self) -> Result<T, ReserveError>,
+    ) -> Result<T, SendError> {
+        let sender: *mut Self = self;
+        // SAFETY: what an attempt borrows is either returned, and then there is no other attempt;
+        // or it was not given, and then nothing borrows from the sender any more. Nothing else uses
+        // the sender meanwhile.
+        let again = || unsafe { &mut *sender };
+        match attempt(again()) {
+            Ok(taken) => Ok(taken),
+            Err(ReserveError::TooLarge { length, limit }) => {
+                Err(SendError::TooLarge { length, limit })
+            }
+            Err(ReserveError::Full | ReserveError::Contended) => {
+                let (driver, gate) = (again().driver.clone(), Arc::clone(&again().gate));
+                let taken = wait_driving(driver.as_deref(), &gate.ending, timeout, || {
+                    match attempt(again()) {
+                        Ok(taken) => Some(Ok(taken)),
+                        // Between two views this was not known.
+                        Err(ReserveError::TooLarge { length, limit }) => {
+                            Some(Err(SendError::TooLarge { length, limit }))
+                        }
+                        Err(ReserveError::Full | ReserveError::Contended) => None,
+                    }
+                });
+                taken?
+            }
+        }
+    }
+
+    /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot at most
+    /// `timeout`: through changes of the view too. `build` is handed whatever the slot held before.
     ///
     /// # Errors
     /// [`SendError`]; nothing was sent then.
@@ -244,24 +336,18 @@ impl Sender {
         timeout: Duration,
         build: impl FnOnce(&mut [u8]),
     ) -> Result<Receipt, SendError> {
-        let mut build = Some(build);
-        let mut attempt = |sender: &mut Self| match sender.try_reserve(length) {
-            Ok(mut slot) => {
-                if let Some(build) = build.take() {
-                    build(slot.payload());
-                }
-                Some(Ok(slot.commit()))
-            }
-            Err(ReserveError::TooLarge { length, limit }) => {
-                Some(Err(SendError::TooLarge { length, limit }))
-            }
-            Err(ReserveError::Full | ReserveError::Contended) => None,
-        };
-        if let Some(sent) = attempt(self) {
-            return sent;
+        let mut slot = self.reserve(length, timeout)?;
+        build(slot.payload());
+        Ok(slot.commit())
+    }
+
+    /// Declares that nothing will be sent here for up to `rounds` rounds of the present view, or
+    /// until the next message (NUL-5).
+    pub fn declare_silence(&mut self, rounds: u64) {
+        self.look_for_present();
+        if let Some(present) = &self.present {
+            present.cell.borrow_dependent().declare_silence(rounds);
         }
-        let (driver, gate) = (Arc::clone(&self.driver), Arc::clone(&self.gate));
-        wait_driving(Some(&*driver), &gate.ending, timeout, || attempt(self))?
     }
 
     /// Sends a copy of `message`, waiting for a slot at most `timeout`.
@@ -303,7 +389,7 @@ impl Sender {
 
 impl Clone for Sender {
     fn clone(&self) -> Self {
-        Self::new(&self.gate, &self.driver)
+        Self::new(&self.gate, self.driver.clone())
     }
 }
 
@@ -329,7 +415,7 @@ pub struct Unsent {
 /// Part of what a view ended without.
 struct Rest {
     ring: Arc<ViewOutbox>,
-    remains: Remains,
+    remains: Undelivered,
 }
 
 /// The engine's side of one subgroup in which this node sends.
@@ -360,8 +446,9 @@ impl Outgoing {
         }
     }
 
-    /// The present view has ended without these; whatever remains of views before it comes after them.
-    pub(super) fn end(&mut self, remains: Option<Remains>) {
+    /// The present view has ended without these; whatever remains of views before it comes after
+    /// them.
+    pub(super) fn end(&mut self, remains: Option<Undelivered>) {
         self.gate.set(None);
         self.is_handed_out = false;
         let (Some(ring), Some(mut remains)) = (self.ring.take(), remains) else { return };
@@ -374,7 +461,8 @@ impl Outgoing {
         self.rests.push_front(Rest { ring, remains });
     }
 
-    /// The ordinal of the present ring's first message, if this node sends here in the present view.
+    /// The ordinal of the present ring's first message, if this node sends here in the present
+    /// view.
     pub(super) fn ring_first(&self) -> Option<u64> {
         self.ring.as_ref().map(|ring| ring.first)
     }
@@ -387,7 +475,8 @@ impl Outgoing {
         self.carry();
     }
 
-    /// Brings what remains into the present view's ring, as far as it is built, and then hands the ring out.
+    /// Brings what remains into the present view's ring, as far as it is built, and then hands the
+    /// ring out.
     pub(super) fn carry(&mut self) {
         let Some(ring) = self.ring.as_ref().filter(|_| !self.is_handed_out) else { return };
         while let Some(Rest { ring: from, remains }) = self.rests.front_mut() {
@@ -395,14 +484,15 @@ impl Outgoing {
                 Ok(true) => drop(self.rests.pop_front()),
                 Ok(false) => return,
                 Err(error) => {
-                    // The next view has the same window and slots, so this cannot be; and nothing is lost silently.
+                    // The next view has the same window and slots, so this cannot be; and nothing
+                    // is lost silently.
                     tracing::error!(subgroup = %self.gate.subgroup, %error, "a message cannot be carried over");
                     return;
                 }
             }
         }
         self.is_handed_out = true;
-        self.gate.set(Some(Arc::clone(ring)));
+        self.gate.set(ring.another());
     }
 
     /// Whether senders wait for something of earlier views.
@@ -410,9 +500,10 @@ impl Outgoing {
         self.ring.is_some() && !self.is_handed_out
     }
 
-    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7). Who left knows where its
-    /// last view ended, so what it did not deliver nobody does; who halted does not.
-    /// The first call counts: what was sent is known only then. `large` has the bytes of large messages, by ordinal.
+    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7).
+    /// Who left knows where its last view ended, so what it did not deliver nobody does; who halted
+    /// does not. The first call counts: what was sent is known only then. `large` has the bytes of
+    /// large messages, by ordinal.
     pub(super) fn give_back(
         &mut self,
         has_left: bool,
@@ -432,9 +523,9 @@ impl Outgoing {
                     sent = ordinal.saturating_add(1);
                 }
                 let payload = match remaining {
-                    Remaining::Message(payload) => Some(payload.to_vec()),
-                    Remaining::Large(_) => large(ordinal),
-                    Remaining::Dropped | Remaining::Building => None,
+                    UndeliveredMessage::Message(payload) => Some(payload.to_vec()),
+                    UndeliveredMessage::Large(_) => large(ordinal),
+                    UndeliveredMessage::Dropped | UndeliveredMessage::Building => None,
                 };
                 let (subgroup, receipt) = (self.gate.subgroup, Receipt(ordinal));
                 unsent.extend(payload.map(|payload| Unsent {

@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tramontane_core::ids::{NodeId, ViewId};
-use tramontane_mesh::{
+use tramontane_control::{
     Address, Identity, Purpose, SharedKey, Talk, TalkError, VisitError, Visited, visit,
 };
+use tramontane_core::ids::{NodeId, ViewId};
 
 use super::request::{Request, Requests};
 use super::talking::{hear, say};

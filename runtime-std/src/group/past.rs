@@ -1,8 +1,9 @@
 //! What a node remembers of its membership, in a folder of its own that outlives its process.
 //!
 //! # Invariants
-//! - A view stands on disk before the member does anything in it: the file is written beside its place and synced, then
-//!   it gets its name, and the folder is synced. So whoever took part in a group knows it at its next start.
+//! - A view stands on disk before the member does anything in it: the file is written beside its
+//!   place and synced, then it gets its name, and the folder is synced. So whoever took part in a
+//!   group knows it at its next start.
 //! - The folder has one process: it holds the lock as long as it lives.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};

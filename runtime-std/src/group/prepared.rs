@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tramontane_core::fabric::Fabric as _;
 
-use super::engine::Parts;
 use super::layout::ViewLayout;
 use super::open_view::OpenView;
+use super::parts::Parts;
 use super::view::View;
 use crate::member::{Memory, Stopped};
 
@@ -19,12 +19,12 @@ pub(super) struct Prepared {
 
 /// Makes a view's memory.
 pub(super) fn prepare<R>(parts: &mut Parts<R>, view: View) -> Result<Prepared, Stopped> {
-    let membership = &parts.membership;
-    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
+    let participant = &parts.participant;
+    let failed = Stopped::NoMemory;
     let layout =
-        membership.description.view_layout(&view).map_err(|error| failed(error.to_string()))?;
+        participant.description.view_layout(&view).map_err(|error| failed(error.to_string()))?;
     let own = view
-        .rank_of(membership.own)
+        .rank_of(participant.own)
         .ok_or_else(|| failed("this node is not in the view".into()))?;
     let memory = parts.fabric.open_view(layout.get(), own, view.id);
     let memory = memory.map_err(|error| failed(error.to_string()))?;
@@ -37,12 +37,12 @@ pub(super) fn open<R>(
     prepared: Prepared,
 ) -> Result<(OpenView, Arc<View>), Stopped> {
     let Prepared { view, layout, memory } = prepared;
-    let membership = &parts.membership;
-    let failed = |what: String| membership.ending.stop(Stopped::NoMemory(what));
+    let participant = &parts.participant;
+    let failed = Stopped::NoMemory;
     let own = view
-        .rank_of(membership.own)
+        .rank_of(participant.own)
         .ok_or_else(|| failed("this node is not in the view".into()))?;
     let capabilities = parts.fabric.fabric.capabilities();
-    let present = OpenView::open(view.clone(), layout, own, memory, membership, capabilities);
+    let present = OpenView::open(view.clone(), layout, own, memory, participant, capabilities);
     Ok((present.map_err(|error| failed(error.to_string()))?, Arc::new(view)))
 }

@@ -1,11 +1,12 @@
-//! What waits for a node that joins: what the member has for it, and the joiner has not taken yet (VIE-10).
+//! What waits for a node that joins: what the member has for it, and the joiner has not taken yet
+//! (VIE-10).
 //!
 //! # Invariants
-//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, and as much more as the group's large messages can be under way
-//!   at a time; what is being sent counts until it is taken.
+//! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, and as much more as the group's large
+//!   messages can be under way at a time; what is being sent counts until it is taken.
 //! - A message is copied once, whoever is supplied with it.
-//! - Who is behind by more than it may be holds the member back, and so the group; by [`HELD_MAX`] in all
-//!   without getting on, and then it is given up.
+//! - Who is behind by more than it may be holds the member back, and so the group; by [`HELD_MAX`]
+//!   in all without getting on, and then it is given up.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -22,19 +23,23 @@ use super::view::View;
 /// Messages that may wait for one joiner, in bytes, beside large ones.
 const BACKLOG_MAX: usize = 256 << 20;
 
-/// Bytes by which a joiner may be behind while it takes a state over, before it holds the member back.
+/// Bytes by which a joiner may be behind while it takes a state over, before it holds the member
+/// back.
 const FAR_BEHIND: usize = BACKLOG_MAX / 2;
 
-/// Bytes by which a joiner may be behind when the group is asked to let it in: it has to take them in the change.
+/// Bytes by which a joiner may be behind when the group is asked to let it in: it has to take them
+/// in the change.
 const CLOSE_BEHIND: usize = 8 << 20;
 
 /// What one message costs beside its bytes.
 const MESSAGE_COST: usize = 64;
 
-/// Messages are sent together up to so many bytes, and one message: one by one, a joiner of a busy group never catches up.
+/// Messages are sent together up to so many bytes, and one message: one by one, a joiner of a busy
+/// group never catches up.
 pub(super) const TOGETHER_MAX: usize = 256 << 10;
 
-/// For how long a joiner may hold the member back and not catch up by that, in all. Waits in which it does are not counted: it gets on.
+/// For how long a joiner may hold the member back and not catch up by that, in all. Waits in which
+/// it does are not counted: it gets on.
 pub(super) const HELD_MAX: Duration = Duration::from_secs(10);
 
 /// Between two looks whether a joiner is still there.
@@ -173,7 +178,8 @@ impl Queue {
         QueueId(Arc::clone(&self.backlog))
     }
 
-    /// That message, and those behind it, as far as they go together and are there; and what they cost.
+    /// That message, and those behind it, as far as they go together and are there; and what they
+    /// cost.
     pub(super) fn take_more(&mut self, first: Shared, cost: usize) -> (Vec<Shared>, usize) {
         let (mut taken, mut bytes) = (vec![first], cost);
         while bytes < TOGETHER_MAX {
@@ -207,7 +213,8 @@ impl Queue {
         self.bytes() <= CLOSE_BEHIND
     }
 
-    /// The joiner does nothing but catch up, so that the member may wait for it; or has other things to do.
+    /// The joiner does nothing but catch up, so that the member may wait for it; or has other
+    /// things to do.
     pub(super) fn catches_up(&self, alone: bool) {
         let bearable = if alone { CLOSE_BEHIND } else { FAR_BEHIND };
         self.backlog.bearable.store(bearable, Ordering::Relaxed);
@@ -270,7 +277,8 @@ mod tests {
         assert!(!sink.is_behind() && !sink.put_message(&megabyte));
     }
 
-    /// Where all large messages that can be under way are delivered at once, nobody is too slow for that.
+    /// Where all large messages that can be under way are delivered at once, nobody is too slow for
+    /// that.
     #[test]
     fn large_messages_have_room_of_their_own() {
         let mut description = Description::local("large", 3, 8, 16);

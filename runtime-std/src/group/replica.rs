@@ -1,4 +1,5 @@
-//! What an application is to its group: it is handed messages, told of views, and asked for its state.
+//! What an application is to its group: it is handed messages, told of views, and asked for its
+//! state.
 
 use std::io::{self, Read};
 
@@ -7,37 +8,56 @@ use tramontane_core::multicast::Batch;
 
 use super::large::Large;
 use super::view::View;
+use crate::blocks::Buffer;
 
-/// An application whose state all members of its subgroups have alike, since all are handed the same messages in the
-/// same order.
+/// An application whose state all members of its subgroups have alike, since all are handed the
+/// same messages in the same order.
 ///
 /// A closure over [`Messages`] is one too: it has no state that a joiner would need.
 ///
 /// # What is guaranteed
-/// - Calls come one at a time, from the thread that drives the member. A panic stops the member (DEL-2).
-/// - Between two calls of [`Replica::view_changed`], members that are told of both views are handed the same messages
-///   (VIE-8), each once, in one order for each subgroup (ORD-2).
-/// - [`Replica::snapshot`] is called between two messages, and everything handed over after it is not part of it.
+/// - Calls come one at a time, from the thread that drives the member. A panic stops the member
+///   (DEL-2).
+/// - Between two calls of [`Replica::view_changed`], members that are told of both views are handed
+///   the same messages (VIE-8), each once, in one order for each subgroup (ORD-2).
+/// - [`Replica::snapshot`] is called between two messages, and everything handed over after it is
+///   not part of it.
 ///
-/// No call may take longer than the group's failure timeout: the others would take this member for dead (VIE-2). Any number
-/// of calls in a row may each take as long.
+/// No call may take longer than the group's failure timeout: the others would take this member for
+/// dead (VIE-2). Any number of calls in a row may each take as long.
 pub trait Replica: Send {
-    /// Messages of one subgroup that became stable. They count as handed over when this returns, taken or not.
+    /// Messages of one subgroup that became stable. They count as handed over when this returns,
+    /// taken or not.
     fn deliver(&mut self, messages: &mut Messages<'_, '_>);
+
+    /// The buffer of a large message of another member, of `bytes` bytes, which was delivered just
+    /// before: called once for each, in their order. An application that needs the bytes for
+    /// longer keeps the buffer instead of a copy. It gives one back that it needs no more, if it
+    /// has one: it is used for what comes next, and without it memory is made.
+    fn exchange_large(
+        &mut self,
+        subgroup: SubgroupId,
+        buffer: Buffer,
+        bytes: usize,
+    ) -> Option<Buffer> {
+        let _ = (subgroup, bytes);
+        Some(buffer)
+    }
 
     /// A view was installed. Messages that come from now on belong to it.
     fn view_changed(&mut self, change: &ViewChanged<'_>) {
         let _ = change;
     }
 
-    /// The state of a subgroup as it is now, for a node that joins (VIE-10). It is read in another thread while the group
-    /// goes on: whatever must be copied is copied before this returns.
+    /// The state of a subgroup as it is now, for a node that joins (VIE-10). It is read in another
+    /// thread while the group goes on: whatever must be copied is copied before this returns.
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
         let _ = subgroup;
         Box::new(io::empty())
     }
 
-    /// Takes over the state of a subgroup, instead of whatever it holds: a join that was broken off begins again.
+    /// Takes over the state of a subgroup, instead of whatever it holds: a join that was broken off
+    /// begins again.
     ///
     /// # Errors
     /// If the state makes no sense: this member does not start then.
@@ -73,12 +93,13 @@ pub struct Message<'a> {
     pub subgroup: SubgroupId,
     /// The view that it was delivered in.
     pub view: ViewId,
-    /// Its place in the view's delivery order of the subgroup: rises, and is the same at all members.
+    /// Its place in the view's delivery order of the subgroup: rises, and is the same at all
+    /// members.
     pub place: Place,
     /// Who sent it.
     pub sender: NodeId,
-    /// The bytes. They may be none. They lie where the sender writes: an application that does not trust all members copies
-    /// them before it validates them, and uses the copy.
+    /// The bytes. They may be none. They lie where the sender writes: an application that does not
+    /// trust all members copies them before it validates them, and uses the copy.
     pub payload: &'a [u8],
     /// It was delivered before this member joined, and after the state that it took over.
     pub is_replayed: bool,
@@ -86,7 +107,17 @@ pub struct Message<'a> {
 
 /// Where messages come from.
 enum Source<'b, 'a> {
-    Live { batch: &'b mut Batch<'a>, view: &'b View, large: &'b Large },
+    /// A step, where there is nothing else to look at.
+    Plain {
+        batch: &'b mut Batch<'a>,
+        view: &'b View,
+    },
+    /// A step, where there may be large messages or joiners.
+    Live {
+        batch: &'b mut Batch<'a>,
+        view: &'b View,
+        large: &'b Large,
+    },
     Replayed(Option<Message<'a>>),
 }
 
@@ -98,7 +129,14 @@ pub struct Messages<'b, 'a> {
 }
 
 impl<'b, 'a> Messages<'b, 'a> {
-    /// What a step delivers. `tap` sees every message once, taken or not, if [`Messages::finish`] is called.
+    /// What a step delivers, none of it large.
+    #[inline]
+    pub(super) fn plain(batch: &'b mut Batch<'a>, view: &'b View) -> Self {
+        Self { subgroup: batch.subgroup(), source: Source::Plain { batch, view }, tap: None }
+    }
+
+    /// What a step delivers. `tap` sees every message once, taken or not, if [`Messages::finish`]
+    /// is called.
     pub(super) fn live(
         batch: &'b mut Batch<'a>,
         view: &'b View,
@@ -132,8 +170,19 @@ impl<'b> Iterator for Messages<'b, '_> {
 
     #[inline]
     fn next(&mut self) -> Option<Message<'b>> {
+        if let Source::Plain { batch, view } = &mut self.source {
+            let message = batch.next()?;
+            return Some(message_of(self.subgroup, view, &message, message.payload));
+        }
+        self.next_of_any()
+    }
+}
+
+impl<'b> Messages<'b, '_> {
+    fn next_of_any(&mut self) -> Option<Message<'b>> {
         let message = match &mut self.source {
             Source::Replayed(message) => message.take()?,
+            Source::Plain { .. } => return None,
             Source::Live { large, .. } if large.is_mistold() => return None,
             Source::Live { batch, view, large } => {
                 let message = batch.next()?;
@@ -143,21 +192,32 @@ impl<'b> Iterator for Messages<'b, '_> {
                         large.payload(self.subgroup, message.rank, number, message.payload)?
                     }
                 };
-                Message {
-                    subgroup: self.subgroup,
-                    view: view.id,
-                    place: message.place,
-                    // A rank of the view has a node.
-                    sender: view.members.get(message.rank.index()).copied().unwrap_or_default(),
-                    payload,
-                    is_replayed: false,
-                }
+                message_of(self.subgroup, view, &message, payload)
             }
         };
         if let Some(tap) = &mut self.tap {
             tap(&message);
         }
         Some(message)
+    }
+}
+
+/// A message of a view, as the application sees it.
+#[inline]
+fn message_of<'b>(
+    subgroup: SubgroupId,
+    view: &View,
+    message: &tramontane_core::multicast::Message<'_>,
+    payload: &'b [u8],
+) -> Message<'b> {
+    Message {
+        subgroup,
+        view: view.id,
+        place: message.place,
+        // A rank of the view has a node.
+        sender: view.members.get(message.rank.index()).copied().unwrap_or_default(),
+        payload,
+        is_replayed: false,
     }
 }
 

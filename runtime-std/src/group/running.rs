@@ -1,25 +1,30 @@
-//! The handle of a running member.
+//! The handle of a member: one for both kinds of group, driven by a thread of its own or stepped by
+//! its caller.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tramontane_control::Door;
 use tramontane_core::ids::SubgroupId;
-use tramontane_mesh::Door;
 
-use super::membership::Membership;
+use self::driven::Driven;
+use super::changing::Engine;
+use super::fixed::Fixed;
 use super::outgoing::{Gate, Sender, Unsent};
+use super::participant::Participant;
+use super::parts::Step;
+use super::replica::Replica;
 use super::request::{Request, Requests};
 use super::status::{Board, GroupStatus};
 use crate::member::Stopped;
-use crate::poll::Poller;
+use crate::poll::{Drive, Idle, Poller, Slept, Steps as _, sleep, step};
 
 /// How often a wait looks.
 const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
-/// A member that runs. Dropping it is to go without a word: the others find out by themselves, and remove it.
-pub struct Running {
-    pub(super) poller: Poller,
-    pub(super) membership: Arc<Membership>,
+/// What every handle has.
+pub(super) struct Handle {
+    pub(super) participant: Arc<Participant>,
     pub(super) gates: Vec<Arc<Gate>>,
     pub(super) requests: Requests,
     pub(super) board: Board,
@@ -28,87 +33,335 @@ pub struct Running {
     pub(super) _door: Door,
 }
 
-impl Running {
+/// A member that runs. Dropping it closes it.
+///
+/// `Running` is driven by a thread of its own ([`start`](super::start)); [`Stepped`] is stepped by
+/// its caller ([`start_stepped`](super::start_stepped)). All else is the same for both.
+pub struct Running<D: Driven = ByThread> {
+    // Dropped first: the handle's door outlives it.
+    driven: D,
+    handle: Handle,
+}
+
+/// A member that its caller [steps](Running::step).
+///
+/// ```
+/// use std::time::Duration;
+/// use tramontane_core::ids::SubgroupId;
+/// use tramontane_runtime::group::{Description, Messages, StartOptions, start_stepped};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let name = format!("stepped-{}", std::process::id());
+/// // Membership is fixed: all nodes come before anything starts. Here it is one.
+/// let group = Description::builder(&name).nodes(1).window(8).message_max(64).fixed().build()?;
+/// let mut delivered = Vec::new();
+/// let replica = |messages: &mut Messages<'_, '_>| {
+///     delivered.extend(messages.map(|message| message.payload.to_vec()));
+/// };
+/// let mut member = start_stepped(group, StartOptions::new(0), replica)?;
+/// let mut sender = member.sender(SubgroupId(0)).ok_or("every node sends")?;
+/// sender.send(b"hello", Duration::from_secs(1))?;
+/// while !member.is_settled() {
+///     member.step()?;
+/// }
+/// member.close();
+/// assert_eq!(delivered, [b"hello"]);
+/// # Ok(())
+/// # }
+/// ```
+pub type Stepped<R> = Running<ByCaller<R>>;
+
+/// Driven by a thread of its own.
+pub struct ByThread(Poller);
+
+/// Stepped by its caller.
+pub struct ByCaller<R: Replica>(Member<R>);
+
+/// What is stepped. Which kind it is was decided once, at the start.
+#[allow(clippy::large_enum_variant, reason = "there is one a member, and it stays where it is")]
+enum Member<R: Replica> {
+    Fixed(Fixed<R>),
+    Changing(Box<Engine<R>>),
+}
+
+/// Calls a function with whichever it is.
+macro_rules! each {
+    ($self:expr, $member:ident => $call:expr) => {
+        match $self {
+            Member::Fixed($member) => $call,
+            Member::Changing($member) => {
+                let $member = &mut **$member;
+                $call
+            }
+        }
+    };
+}
+
+mod driven {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use crate::poll::Drive;
+
+    /// How a member is driven.
+    pub trait Driven {
+        /// What senders step the member by, if they may.
+        #[doc(hidden)]
+        #[allow(private_interfaces)]
+        fn driver(&self) -> Option<Arc<dyn Drive>>;
+
+        /// Lets the member go on for about as long.
+        #[doc(hidden)]
+        fn go_on(&mut self, pause: Duration);
+
+        /// Whether nothing is under way.
+        #[doc(hidden)]
+        fn is_settled(&mut self) -> bool;
+
+        /// Ends it, and tells the peers.
+        #[doc(hidden)]
+        fn close(self);
+    }
+}
+
+impl Driven for ByThread {
+    #[allow(private_interfaces)]
+    fn driver(&self) -> Option<Arc<dyn Drive>> {
+        Some(Arc::clone(self.0.driver()))
+    }
+
+    fn go_on(&mut self, pause: Duration) {
+        std::thread::sleep(pause);
+    }
+
+    fn is_settled(&mut self) -> bool {
+        // Long enough to get the turn: the polling thread gives it up for less than this.
+        self.0.settle(LOOK_PAUSE)
+    }
+
+    fn close(self) {
+        self.0.close();
+    }
+}
+
+impl<R: Replica> Driven for ByCaller<R> {
+    #[allow(private_interfaces)]
+    fn driver(&self) -> Option<Arc<dyn Drive>> {
+        None
+    }
+
+    fn go_on(&mut self, pause: Duration) {
+        // Why it ended is known to whoever asks for it.
+        let is_idle = each!(&mut self.0, member => match step(member) {
+            Ok(done) if done.is_idle() => sleep(member, pause).is_err(),
+            Ok(_) => false,
+            Err(_) => true,
+        });
+        if is_idle {
+            std::thread::sleep(pause);
+        }
+    }
+
+    fn is_settled(&mut self) -> bool {
+        each!(&mut self.0, member => member.is_settled())
+    }
+
+    fn close(mut self) {
+        each!(&mut self.0, member => member.leave());
+    }
+}
+
+impl<D: Driven> Running<D> {
     /// A handle to send in a subgroup, if this node sends in it. Any thread may have one.
     #[must_use]
     pub fn sender(&self, subgroup: SubgroupId) -> Option<Sender> {
-        let gate = self.gates.iter().find(|gate| gate.subgroup() == subgroup)?;
-        Some(Sender::new(gate, self.poller.driver()))
+        let gate = self.handle.gates.iter().find(|gate| gate.subgroup() == subgroup)?;
+        Some(Sender::new(gate, self.driven.driver()))
     }
 
     /// The subgroup of that name.
     #[must_use]
     pub fn subgroup(&self, name: &str) -> Option<SubgroupId> {
-        self.membership.description.subgroup(name)
+        self.handle.participant.description.subgroup(name)
     }
 
-    /// How things stand, as of a heartbeat ago at most.
+    /// How things stand, as of the last check of the peers: a heartbeat ago at most, or 200 ms
+    /// where membership is fixed.
     #[must_use]
     pub fn status(&self) -> GroupStatus {
-        self.board.status().unwrap_or_default()
+        self.handle.board.status().unwrap_or_default()
     }
 
     /// The same for other threads, and for after the end.
     #[must_use]
     pub fn board(&self) -> Board {
-        self.board.clone()
+        self.handle.board.clone()
     }
 
     /// Why this member is no longer part of its group, if it is not.
     #[must_use]
     pub fn stopped(&self) -> Option<Stopped> {
-        self.poller.stopped()
+        self.handle.participant.ending.stopped()
     }
 
-    /// Waits until all that was sent here is delivered everywhere and all that was seen is delivered here, at most
-    /// `timeout`. True if it is.
-    #[must_use]
-    pub fn settle(&self, timeout: Duration) -> bool {
-        self.poller.settle(timeout)
-    }
-
-    /// Writes posted so far, heartbeats left out.
-    #[must_use]
-    pub fn writes(&self) -> u64 {
-        self.poller.look().writes
-    }
-
-    /// Asks the group to go on without this member (VIE-9). It delivers until the others have installed the view without
-    /// it, and is then [`Stopped::Left`].
+    /// Asks the group to go on without this member (VIE-9). It delivers until the others have
+    /// installed the view without it, and is then [`Stopped::Left`]. Where membership is fixed the
+    /// group ends with that: the others stop with [`Stopped::PeerLost`].
     pub fn ask_to_leave(&self) {
-        self.requests.ask(Request::Leave);
+        self.handle.requests.ask(Request::Leave);
     }
 
-    /// Leaves the group, once what it sent is delivered, and waits at most `timeout` until it has. Gives back what this
-    /// member had committed and not delivered (VIE-7): what was committed while it was leaving.
+    /// Leaves the group, once what it sent is delivered, and waits at most `timeout` until it has;
+    /// a member that its caller steps is stepped meanwhile. Gives back what this member had
+    /// committed and not delivered (VIE-7): what was committed while it was leaving.
     ///
     /// # Errors
-    /// Why it ended, if not by the leave; [`Stopped::Closed`] if the time was up, and it went without a word.
-    pub fn leave(self, timeout: Duration) -> Result<Vec<Unsent>, Stopped> {
+    /// Why it ended, if not by the leave; [`Stopped::Closed`] if the time was up, and it went
+    /// without a word.
+    pub fn leave(mut self, timeout: Duration) -> Result<Vec<Unsent>, Stopped> {
         let started = Instant::now();
         // Others may send without end: then it leaves with something under way.
-        let _ = self.settle(timeout / 4);
+        self.wait(timeout / 4, Driven::is_settled);
         self.ask_to_leave();
-        while self.stopped().is_none() && started.elapsed() < timeout {
-            std::thread::sleep(LOOK_PAUSE);
-        }
+        self.wait(timeout.saturating_sub(started.elapsed()), |_| false);
         match self.close() {
             (Stopped::Left, unsent) => Ok(unsent),
             (stopped, _) => Err(stopped),
         }
     }
 
-    /// Ends this member without a word, and says why it ended: [`Stopped::Closed`] if by this. Gives back what it had
-    /// committed and not delivered.
+    /// Ends this member without a word, and says why it ended: [`Stopped::Closed`] if by this.
+    /// Gives back what it had committed and not delivered. What is under way is not waited for.
     pub fn close(self) -> (Stopped, Vec<Unsent>) {
-        let Self { poller, unsent, .. } = self;
-        let stopped = poller.close().err().unwrap_or(Stopped::Closed);
-        let unsent = std::mem::take(&mut *unsent.lock().unwrap_or_else(PoisonError::into_inner));
+        let Self { driven, handle } = self;
+        handle.participant.ending.stop(Stopped::Closed);
+        driven.close();
+        let stopped = handle.participant.ending.stopped().unwrap_or(Stopped::Closed);
+        let unsent =
+            std::mem::take(&mut *handle.unsent.lock().unwrap_or_else(PoisonError::into_inner));
         (stopped, unsent)
+    }
+
+    /// Lets the member go on until this is so, it has ended, or the time is up. True if it is so.
+    fn wait(&mut self, timeout: Duration, mut is_so: impl FnMut(&mut D) -> bool) -> bool {
+        let started = Instant::now();
+        while self.stopped().is_none() && started.elapsed() < timeout {
+            if is_so(&mut self.driven) {
+                return true;
+            }
+            self.driven.go_on(LOOK_PAUSE);
+        }
+        is_so(&mut self.driven)
     }
 }
 
-impl std::fmt::Debug for Running {
+impl Running {
+    /// Waits until all that was sent here is delivered everywhere and all that was seen is
+    /// delivered here, at most `timeout`. True if it is.
+    #[must_use]
+    pub fn settle(&self, timeout: Duration) -> bool {
+        self.driven.0.settle(timeout)
+    }
+
+    /// Writes posted so far, heartbeats left out. Waits at most for a step and an upcall.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.driven.0.writes()
+    }
+}
+
+impl<R: Replica> Stepped<R> {
+    pub(super) const fn fixed(handle: Handle, member: Fixed<R>) -> Self {
+        Self { driven: ByCaller(Member::Fixed(member)), handle }
+    }
+
+    pub(super) fn changing(handle: Handle, member: Engine<R>) -> Self {
+        Self { driven: ByCaller(Member::Changing(Box::new(member))), handle }
+    }
+
+    /// Does what there is to do now: a bounded amount. Never blocks.
+    ///
+    /// # Errors
+    /// [`Stopped`]: this member is no longer part of the group, now and at every later call.
+    #[inline]
+    pub fn step(&mut self) -> Result<Step, Stopped> {
+        each!(&mut self.driven.0, member => step(member))
+    }
+
+    /// Sleeps until a peer or a thread of this process rings, at most `timeout`, unless there is
+    /// work already; then steps once. True if nothing rang and nothing was done.
+    ///
+    /// # Errors
+    /// As [`Running::step`].
+    pub fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
+        let Slept { was_rung, done } = each!(&mut self.driven.0, member => sleep(member, timeout))?;
+        Ok(!was_rung && done.is_idle())
+    }
+
+    /// How to wait between steps that do nothing: [`Idle::pause`] says when it is time to
+    /// [sleep](Running::sleep).
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        Idle::new(match &self.driven.0 {
+            Member::Fixed(member) => member.idle_time(),
+            Member::Changing(member) => member.idle_time(),
+        })
+    }
+
+    /// The application.
+    pub fn replica(&mut self) -> &mut R {
+        each!(&mut self.driven.0, member => member.replica())
+    }
+
+    /// Whether all that was sent here is delivered everywhere and all that was seen is delivered
+    /// here: such a member may sleep, or leave.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        match &self.driven.0 {
+            Member::Fixed(member) => member.is_settled(),
+            Member::Changing(member) => member.is_settled(),
+        }
+    }
+
+    /// Steps until it [is settled](Running::is_settled), at most `timeout`. True if it is.
+    pub fn settle(&mut self, timeout: Duration) -> bool {
+        self.wait(timeout, Driven::is_settled)
+    }
+
+    /// Writes posted so far, heartbeats left out.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        match &self.driven.0 {
+            Member::Fixed(member) => member.writes(),
+            Member::Changing(member) => member.writes(),
+        }
+    }
+
+    /// What the fabric did so far, where it counts that.
+    #[must_use]
+    pub fn counts(&mut self) -> Option<crate::rdma::PostCounts> {
+        each!(&mut self.driven.0, member => member.fabric().counts())
+    }
+
+    /// Hands the member to a thread of its own.
+    ///
+    /// # Errors
+    /// If the thread cannot be started; the member has ended then.
+    pub fn spawn(self) -> std::io::Result<Running>
+    where
+        R: 'static,
+    {
+        let Self { driven: ByCaller(member), handle } = self;
+        let ending = &handle.participant.ending;
+        let poller = match member {
+            Member::Fixed(member) => Poller::start(member, ending)?,
+            Member::Changing(member) => Poller::start(*member, ending)?,
+        };
+        Ok(Running { driven: ByThread(poller), handle })
+    }
+}
+
+impl<D: Driven> std::fmt::Debug for Running<D> {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("Running").field("stopped", &self.stopped()).finish_non_exhaustive()
     }

@@ -33,12 +33,14 @@ pub(super) enum JoinerHears {
     State { subgroup: u16 },
     /// Messages that were delivered since, in their order.
     Messages(Vec<Shared>),
-    /// What was delivered while the states were sent is through; to the one that leads, the joiner says when it is ready.
+    /// What was delivered while the states were sent is through; to the one that leads, the joiner
+    /// says when it is ready.
     CaughtUp,
-    /// The joiner's sources are not those of this view: take over what is missing, and be ready again.
+    /// The joiner's sources are not those of this view: take over what is missing, and be ready
+    /// again.
     Choose(WireView),
-    /// The joiner is a member of this view, and has got everything that came before it from this member: so much. In these
-    /// subgroups the view before ended there.
+    /// The joiner is a member of this view, and has got everything that came before it from this
+    /// member: so much. In these subgroups the view before ended there.
     Member { view: WireView, ends: Vec<End>, sent: Vec<Sent> },
 }
 

@@ -1,44 +1,51 @@
-//! How a process becomes a member: with all initial nodes in the first view, or let into a group that runs (VIE-12).
+//! How a process becomes a member: with all initial nodes in the first view, or let into a group
+//! that runs (VIE-12).
 //!
-//! A node looks for a member first. If somebody runs, it joins. If nobody does, and it is an initial node, it meets the
-//! others (`meeting`), until all are there or somebody is found running after all. So nodes may be started in any order,
-//! and a node that comes back needs no other command than one that comes first. Those who meet form the group if none of
-//! them was ever a member of it, or if all of them are told to (`forming`).
+//! A node looks for a member first. If somebody runs, it joins. If nobody does, and it is an
+//! initial node, it meets the others (`meeting`), until all are there or somebody is found running
+//! after all. So nodes may be started in any order, and a node that comes back needs no other
+//! command than one that comes first. Those who meet form the group if none of them was ever a
+//! member of it, or if all of them are told to (`forming`).
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tramontane_control::{
+    Address, Identity, Listener, MeshError, SharedKey, VisitError, incarnation,
+};
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_mesh::{Address, Identity, Listener, MeshError, SharedKey, VisitError, incarnation};
+use tramontane_core::layout::LayoutError;
 
 use super::account::Account;
 use super::admission::Admission;
-use super::description::Description;
-use super::door::Hall;
+use super::changing::{ChangingParts, Engine};
+use super::description::{Description, Membership};
+use super::door::{Hall, Inside};
 use super::doors::{Doors, DoorsError};
-use super::engine::{Engine, Parts};
 use super::fabric::{GroupFabric, NoFabric};
 use super::forming::{Forming, NotFormed};
 use super::joining::{self, AttemptError, LetIn};
 use super::large::{Handing, Large, LargeGate};
-use super::membership::Membership;
 use super::outgoing::{Gate, Outgoing};
 use super::outside::{Calls, Outside};
+use super::participant::Participant;
+use super::parts::Parts;
 use super::past::{Record, StateError, StateFolder};
 use super::replica::Replica;
 use super::request::Requests;
-use super::running::Running;
+use super::running::{Handle, Running, Stepped};
 use super::view::View;
-use crate::host::HostFabric as _;
+use crate::carrier::Carrier;
 use crate::joined::BlockStore;
-use crate::local::Carrier;
 use crate::member::{Settings, Stopped};
-use crate::poll::Poller;
+use crate::poll::Ending;
 use crate::rdma::DeviceOptions;
 use crate::shared_memory::{self, GroupName, Residence, Root};
+use tramontane_core::fabric::{HostBlocks as _, HostFabric as _};
 
 /// How long it may take to become a member, where nothing else is said.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -62,11 +69,17 @@ pub struct StartOptions<'s> {
     pub settings: Settings,
     /// Whether it may form the group, and where it remembers that it did.
     pub forming: Forming,
+    /// What else all members must have been told alike, as a number: a member with another one is
+    /// refused, as with another description.
+    pub terms: u64,
+    /// The most bytes a second that this member sends to each of these nodes, over TCP. For
+    /// experiments, and where others share the network.
+    pub rates: Vec<(u32, NonZeroU64)>,
 }
 
 impl StartOptions<'static> {
-    /// As most programs want it: groups live where those of this user do, any device will do, and it may take a minute to
-    /// become a member.
+    /// As most programs want it: groups live where those of this user do, any device will do, and
+    /// it may take a minute to become a member.
     #[must_use]
     pub fn new(node: u32) -> Self {
         static NEVER: AtomicBool = AtomicBool::new(false);
@@ -79,6 +92,8 @@ impl StartOptions<'static> {
             cancel: &NEVER,
             settings: Settings::default(),
             forming: Forming::default(),
+            terms: 0,
+            rates: Vec::new(),
         }
     }
 }
@@ -137,6 +152,24 @@ pub enum StartError {
         /// This node.
         node: u32,
     },
+    /// The group runs, and its membership is fixed.
+    #[error(
+        "the group runs already, and its membership is fixed: node {node} cannot join it; end all its members, and start \
+         all nodes again"
+    )]
+    FixedRuns {
+        /// This node.
+        node: u32,
+    },
+    /// Not all members opened the view.
+    #[error("node {node} did not get ready in time; see what it does, and start all nodes again")]
+    NotReady {
+        /// The first such node.
+        node: u32,
+    },
+    /// The view's layout is wrong.
+    #[error("the group is wrong: {0}; correct the group file")]
+    Layout(#[from] LayoutError),
     /// A node goes by another description.
     #[error(
         "node {node} has another configuration{}; give all nodes the same group file",
@@ -173,7 +206,7 @@ pub enum StartError {
     Io(#[from] std::io::Error),
 }
 
-/// Becomes a member of a group, and runs as one.
+/// Becomes a member of a group, and runs as one: a thread of its own drives it.
 ///
 /// Returns once this process is in a view: [`Replica::view_changed`] was called.
 ///
@@ -184,11 +217,32 @@ pub fn start<R: Replica + 'static>(
     options: StartOptions<'_>,
     replica: R,
 ) -> Result<Running, StartError> {
+    Ok(start_stepped(description, options, replica)?.spawn()?)
+}
+
+/// Becomes a member of a group, which the caller [steps](Running::step) in a loop of its own. Where
+/// membership changes, the others remove a member that is not stepped for the group's failure
+/// timeout.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_stepped<R: Replica>(
+    description: Description,
+    options: StartOptions<'_>,
+    replica: R,
+) -> Result<Stepped<R>, StartError> {
     let until = Instant::now() + options.time_limit;
     let cancel = options.cancel;
     let settings = options.settings;
     let (place, fabric) = Place::take(&description, options)?;
-    place.become_member(description, fabric, replica, settings, until, cancel)
+    match description.membership {
+        Membership::Fixed => {
+            place.become_fixed(description, fabric, replica, settings, until, cancel)
+        }
+        Membership::Changing => {
+            place.become_member(description, fabric, replica, settings, until, cancel)
+        }
+    }
 }
 
 /// What a process has before it is a member.
@@ -201,13 +255,17 @@ pub(super) struct Place {
     /// Over shared memory.
     pub(super) residence: Option<Arc<Residence>>,
     pub(super) forming: Forming,
+    /// Mixed with the digest by which nodes meet.
+    pub(super) terms: u64,
+    pub(super) rates: Vec<(u32, NonZeroU64)>,
     /// What it remembers, if it has a folder for that.
     pub(super) state: Option<StateFolder>,
 }
 
 impl Place {
-    /// Takes it, and what will carry the writes: what this machine lacks is told before others wait for it.
-    fn take(
+    /// Takes it, and what will carry the writes: what this machine lacks is told before others wait
+    /// for it.
+    pub(super) fn take(
         description: &Description,
         options: StartOptions<'_>,
     ) -> Result<(Self, GroupFabric), StartError> {
@@ -248,12 +306,26 @@ impl Place {
         let forming = options.forming;
         let listed = description.nodes.iter().find(|node| node.id == own.get());
         let folder = forming.state.as_deref().or(listed.and_then(|node| node.state.as_deref()));
+        let folder = folder.filter(|_| description.membership == Membership::Changing);
         let state =
             folder.map(|folder| StateFolder::open(folder, &description.name, own)).transpose()?;
-        Ok((Self { own, identity, addresses, key, listener, residence, forming, state }, fabric))
+        let (terms, rates) = (options.terms, options.rates);
+        let place = Self {
+            own,
+            identity,
+            addresses,
+            key,
+            listener,
+            residence,
+            forming,
+            terms,
+            rates,
+            state,
+        };
+        Ok((place, fabric))
     }
 
-    fn become_member<R: Replica + 'static>(
+    fn become_member<R: Replica>(
         self,
         description: Description,
         mut fabric: GroupFabric,
@@ -261,7 +333,7 @@ impl Place {
         settings: Settings,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Running, StartError> {
+    ) -> Result<Stepped<R>, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
         let hall = Hall::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
@@ -300,37 +372,31 @@ impl Place {
         };
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
-        let (mut gates, mut outgoing, mut handings) = (Vec::new(), Vec::new(), Vec::new());
-        for Sending { gate, is_unordered, handing } in
-            sendings(&description, self.own, &store, &ending)
-        {
-            outgoing.push(Outgoing::new(Arc::clone(&gate), is_unordered));
-            handings.extend(handing.map(|handing| (gate.subgroup(), handing)));
-            gates.push(gate);
-        }
+        let Senders { gates, outgoing, handings } =
+            Senders::new(&description, self.own, &store, &ending);
         let large = Large::new(&description, store, handings.into_iter());
-        let membership =
-            Arc::new(Membership { description, own: self.own, options: settings.options, ending });
+        let participant =
+            Arc::new(Participant { description, own: self.own, options: settings.options, ending });
         let unsent = Arc::new(Mutex::new(Vec::new()));
         let parts = Parts {
-            membership: Arc::clone(&membership),
+            participant: Arc::clone(&participant),
             fabric,
             outgoing,
-            large,
             requests: receiver,
-            outside: Arc::clone(&outside),
             replica,
             account: Account::new(hall.board.clone()),
-            record,
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
+            overdue: None,
         };
-        let engine = Engine::open(admission, parts)?;
-        // Whoever comes from now on is answered.
-        let _ = hall.inside.set(Arc::clone(&outside));
-        let poller = Poller::start(engine, &membership.ending)?;
+        let changing = ChangingParts { large, outside: Arc::clone(&outside), record };
+        let engine = Engine::open(admission, parts, changing)?;
+        // Visitors are answered from now on.
+        let _ = hall.inside.set(Inside { requests: requests.clone(), outside: Some(outside) });
         let_in.into_iter().for_each(LetIn::tell_up);
-        Ok(Running { poller, membership, gates, requests, board: hall.board, unsent, _door: door })
+        let handle =
+            Handle { participant, gates, requests, board: hall.board, unsent, _door: door };
+        Ok(Running::changing(handle, engine))
     }
 }
 
@@ -345,28 +411,33 @@ fn not_let_in(own: &Identity, error: AttemptError) -> StartError {
     }
 }
 
-/// What there is of a subgroup in which this node sends.
-struct Sending {
-    gate: Arc<Gate>,
-    is_unordered: bool,
-    handing: Option<Handing>,
+/// What there is of each subgroup in which this node sends: for senders, for the engine, and for
+/// large messages.
+pub(super) struct Senders {
+    pub(super) gates: Vec<Arc<Gate>>,
+    pub(super) outgoing: Vec<Outgoing>,
+    pub(super) handings: Vec<(SubgroupId, Handing)>,
 }
 
-/// One for each subgroup in which this node sends.
-fn sendings(
-    description: &Description,
-    own: NodeId,
-    store: &BlockStore,
-    ending: &Arc<crate::poll::Ending>,
-) -> Vec<Sending> {
-    let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
-    let ours = subgroups.filter(|(_, subgroup)| subgroup.senders().contains(&own.get()));
-    ours.map(|(id, subgroup)| {
-        let large = description.large(id);
-        let large = large.map(|large| LargeGate::new(large.bytes_max, large.window, store.clone()));
-        let (gate, handing) = large.unzip();
-        let gate = Gate::new(id, subgroup.message_max, gate, ending);
-        Sending { gate, is_unordered: subgroup.unordered, handing }
-    })
-    .collect()
+impl Senders {
+    pub(super) fn new(
+        description: &Description,
+        own: NodeId,
+        store: &BlockStore,
+        ending: &Arc<Ending>,
+    ) -> Self {
+        let (mut gates, mut outgoing, mut handings) = (Vec::new(), Vec::new(), Vec::new());
+        let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+        for (id, subgroup) in subgroups.filter(|(_, of)| of.senders().contains(&own.get())) {
+            let large = description.large(id);
+            let large =
+                large.map(|large| LargeGate::new(large.bytes_max, large.window, store.clone()));
+            let (large, handing) = large.unzip();
+            let gate = Gate::new(id, subgroup.message_max, large, ending);
+            outgoing.push(Outgoing::new(Arc::clone(&gate), subgroup.unordered));
+            handings.extend(handing.map(|handing| (id, handing)));
+            gates.push(gate);
+        }
+        Self { gates, outgoing, handings }
+    }
 }

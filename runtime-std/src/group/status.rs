@@ -70,8 +70,8 @@ pub struct SubgroupStatus {
     pub closed: bool,
 }
 
-/// Where the last status hangs, for any thread to look at. Nothing until this process is a member; the last one stays
-/// when it is none any more.
+/// Where the last status hangs, for any thread to look at. Nothing until this process is a member;
+/// the last one stays when it is none any more.
 #[derive(Clone, Debug, Default)]
 pub struct Board(Arc<Mutex<Option<Hung>>>);
 
@@ -80,6 +80,14 @@ type Hung = (GroupStatus, Arc<View>);
 impl Board {
     pub(super) fn put(&self, status: GroupStatus, view: &Arc<View>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, Arc::clone(view)));
+    }
+
+    /// Changes the status in place, if it is of this view. False if it is of another, or there is
+    /// none.
+    pub(super) fn change(&self, view: &Arc<View>, write: impl FnOnce(&mut GroupStatus)) -> bool {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = shown.as_mut().filter(|(_, of)| Arc::ptr_eq(of, view));
+        same.map(|(status, _)| write(status)).is_some()
     }
 
     /// How things stand, as of a heartbeat ago at most while the member runs.

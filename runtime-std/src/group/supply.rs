@@ -1,21 +1,26 @@
-//! How a member supplies a node that joins: the state of a moment, and everything that was delivered since (VIE-10).
+//! How a member supplies a node that joins: the state of a moment, and everything that was
+//! delivered since (VIE-10).
 //!
-//! The thread that drives the member puts what is delivered into a queue; a thread of its own takes it out and sends it.
-//! So the group goes on meanwhile, but for the call of [`Replica::snapshot`](super::Replica::snapshot).
+//! The thread that drives the member puts what is delivered into a queue; a thread of its own takes
+//! it out and sends it. So the group goes on meanwhile, but for the call of
+//! [`Replica::snapshot`](super::Replica::snapshot).
 //!
 //! # Invariants
-//! - What a joiner gets of a subgroup is its state at a place, then all messages from that place on, each once and in
-//!   order, then word of the view that has the joiner as a member; nothing is missing in between.
-//! - The group is asked to let the joiner in when each of its subgroups that has members is supplied by a member of the view.
-//!   Where that is not so any more, the joiner is told, and looks for who is missing.
-//! - The group is asked to let the joiner in when that is close behind. While it catches up to that, the member waits for it
-//!   (`queue`): a joiner that is slower than the group would never be.
+//! - What a joiner gets of a subgroup is its state at a place, then all messages from that place
+//!   on, each once and in order, then word of the view that has the joiner as a member; nothing is
+//!   missing in between.
+//! - The group is asked to let the joiner in when each of its subgroups that has members is
+//!   supplied by a member of the view. Where that is not so any more, the joiner is told, and looks
+//!   for who is missing.
+//! - The group is asked to let the joiner in when that is close behind. While it catches up to
+//!   that, the member waits for it (`queue`): a joiner that is slower than the group would never
+//!   be.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use tramontane_control::{Talk, TalkError};
 use tramontane_core::ids::{NodeId, SubgroupId};
-use tramontane_mesh::{Talk, TalkError};
 
 use super::admission::{Admission, Sent};
 use super::queue::{Ended, Queue, Sink, Supplied};
@@ -67,7 +72,8 @@ pub(super) const LEAVES: &str = "this member is leaving";
 
 /// Serves one joiner, to its end. Runs in a thread of its own.
 pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requests) {
-    // Whoever goes before it is supplied changes nothing: it may be a second process of a member's id.
+    // Whoever goes before it is supplied changes nothing: it may be a second process of a member's
+    // id.
     if let Err(error) = converse(node, &mut talk, board, requests) {
         tracing::info!(%node, %error, "a node that wants to join is not supplied");
     }
@@ -92,8 +98,8 @@ fn converse(
     supplied
 }
 
-/// A joiner's first words, each once: what it wants, and whether this member leads its join. Whoever says no more has its
-/// place at the door for so long, and no longer.
+/// A joiner's first words, each once: what it wants, and whether this member leads its join.
+/// Whoever says no more has its place at the door for so long, and no longer.
 fn greet(node: NodeId, talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool), SupplyError> {
     match hear(talk, ASK_MAX, FIRST_WORD)? {
         JoinerAsks::Welcome => {}
@@ -136,7 +142,8 @@ fn supply(
         talk.send_stream(&mut state, STALL)?;
     }
     let mut supplier = Supplier { node, talk, queue, news };
-    // What came meanwhile. What comes from now on may come for as long as the joiner takes over other states.
+    // What came meanwhile. What comes from now on may come for as long as the joiner takes over
+    // other states.
     let missed = supplier.queue.bytes();
     supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
     if supplier.news.is_none() {
@@ -175,7 +182,8 @@ struct Supplier<'s> {
 }
 
 impl Supplier<'_> {
-    /// Asks the group to let the joiner in, once it is ready, and again if it has to look for other suppliers.
+    /// Asks the group to let the joiner in, once it is ready, and again if it has to look for other
+    /// suppliers.
     fn lead(mut self, requests: &Requests) -> Result<(), SupplyError> {
         loop {
             let JoinerAsks::Ready { sources } = hear(self.talk, ASK_MAX, RESTORE_MAX)? else {
@@ -210,7 +218,8 @@ impl Supplier<'_> {
         Ok(say(self.talk, &JoinerHears::Member { view, ends, sent }, STALL)?)
     }
 
-    /// Sends messages as they come, until there is news, or `is_enough` of the bytes that were sent and of what waits.
+    /// Sends messages as they come, until there is news, or `is_enough` of the bytes that were sent
+    /// and of what waits.
     fn send_until(&mut self, is_enough: impl Fn(usize, &Queue) -> bool) -> Result<(), SupplyError> {
         let mut sent = 0;
         while self.news.is_none() && !is_enough(sent, self.queue) {
@@ -244,7 +253,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
 
-    use tramontane_mesh::{Door, Identity, Listener, Purpose, visit};
+    use tramontane_control::{Door, Identity, Listener, Purpose, visit};
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tramontane_control::{Talk, TalkError};
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
-use tramontane_mesh::{Talk, TalkError};
 
 use super::admission::{Admission, needed};
 use super::description::Description;
@@ -354,7 +354,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::net::SocketAddr;
 
-    use tramontane_mesh::{Address, Door, Identity, Listener};
+    use tramontane_control::{Address, Door, Identity, Listener};
 
     use super::super::admission::{End, Sent};
     use super::super::outside::Calls;
@@ -362,9 +362,9 @@ mod tests {
     use super::super::said::tests::message;
     use super::super::view::{FIRST_VIEW, WireView};
     use super::*;
-    use crate::host::HostFabric as _;
     use crate::joined::JoinedFabric;
     use crate::tcp::{Settings, Tcp};
+    use tramontane_core::fabric::HostFabric as _;
 
     const LONG: Duration = Duration::from_secs(60);
     const JOINER: NodeId = NodeId(2);

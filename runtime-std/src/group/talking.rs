@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tramontane_mesh::{Talk, TalkError};
+use tramontane_control::{Talk, TalkError};
 
 /// Says something. Each part of it may take as long as `patience`.
 pub(super) fn say<T: Serialize>(

@@ -15,8 +15,8 @@ pub struct View {
     pub id: ViewId,
     /// The members, in rank order.
     pub members: Vec<NodeId>,
-    /// Subgroups that lost their state, because all their members were lost at once, and that are not to start anew
-    /// (VIE-10). They have no members any more.
+    /// Subgroups that lost their state, because all their members were lost at once, and that are
+    /// not to start anew (VIE-10). They have no members any more.
     pub closed: Vec<SubgroupId>,
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use tramontane_control::{Identity, Purpose, TalkError, VisitError, incarnation, visit};
 use tramontane_core::ids::NodeId;
-use tramontane_mesh::{Identity, Purpose, TalkError, VisitError, incarnation, visit};
 
 use super::description::Description;
 use super::digest::differing;
@@ -71,8 +71,8 @@ pub struct Visits {
 }
 
 impl Visits {
-    /// To the nodes of a description, which must be the one that they have. `root` is where groups live, over shared
-    /// memory.
+    /// To the nodes of a description, which must be the one that they have. `root` is where groups
+    /// live, over shared memory.
     ///
     /// # Errors
     /// [`DoorsError`].
@@ -122,8 +122,8 @@ impl Visits {
         })
     }
 
-    /// Asks a node to leave its group. It does so from now on: it is out once the others are in a view without it. Gives the
-    /// life of its process, for [`Visits::has_ended`].
+    /// Asks a node to leave its group. It does so from now on: it is out once the others are in a
+    /// view without it. Gives the life of its process, for [`Visits::has_ended`].
     ///
     /// # Errors
     /// [`AskError`].
@@ -143,8 +143,8 @@ impl Visits {
         }
     }
 
-    /// Whether that life of a node's process is over: it has let go of its address and of its application, or another process
-    /// is there instead.
+    /// Whether that life of a node's process is over: it has let go of its address and of its
+    /// application, or another process is there instead.
     #[must_use]
     pub fn has_ended(
         &self,

@@ -37,6 +37,9 @@ pub enum JoinError {
     /// The memory does not fit the layout.
     #[error("the member cannot be opened: {0}")]
     Open(#[from] OpenError),
+    /// The fabric has no memory for the rows.
+    #[error(transparent)]
+    Memory(#[from] crate::joined::MemoryError),
     /// The fabric refused the memory that it made itself.
     #[error("the fabric cannot be opened: {0}")]
     Fabric(#[from] ErrorKind),

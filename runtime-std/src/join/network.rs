@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use tramontane_control::SharedKey;
 use tramontane_core::ids::Rank;
 use tramontane_core::layout::Layout;
-use tramontane_mesh::SharedKey;
 
 use super::{JoinError, JoinOptions};
 use crate::joined::JoinedFabric;
@@ -25,16 +25,18 @@ pub struct NetworkMeeting {
     pub key: Option<SharedKey>,
     /// Whether, without a key, other addresses than loopback may be used.
     pub allow_clear: bool,
-    /// The most bytes a second that this member sends to each, by rank; who is not listed, or has none, is sent as many as the
-    /// network takes. For experiments, and where others share the network.
+    /// The most bytes a second that this member sends to each, by rank; who is not listed, or has
+    /// none, is sent as many as the network takes. For experiments, and where others share the
+    /// network.
     pub rates: Vec<Option<NonZeroU64>>,
-    /// What else all members must have been told alike, as a number: who has another is refused, as with another layout.
+    /// What else all members must have been told alike, as a number: who has another is refused, as
+    /// with another layout.
     pub terms: u64,
 }
 
 impl NetworkMeeting {
     /// A descriptor of the socket that listens already.
-    pub(crate) fn listener(&self) -> io::Result<Option<TcpListener>> {
+    pub fn listener(&self) -> io::Result<Option<TcpListener>> {
         self.listener.as_ref().map(|listener| listener.try_clone()).transpose()
     }
 }
@@ -64,5 +66,5 @@ pub(super) fn join(
             fabric.limit_rate(*member, *rate).map_err(tcp::TcpError::from)?;
         }
     }
-    Ok((JoinedFabric::Tcp(fabric), rows.lend()))
+    Ok((JoinedFabric::Tcp(fabric), Memory::new(rows)))
 }

@@ -1,19 +1,22 @@
-//! Joining over RDMA, and what a host needs of that fabric.
+//! Joining over RDMA: the members meet over TCP, which stays beside it.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::{Fabric as _, ViewMemory};
-use tramontane_core::ids::{NodeId, Rank};
+use tramontane_control::MeshError;
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
+use tramontane_core::ids::Rank;
 use tramontane_core::layout::Layout;
-use tramontane_mesh::{Address, Listener, MeshOptions};
 use tramontane_verbs::devices::Wanted;
-use tramontane_verbs::{Bell, Joined, Limits, Verbs};
+use tramontane_verbs::{Limits, RdmaViews, Site};
 
 use super::{JoinError, JoinOptions, NetworkMeeting};
-use crate::host::{HostFabric, LocalBell};
-use crate::joined::JoinedFabric;
+use crate::joined::{JoinedFabric, MemoryError};
 use crate::member::{FIXED_VIEW, Memory};
+use crate::tcp::{self, Tcp, TcpError, TcpOptions};
+
+/// Between two looks at peers that are not ready.
+const LOOK_PAUSE: Duration = Duration::from_millis(1);
 
 /// Where members meet over TCP, and how they go on over RDMA.
 #[derive(Clone, Debug, Default)]
@@ -26,88 +29,61 @@ pub struct VerbsMeeting {
     pub limits: Limits,
 }
 
-/// Waits for all members, opens the fabric over the rows that it registered, and lends them.
+/// Waits for all members, and opens the fabric over rows that the device may write to.
 pub(super) fn join(
     layout: &Layout<'_>,
     own: Rank,
     meeting: &VerbsMeeting,
     options: &JoinOptions<'_>,
 ) -> Result<(JoinedFabric, Memory), JoinError> {
-    let members = layout.group().members;
-    let row_bytes: Vec<usize> =
-        (0..).map(Rank).take(members.len()).map(|rank| layout.row_bytes(rank)).collect();
-    let addresses: Vec<Address> =
-        meeting.network.addresses.iter().copied().map(Address::from).collect();
-    let Joined { mut fabric, report } = tramontane_verbs::join(tramontane_verbs::JoinOptions {
-        mesh: mesh(layout, own, members, (meeting, &addresses), options)?,
-        device: meeting.device.clone(),
-        limits: meeting.limits.clone(),
-        row_bytes: &row_bytes,
-        regions: &[],
-        blocks: layout.channels() > 0,
-    })?;
-    crate::rdma::tell(&report);
-    let rows = Arc::clone(fabric.rows());
-    let (all, row) = (rows.rows(), rows.row());
-    fabric.open(FIXED_VIEW, &ViewMemory { own, members, row, rows: &all })?;
-    // SAFETY: the pages live as long as `rows`.
-    let memory = unsafe { Memory::new(&all, row, rows.clone()) };
-    Ok((JoinedFabric::Verbs(fabric), memory))
+    let until = Instant::now() + options.time_limit;
+    let network = &meeting.network;
+    let address = network.addresses.get(own.index()).map(std::net::SocketAddr::ip);
+    let site = Site::open(&meeting.device, &meeting.limits, address)?;
+    crate::rdma::tell(&site.report());
+    let beside = tcp::connect(
+        layout,
+        own,
+        TcpOptions {
+            addresses: &network.addresses,
+            terms: network.terms,
+            listener: network.listener().map_err(TcpError::from)?,
+            view: FIXED_VIEW,
+            key: network.key.clone(),
+            allow_clear: network.allow_clear,
+            time_limit: options.time_limit,
+            cancel: options.cancel,
+            settings: tcp::Settings::default(),
+        },
+    )?;
+    let mut fabric = RdmaViews::new(site, beside).map_err(TcpError::from)?;
+    let rows = fabric.rows(&ViewPlan::of_layout(FIXED_VIEW, own, layout));
+    let rows = rows.map_err(MemoryError::from)?;
+    fabric.open(FIXED_VIEW, &rows.memory())?;
+    await_ready(&mut fabric, layout, own, until, options)?;
+    Ok((JoinedFabric::Verbs(fabric), Memory::new(rows)))
 }
 
-fn mesh<'m>(
+/// Waits until a write to every peer is answered. Events stay for the first poll.
+fn await_ready(
+    fabric: &mut RdmaViews<Tcp>,
     layout: &Layout<'_>,
     own: Rank,
-    members: &'m [NodeId],
-    (meeting, addresses): (&VerbsMeeting, &'m [Address]),
-    options: &JoinOptions<'m>,
-) -> Result<MeshOptions<'m>, JoinError> {
-    let listener = meeting
-        .network
-        .listener()
-        .and_then(|listener| listener.map(Listener::try_from).transpose());
-    let listener = listener.map_err(|source| {
-        let error = tramontane_mesh::MeshError::Io { action: "copy a descriptor", source };
-        tramontane_verbs::JoinError::from(error)
-    })?;
-    Ok(MeshOptions {
-        own,
-        members,
-        addresses,
-        listener,
-        incarnation: None,
-        view: FIXED_VIEW,
-        digest: layout.digest() ^ meeting.network.terms,
-        key: meeting.network.key.clone(),
-        allow_clear: meeting.network.allow_clear,
-        time_limit: options.time_limit,
-        cancel: options.cancel,
-    })
-}
-
-impl LocalBell for Bell {
-    #[inline]
-    fn ring_if_asleep(&self) {
-        Bell::ring_if_asleep(self);
-    }
-}
-
-impl HostFabric for Verbs {
-    type Bell = Bell;
-
-    fn local_bell(&self) -> Bell {
-        self.bell()
-    }
-
-    fn sleep(&mut self, timeout: Duration) -> bool {
-        Verbs::sleep(self, timeout)
-    }
-
-    fn check_peers(&mut self) {
-        Verbs::check_peers(self);
-    }
-
-    fn leave(&mut self) {
-        Verbs::leave(self);
+    until: Instant,
+    options: &JoinOptions<'_>,
+) -> Result<(), JoinError> {
+    loop {
+        fabric.carry();
+        let mut others = (0..).map(Rank).take(layout.members()).filter(|rank| *rank != own);
+        let Some(peer) = others.find(|rank| !fabric.ready(FIXED_VIEW, *rank)) else {
+            return Ok(());
+        };
+        if options.cancel.load(Ordering::Relaxed) {
+            return Err(TcpError::from(MeshError::Cancelled).into());
+        }
+        if fabric.loss_of(FIXED_VIEW, peer).is_some() || Instant::now() >= until {
+            return Err(fabric.no_answer(FIXED_VIEW, peer).into());
+        }
+        std::thread::sleep(LOOK_PAUSE);
     }
 }

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, Region, Token, Way,
+    self, Area, BlockEvent, BlockLimits, BlockUse, Blocks, Channel, ErrorKind, HostBlocks, Token,
+    Way,
 };
 use tramontane_core::ids::ViewId;
+use tramontane_core::memory::BlockPages;
 
 use super::JoinedFabric;
-use crate::shared_memory::{self, Residence};
+use crate::shared_memory;
 use crate::tcp;
 
 /// Why there is no memory for blocks.
@@ -32,7 +34,7 @@ pub enum BlockMemoryError {
 #[non_exhaustive]
 pub enum BlockStore {
     /// In files that peers map.
-    SharedMemory(Arc<Residence>),
+    SharedMemory(shared_memory::BlockStore),
     /// In this process alone.
     Tcp(tcp::BlockStore),
     /// In this process, registered with the device.
@@ -40,160 +42,45 @@ pub enum BlockStore {
     Verbs(tramontane_verbs::BlockStore),
 }
 
-/// Memory that blocks go from and into; it goes when this is dropped and no block of it is under way.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum BlockMemory {
-    /// Which peers map.
-    SharedMemory(shared_memory::BlockMemory),
-    /// Of this process alone.
-    Tcp(tcp::BlockMemory),
-    /// Which a device reads, and peers may write to.
-    #[cfg(feature = "verbs")]
-    Verbs(tramontane_verbs::BlockMemory),
-}
+/// A pointer to the bytes of a block memory, whichever fabric made them.
+pub type AnyPages = Arc<dyn BlockPages + Send + Sync>;
 
-/// Hands a call to whichever memory it is.
-macro_rules! each {
-    ($self:ident, $memory:ident => $call:expr) => {
-        match $self {
-            BlockMemory::SharedMemory($memory) => $call,
-            BlockMemory::Tcp($memory) => $call,
+/// Memory that blocks go from and into; it goes when this is dropped and no block of it is under
+/// way.
+pub type BlockMemory = tramontane_core::memory::BlockMemory<AnyPages>;
+
+impl fabric::BlockStore for BlockStore {
+    type Pages = AnyPages;
+    type Error = BlockMemoryError;
+
+    fn memory(&self, bytes: usize, purpose: BlockUse) -> Result<BlockMemory, BlockMemoryError> {
+        Ok(match self {
+            Self::SharedMemory(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
+            Self::Tcp(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
             #[cfg(feature = "verbs")]
-            BlockMemory::Verbs($memory) => $call,
-        }
-    };
-}
+            Self::Verbs(store) => store.memory(bytes, purpose)?.map(|pages| pages as _),
+        })
+    }
 
-impl BlockStore {
-    /// Memory of so many bytes, all zero.
-    ///
-    /// # Errors
-    /// [`BlockMemoryError`].
-    pub fn memory(&self, bytes: usize) -> Result<BlockMemory, BlockMemoryError> {
+    fn fills_late(&self) -> bool {
         match self {
-            Self::SharedMemory(residence) => {
-                Ok(BlockMemory::SharedMemory(residence.block_memory(bytes)?))
-            }
-            Self::Tcp(store) => Ok(BlockMemory::Tcp(store.memory(bytes)?)),
+            Self::SharedMemory(store) => store.fills_late(),
+            Self::Tcp(store) => store.fills_late(),
             #[cfg(feature = "verbs")]
-            Self::Verbs(store) => Ok(BlockMemory::Verbs(store.memory(bytes)?)),
+            Self::Verbs(store) => store.fills_late(),
         }
     }
+}
 
-    /// Memory of so many bytes, all zero, that blocks are only sent from. Over RDMA no peer may write to it; elsewhere
-    /// peers never may.
-    ///
-    /// # Errors
-    /// [`BlockMemoryError`].
-    pub fn memory_to_send(&self, bytes: usize) -> Result<BlockMemory, BlockMemoryError> {
+impl HostBlocks for JoinedFabric {
+    type Store = BlockStore;
+
+    fn block_store(&self) -> BlockStore {
         match self {
+            Self::SharedMemory(fabric) => BlockStore::SharedMemory(fabric.block_store()),
+            Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store()),
             #[cfg(feature = "verbs")]
-            Self::Verbs(store) => Ok(BlockMemory::Verbs(store.memory_to_send(bytes)?)),
-            _ => self.memory(bytes),
-        }
-    }
-}
-
-impl BlockStore {
-    /// Whether a block may land in its memory after the channel that it was to come by is closed.
-    pub(crate) const fn fills_late(&self) -> bool {
-        match self {
-            Self::SharedMemory(_) | Self::Tcp(_) => false,
-            #[cfg(feature = "verbs")]
-            Self::Verbs(_) => true,
-        }
-    }
-}
-
-impl BlockMemory {
-    /// The region by which the fabric knows it.
-    #[must_use]
-    pub fn region(&self) -> Region {
-        each!(self, memory => memory.region())
-    }
-
-    /// How many bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        each!(self, memory => memory.bytes())
-    }
-
-    /// All of it, as it is.
-    ///
-    /// # Safety
-    /// While the slice is there nothing is written to the memory, and no receive is posted into it.
-    pub(crate) unsafe fn slice(&self) -> &[u8] {
-        let bytes = self.bytes();
-        // SAFETY: by the caller's promise.
-        let slice = unsafe {
-            match self {
-                Self::SharedMemory(memory) => memory.slice(0, bytes).ok(),
-                Self::Tcp(memory) => memory.slice(0, bytes).ok(),
-                #[cfg(feature = "verbs")]
-                Self::Verbs(memory) => Some(memory.slice()),
-            }
-        };
-        slice.unwrap_or(&[])
-    }
-
-    /// All of it, to be filled in place.
-    ///
-    /// # Safety
-    /// While the slice is there nobody else reads or writes the memory, and no block goes from it or into it.
-    pub(crate) unsafe fn slice_mut(&mut self) -> &mut [u8] {
-        let bytes = self.bytes();
-        // SAFETY: by the caller's promise.
-        let slice = unsafe {
-            match self {
-                Self::SharedMemory(memory) => memory.slice_mut(0, bytes).ok(),
-                Self::Tcp(memory) => memory.slice_mut(0, bytes).ok(),
-                #[cfg(feature = "verbs")]
-                Self::Verbs(memory) => Some(memory.slice_mut()),
-            }
-        };
-        slice.unwrap_or(&mut [])
-    }
-}
-
-impl JoinedFabric {
-    /// What makes memory for this fabric's blocks.
-    #[must_use]
-    pub fn block_store(&self) -> BlockStore {
-        match self {
-            Self::SharedMemory(fabric) => BlockStore::SharedMemory(Arc::clone(fabric.residence())),
-            Self::Tcp(fabric) => BlockStore::Tcp(fabric.block_store().clone()),
-            #[cfg(feature = "verbs")]
-            Self::Verbs(fabric) => BlockStore::Verbs(fabric.block_store().clone()),
-            #[cfg(feature = "verbs")]
-            Self::RdmaViews(fabric) => BlockStore::Verbs(fabric.block_store().clone()),
-        }
-    }
-}
-
-/// A fabric whose blocks go from and into [`BlockMemory`].
-pub trait BlockHost: Blocks {
-    /// Makes memory known, before blocks go from it or into it. Of another fabric's nothing is taken.
-    fn lend_blocks(&mut self, memory: &BlockMemory);
-}
-
-impl BlockHost for JoinedFabric {
-    fn lend_blocks(&mut self, memory: &BlockMemory) {
-        let lent = match (self, memory) {
-            (Self::SharedMemory(fabric), BlockMemory::SharedMemory(memory)) => {
-                fabric.lend_blocks(memory)
-            }
-            // Its fabric looks it up where it was made.
-            (Self::Tcp(_), BlockMemory::Tcp(_)) => Ok(()),
-            #[cfg(feature = "verbs")]
-            (Self::Verbs(fabric), BlockMemory::Verbs(memory)) => fabric.lend_blocks(memory),
-            #[cfg(feature = "verbs")]
-            (Self::RdmaViews(fabric), BlockMemory::Verbs(memory)) => fabric.lend_blocks(memory),
-            _ => Err(ErrorKind::Other),
-        };
-        if let Err(error) = lent {
-            // Blocks of it are refused then, which ends their group.
-            tracing::warn!(%error, "memory of another fabric");
+            Self::Verbs(fabric) => BlockStore::Verbs(fabric.block_store()),
         }
     }
 }
@@ -206,8 +93,6 @@ macro_rules! each_fabric {
             JoinedFabric::Tcp($fabric) => $call,
             #[cfg(feature = "verbs")]
             JoinedFabric::Verbs($fabric) => $call,
-            #[cfg(feature = "verbs")]
-            JoinedFabric::RdmaViews($fabric) => $call,
         }
     };
 }

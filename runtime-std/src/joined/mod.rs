@@ -1,23 +1,26 @@
 //! The fabric that a member joined over, whichever it is.
 //!
-//! One type for all of them, so that a command is written once. With a single fabric compiled in, nothing is left of
-//! the choice; with more, it is one branch that always goes the same way.
+//! One type for all of them, so that a command is written once. With a single fabric compiled in,
+//! nothing is left of the choice; with more, it is one branch that always goes the same way.
 
 mod blocks;
 
-pub use blocks::{BlockHost, BlockMemory, BlockMemoryError, BlockStore};
+pub use blocks::{AnyPages, BlockMemory, BlockMemoryError, BlockStore};
 
 use std::time::Duration;
 
-use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Fabric, Token, ViewMemory, Write};
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, HostFabric, LocalBell, Token, ViewMemory, ViewPlan,
+    Write,
+};
 use tramontane_core::ids::{Rank, ViewId};
 
-use crate::host::{HostFabric, LocalBell};
+use crate::member::Memory;
 use crate::rdma::PostCounts;
-#[cfg(feature = "verbs")]
-use crate::rdma_views::RdmaViews;
-use crate::shared_memory::{Bell, SharedMemory};
+use crate::shared_memory::{self, Bell, SharedMemory};
 use crate::tcp::{self, Tcp};
+#[cfg(feature = "verbs")]
+use tramontane_verbs::RdmaViews;
 
 /// A fabric of this runtime.
 #[derive(Debug)]
@@ -28,12 +31,9 @@ pub enum JoinedFabric {
     SharedMemory(SharedMemory),
     /// Rows that peers hold copies of, and bring up to date as frames come over TCP.
     Tcp(Tcp),
-    /// Rows that peers hold copies of, written over RDMA.
+    /// Rows that peers hold copies of, written over RDMA, with TCP beside it.
     #[cfg(feature = "verbs")]
-    Verbs(tramontane_verbs::Verbs),
-    /// The same, in views that change.
-    #[cfg(feature = "verbs")]
-    RdmaViews(RdmaViews),
+    Verbs(RdmaViews<Tcp>),
 }
 
 /// The bell that goes with it.
@@ -44,9 +44,6 @@ pub enum JoinedBell {
     SharedMemory(Bell),
     /// A descriptor beside the sockets.
     Tcp(tcp::Bell),
-    /// A descriptor beside those that the device wakes by.
-    #[cfg(feature = "verbs")]
-    Verbs(tramontane_verbs::Bell),
 }
 
 impl LocalBell for JoinedBell {
@@ -55,8 +52,6 @@ impl LocalBell for JoinedBell {
         match self {
             Self::SharedMemory(bell) => bell.ring_if_asleep(),
             Self::Tcp(bell) => bell.ring_if_asleep(),
-            #[cfg(feature = "verbs")]
-            Self::Verbs(bell) => bell.ring_if_asleep(),
         }
     }
 }
@@ -69,22 +64,18 @@ macro_rules! each {
             JoinedFabric::Tcp($fabric) => $call,
             #[cfg(feature = "verbs")]
             JoinedFabric::Verbs($fabric) => $call,
-            #[cfg(feature = "verbs")]
-            JoinedFabric::RdmaViews($fabric) => $call,
         }
     };
 }
 
 impl JoinedFabric {
-    /// What the fabric did so far, where it counts that: over RDMA, with members that stay.
+    /// What the fabric did so far, where it counts that: over RDMA.
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {
         match self {
             Self::SharedMemory(_) | Self::Tcp(_) => None,
             #[cfg(feature = "verbs")]
-            Self::Verbs(fabric) => Some(PostCounts::from(fabric.counters())),
-            #[cfg(feature = "verbs")]
-            Self::RdmaViews(_) => None,
+            Self::Verbs(fabric) => Some(PostCounts::from(&fabric.counters())),
         }
     }
 }
@@ -147,17 +138,37 @@ impl Fabric for JoinedFabric {
     }
 }
 
+/// Why a view has no memory.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// There is no shared memory for it.
+    #[error(transparent)]
+    SharedMemory(#[from] shared_memory::Error),
+    /// There is none over TCP.
+    #[error(transparent)]
+    Tcp(#[from] tcp::NoRows),
+    /// The device has none to give.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Verbs(#[from] tramontane_verbs::NoView),
+}
+
 impl HostFabric for JoinedFabric {
     type Bell = JoinedBell;
+    type Rows = Memory;
+    type MemoryError = MemoryError;
+
+    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Memory, MemoryError> {
+        Ok(each!(self, fabric => Memory::new(fabric.rows(plan)?)))
+    }
 
     fn local_bell(&self) -> JoinedBell {
         match self {
             Self::SharedMemory(fabric) => JoinedBell::SharedMemory(fabric.local_bell()),
             Self::Tcp(fabric) => JoinedBell::Tcp(fabric.local_bell()),
             #[cfg(feature = "verbs")]
-            Self::Verbs(fabric) => JoinedBell::Verbs(fabric.local_bell()),
-            #[cfg(feature = "verbs")]
-            Self::RdmaViews(fabric) => JoinedBell::Tcp(fabric.local_bell()),
+            Self::Verbs(fabric) => JoinedBell::Tcp(fabric.local_bell()),
         }
     }
 
@@ -169,8 +180,8 @@ impl HostFabric for JoinedFabric {
         each!(self, fabric => HostFabric::idle_time(fabric))
     }
 
-    fn check_peers(&mut self) {
-        each!(self, fabric => HostFabric::check_peers(fabric));
+    fn check_peers(&mut self) -> bool {
+        each!(self, fabric => HostFabric::check_peers(fabric))
     }
 
     fn leave(&mut self) {

@@ -1,15 +1,14 @@
 //! Everything that a node borrows, and the node beside it.
 //!
-//! The core borrows all its memory; here that memory has an owner. `self_cell` holds owner and borrower
-//! together without unsafe code of ours.
+//! The core borrows all its memory; here that memory has an owner. `self_cell` holds owner and
+//! borrower together without unsafe code of ours.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
 use self_cell::{MutBorrow, self_cell};
-use tramontane_core::fabric::Capabilities;
+use tramontane_core::fabric::{Capabilities, ViewMemory, ViewRows};
 use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
 use tramontane_core::layout::{Layout, RingShape};
 use tramontane_core::memory::{NodeMemory, Row, RowWriter};
@@ -27,52 +26,54 @@ pub const FIXED_VIEW: ViewId = ViewId(1);
 pub struct Settings {
     /// The core's.
     pub options: Options,
-    /// A polling thread sleeps after so long without work; where nothing is said, as its fabric likes it best
-    /// ([`HostFabric::idle_time`](crate::host::HostFabric::idle_time)).
+    /// A polling thread sleeps after so long without work; where nothing is said, as its fabric
+    /// likes it best ([`HostFabric::idle_time`](tramontane_core::fabric::HostFabric::idle_time)).
     pub idle_time: Option<Duration>,
 }
 
-/// The rows of a view, with what keeps them alive.
-#[derive(Clone)]
-pub struct Memory {
-    rows: Vec<Row<'static>>,
-    row: RowWriter<'static>,
-    keeper: Arc<dyn Any + Send + Sync>,
+/// Rows of whichever fabric.
+trait AnyRows: Send + Sync {
+    fn shown(&self) -> ViewMemory<'_>;
 }
 
+impl<R: ViewRows> AnyRows for R {
+    fn shown(&self) -> ViewMemory<'_> {
+        self.memory()
+    }
+}
+
+/// The rows of a view, whichever fabric made them.
+#[derive(Clone)]
+pub struct Memory(Arc<dyn AnyRows>);
+
 impl Memory {
-    /// Rows whose memory lives as long as `keeper`.
-    ///
-    /// # Safety
-    /// While `keeper` is alive, so is the memory of every row, at the same address.
-    pub unsafe fn new(
-        rows: &[Row<'_>],
-        row: RowWriter<'_>,
-        keeper: Arc<dyn Any + Send + Sync>,
-    ) -> Self {
-        // SAFETY: alive while `keeper` is, as the caller says, and it is kept beside them.
-        let rows =
-            rows.iter().map(|row| unsafe { Row::from_raw(row.base(), row.bytes()) }).collect();
-        let row = row.reader();
-        // SAFETY: as above; it came from a row to be written.
-        let row = unsafe { RowWriter::from_raw(row.base(), row.bytes()) };
-        Self { rows, row, keeper }
+    /// Rows that a fabric made.
+    pub fn new(rows: impl ViewRows) -> Self {
+        Self(Arc::new(rows))
+    }
+}
+
+impl ViewRows for Memory {
+    fn own(&self) -> Rank {
+        self.0.shown().own
     }
 
-    /// All rows, in rank order.
-    pub(crate) fn rows(&self) -> &[Row<'_>] {
-        &self.rows
+    fn members(&self) -> &[NodeId] {
+        self.0.shown().members
     }
 
-    /// The own row.
-    pub(crate) fn row(&self) -> RowWriter<'_> {
-        self.row
+    fn row(&self) -> RowWriter<'_> {
+        self.0.shown().row
+    }
+
+    fn rows(&self) -> &[Row<'_>] {
+        self.0.shown().rows
     }
 }
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Memory").field("rows", &self.rows.len()).finish_non_exhaustive()
+        out.debug_struct("Memory").field("members", &self.members()).finish_non_exhaustive()
     }
 }
 
@@ -86,15 +87,12 @@ struct OutboxPlace {
 
 /// What a node and its senders share: the hand-off, and why it ended.
 pub(crate) struct Shared {
-    rows: Vec<Row<'static>>,
-    row: RowWriter<'static>,
+    memory: Memory,
     cells: Vec<HandOffCells>,
     ready: Vec<ReadyFlag>,
     outboxes: Vec<OutboxPlace>,
     members: Vec<NodeId>,
     ending: Arc<Ending>,
-    // Dropped last: the rows above point into it.
-    _keeper: Arc<dyn Any + Send + Sync>,
 }
 
 impl Shared {
@@ -117,22 +115,22 @@ impl Shared {
             subgroup = subgroup.next();
         }
         Ok(Self {
-            rows: memory.rows,
-            row: memory.row,
+            memory,
             cells: (0..sizes.handoffs).map(|_| HandOffCells::new()).collect(),
             ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
             outboxes,
             members: layout.group().members.to_vec(),
             ending,
-            _keeper: memory.keeper,
         })
     }
 
     /// All that a node is opened with.
     pub(crate) fn loan<'l>(&'l self, state: &'l mut PrivateState) -> Loan<'l> {
-        // SAFETY: these hand-offs and flags were made for this row, with one layout and rank, and are used by the node that
-        // this opens, once, and by the outboxes below. The row is its owner's alone; peers' rows are written by fabrics.
-        let memory = unsafe { NodeMemory::new(&self.rows, self.row, &self.cells, &self.ready) };
+        let (rows, row) = (self.memory.rows(), self.memory.row());
+        // SAFETY: these hand-offs and flags were made for this row, with one layout and rank, and
+        // are used by the node that this opens, once, and by the outboxes below. The row is its
+        // owner's alone; peers' rows are written by fabrics.
+        let memory = unsafe { NodeMemory::new(rows, row, &self.cells, &self.ready) };
         Loan { memory, state: state.lend() }
     }
 
@@ -141,8 +139,10 @@ impl Shared {
         let place = self.outboxes.get(index)?;
         let ready = self.ready.get(place.ready.clone())?;
         let cells = std::slice::from_ref(self.cells.get(index)?);
-        // SAFETY: as above; the ring, the hand-off and the flags are those that the node has for this subgroup.
-        let memory = unsafe { NodeMemory::new(&self.rows, self.row, cells, ready) };
+        // SAFETY: as above; the ring, the hand-off and the flags are those that the node has for
+        // this subgroup.
+        let memory =
+            unsafe { NodeMemory::new(self.memory.rows(), self.memory.row(), cells, ready) };
         Outbox::new(memory, &place.shape).ok()
     }
 
@@ -151,7 +151,7 @@ impl Shared {
         &self.ending
     }
 
-    pub(super) fn node_at(&self, rank: Rank) -> Option<NodeId> {
+    pub(crate) fn node_at(&self, rank: Rank) -> Option<NodeId> {
         self.members.get(rank.index()).copied()
     }
 }

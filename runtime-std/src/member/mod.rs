@@ -2,37 +2,37 @@
 //!
 //! Two ways to drive it:
 //! - by the caller: [`Member::step`] in the caller's own loop, with [`Idle`] to wait between steps;
-//! - by a polling thread: [`Member::spawn`], with [`Sender`]s for any number of application threads.
+//! - by a polling thread: [`Member::spawn`], with [`Sender`]s for any number of application
+//!   threads.
 //!
 //! # Invariants
 //! - Nothing is allocated after the start on the path of a message.
 //! - One thread steps at a time; nobody waits for its turn.
 //! - After an upcall panicked, or a peer was lost, nothing is stepped any more (DEL-2).
 
-mod idle;
 mod lent;
 mod polled;
-mod queue;
 mod sender;
 mod stop;
+mod unsendable;
 
-pub use idle::Idle;
+pub use crate::poll::Idle;
 pub use lent::{FIXED_VIEW, Memory, Settings};
 pub use polled::Polled;
-pub use queue::{QueueEnd, QueuedMessage, queue};
-pub use sender::{Run, SendError, Sender, Slot};
+pub use sender::{Run, Sender, Slot};
 pub use stop::Stopped;
+pub use unsendable::SendError;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tramontane_core::fabric::HostFabric;
 use tramontane_core::ids::{Rank, SubgroupId, Time};
 use tramontane_core::layout::Layout;
 use tramontane_core::multicast::Application;
 use tramontane_core::node::{Frontiers, OpenError, Progress};
 
-use crate::host::{HostFabric, sleep_unless_busy};
 use lent::NodeCell;
 pub(crate) use lent::{OutboxCell, PrivateState, Shared};
 
@@ -114,7 +114,8 @@ impl<F: HostFabric> Member<F> {
         }
     }
 
-    /// Says once that a reservation holds back the messages behind it, and once that it ended (SMC-3).
+    /// Says once that a reservation holds back the messages behind it, and once that it ended
+    /// (SMC-3).
     #[cold]
     fn tell_overdue(&mut self, overdue: Option<SubgroupId>) {
         match overdue {
@@ -153,8 +154,8 @@ impl<F: HostFabric> Member<F> {
         Ok(())
     }
 
-    /// A handle to send in a subgroup, if this member does. Any thread may have one; while the caller
-    /// drives, a send waits for the caller's steps.
+    /// A handle to send in a subgroup, if this member does. Any thread may have one; while the
+    /// caller drives, a send waits for the caller's steps.
     #[must_use]
     pub fn sender(&self, subgroup: SubgroupId) -> Option<Sender> {
         Sender::new(&self.shared, subgroup, None)
@@ -184,8 +185,8 @@ impl<F: HostFabric> Member<F> {
         &mut self.fabric
     }
 
-    /// Sleeps until a peer or a local thread rings, at most `timeout`, unless there is work already; then
-    /// steps once.
+    /// Sleeps until a peer or a local thread rings, at most `timeout`, unless there is work
+    /// already; then steps once.
     ///
     /// # Errors
     /// As [`Member::step`].
@@ -195,18 +196,19 @@ impl<F: HostFabric> Member<F> {
         timeout: Duration,
     ) -> Result<Slept, Stopped> {
         let timeout = timeout.min(Duration::from_nanos(CHECK_PEERS_NS));
-        let look_and_step = |member: &mut Self| {
-            member.until_clock = 0;
-            member.step(application)
-        };
-        let (rung, progress) = sleep_unless_busy(
-            self,
-            timeout,
-            |member| &mut member.fabric,
-            look_and_step,
-            Progress::is_idle,
-        )?;
-        Ok(Slept { rung, progress })
+        let mut rung = true;
+        self.until_clock = 0;
+        if self.fabric.arm() {
+            let progress = self.step(application)?;
+            if !progress.is_idle() {
+                self.fabric.disarm();
+                return Ok(Slept { rung: false, progress });
+            }
+            rung = self.fabric.sleep(timeout);
+        }
+        self.fabric.disarm();
+        self.until_clock = 0;
+        Ok(Slept { rung, progress: self.step(application)? })
     }
 
     /// Starts a thread that drives this member and hands messages to `application`.
@@ -221,14 +223,16 @@ impl<F: HostFabric> Member<F> {
         Polled::start(self, application)
     }
 
+    /// How its caller waits between steps that find nothing.
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        Idle::new(self.polled)
+    }
+
     /// Leaves the group on purpose. What is under way is not waited for.
     pub fn leave(mut self) {
         self.fabric.leave();
         self.shared.ending().stop(Stopped::Closed);
-    }
-
-    pub(crate) fn idle(&self) -> Idle {
-        Idle::new(self.polled)
     }
 }
 

@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Application;
+use tramontane_core::node::Progress;
 
 use super::lent::Shared;
 use super::sender::Sender;
-use super::{Idle, Member, Stopped};
-use crate::host::HostFabric;
-use crate::poll::{Driven, Look, Poller};
+use super::{Member, Stopped};
+use crate::poll::{Clock, Done, Ending, Poller, Steps};
+use tramontane_core::fabric::HostFabric;
 
 /// What is stepped, by whoever has the turn.
 struct Engine<F: HostFabric, A> {
     member: Member<F>,
     application: A,
+    clock: Clock,
 }
 
 /// A running member. Dropping it closes it without waiting for what is under way.
@@ -31,7 +33,8 @@ impl Polled {
         A: Application + Send + 'static,
     {
         let shared = Arc::clone(&member.shared);
-        let poller = Poller::start(Engine { member, application }, shared.ending())?;
+        let poller =
+            Poller::start(Engine { member, application, clock: Clock::new() }, shared.ending())?;
         Ok(Self { poller, shared })
     }
 
@@ -47,18 +50,18 @@ impl Polled {
         self.poller.stopped()
     }
 
-    /// Waits until all that was sent here is delivered everywhere and all that was seen is delivered here,
-    /// at most `timeout`. True if it is.
+    /// Waits until all that was sent here is delivered everywhere and all that was seen is
+    /// delivered here, at most `timeout`. True if it is.
     #[must_use]
     pub fn settle(&self, timeout: Duration) -> bool {
         self.poller.settle(timeout)
     }
 
-    /// Writes posted so far: what a group that rests must not do. Waits for the turn, at most a step and an
-    /// upcall.
+    /// Writes posted so far: what a group that rests must not do. Waits for the turn, at most a
+    /// step and an upcall.
     #[must_use]
     pub fn writes(&self) -> u64 {
-        self.poller.look().writes
+        self.poller.writes()
     }
 
     /// Ends the polling thread and leaves the group. What is under way is not waited for; see
@@ -67,7 +70,10 @@ impl Polled {
     /// # Errors
     /// Why the member had stopped before, if it had.
     pub fn close(self) -> Result<(), Stopped> {
-        self.poller.close()
+        match self.poller.close() {
+            Stopped::Closed => Ok(()),
+            stopped => Err(stopped),
+        }
     }
 }
 
@@ -77,35 +83,66 @@ impl std::fmt::Debug for Polled {
     }
 }
 
-impl<F, A> Driven for Engine<F, A>
+impl<F, A> Steps for Engine<F, A>
 where
     F: HostFabric + Send + 'static,
     A: Application + Send + 'static,
 {
-    type Bell = F::Bell;
+    type Fabric = F;
+    type Done = Progress;
 
-    fn bell(&self) -> F::Bell {
-        self.member.fabric.local_bell()
+    fn fabric(&mut self) -> &mut F {
+        &mut self.member.fabric
     }
 
-    fn idle(&self) -> Idle {
-        self.member.idle()
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
+    fn ending(&self) -> &Ending {
+        self.member.shared.ending()
     }
 
     #[inline]
-    fn step(&mut self) -> Result<bool, Stopped> {
-        Ok(!self.member.step(&mut self.application)?.is_idle())
+    fn work(&mut self) -> Result<Progress, Stopped> {
+        self.member.step(&mut self.application)
     }
 
-    fn sleep(&mut self, timeout: Duration) -> Result<bool, Stopped> {
-        Ok(!self.member.sleep(&mut self.application, timeout)?.is_idle())
+    fn take_requests(&mut self) -> Result<(), Stopped> {
+        Ok(())
     }
 
-    fn look(&self) -> Look {
-        Look { is_settled: self.member.is_settled(), writes: self.member.writes() }
+    fn check_interval(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+
+    fn sleep_max(&self) -> Duration {
+        Duration::from_millis(200)
+    }
+
+    fn idle_time(&self) -> Duration {
+        self.member.polled
+    }
+
+    fn is_settled(&self) -> bool {
+        self.member.is_settled()
+    }
+
+    fn writes(&self) -> u64 {
+        self.member.writes()
+    }
+
+    fn end(&mut self, why: Stopped) -> Stopped {
+        self.member.shared.ending().stop(why)
     }
 
     fn leave(&mut self) {
         self.member.fabric.leave();
+    }
+}
+
+impl Done for Progress {
+    fn is_idle(&self) -> bool {
+        Progress::is_idle(self)
     }
 }

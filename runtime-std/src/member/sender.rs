@@ -7,30 +7,8 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
 
 use super::lent::{OutboxCell, Shared};
-use super::stop::Stopped;
+use super::unsendable::SendError;
 use crate::poll::{Drive, wait_driving};
-
-/// Why a message was not sent. A message that was refused leaves no trace.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SendError {
-    /// It is larger than a slot takes.
-    #[error(
-        "a message of {length} bytes does not fit the limit of {limit}: send less, or raise message_max"
-    )]
-    TooLarge {
-        /// Its length in bytes.
-        length: usize,
-        /// The most that a slot takes, in bytes.
-        limit: u32,
-    },
-    /// No slot came free within the timeout.
-    #[error("no slot came free within {0:?}: a member is slow or stuck")]
-    TimedOut(Duration),
-    /// The member is stopped.
-    #[error(transparent)]
-    Stopped(#[from] Stopped),
-}
 
 /// Sends in one subgroup. Clone one for each thread; each thread's messages keep their order.
 pub struct Sender {
@@ -68,8 +46,8 @@ impl Slot<'_> {
     }
 }
 
-/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold their places
-/// and send nothing.
+/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold
+/// their places and send nothing.
 pub struct Run<'s> {
     run: ReservedRun<'s>,
     driver: Option<&'s dyn Drive>,
@@ -109,7 +87,8 @@ impl Sender {
         Ok(Slot { reservation, driver: self.driver.as_deref() })
     }
 
-    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than one by one.
+    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
+    /// one by one.
     ///
     /// # Errors
     /// [`ReserveError`]: full, or contended.
@@ -133,7 +112,8 @@ impl Sender {
 
     /// Takes a slot, waiting for one at most `timeout`.
     ///
-    /// With a polling thread, a sender that finds no free slot drives the node itself while it waits.
+    /// With a polling thread, a sender that finds no free slot drives the node itself while it
+    /// waits.
     ///
     /// # Errors
     /// [`SendError`].
@@ -161,7 +141,8 @@ impl Sender {
         Ok(())
     }
 
-    /// Declares that nothing will be sent here for up to `rounds` rounds, or until the next message (NUL-5).
+    /// Declares that nothing will be sent here for up to `rounds` rounds, or until the next message
+    /// (NUL-5).
     pub fn declare_silence(&self, rounds: u64) {
         self.outbox.borrow_dependent().declare_silence(rounds);
     }

@@ -6,7 +6,8 @@ use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::node::StepError;
 
-/// Why a member stopped. It is final: who comes back comes as another process, or at least with another start.
+/// Why a member stopped. It is final: who comes back comes as another process, or at least with
+/// another start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Stopped {

@@ -1,5 +1,5 @@
-//! Counts what a test program asks the system's allocator for: an allocator is the whole program's, so each of these tests
-//! is a program of its own.
+//! Counts what a test program asks the system's allocator for: an allocator is the whole program's,
+//! so each of these tests is a program of its own.
 
 // Each test program uses its own part of it.
 #![allow(dead_code)]

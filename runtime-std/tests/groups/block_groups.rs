@@ -1,5 +1,5 @@
-//! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA where there is a device, as
-//! in `hal-verbs/lab/ci groups`.
+//! Groups of block multicasts: nodes that are threads of this process, over each fabric; over RDMA
+//! where there is a device, as in `hal-verbs/lab/ci groups`.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex};
@@ -239,8 +239,8 @@ impl Recipient for Slow {
     fn completed(&mut self, _: u64, _: Buffer, _: usize) {}
 }
 
-/// Two members know that the group is closed and leave, while the third stands still: it finds the decision and their leaving
-/// at once.
+/// Two members know that the group is closed and leave, while the third stands still: it finds the
+/// decision and their leaving at once.
 #[test]
 fn who_leaves_a_closed_group_makes_it_fail_for_nobody() {
     Crowd::each(3, |mut crowd| {

@@ -100,6 +100,7 @@ fn join(description: &Description, root: &Root, node: u32, takes: Duration) -> M
         cancel: &never,
         settings: Settings::default(),
         forming: Forming { new_group: true, ..Forming::default() },
+        ..StartOptions::new(node)
     };
     let application =
         Counting { counts: Arc::clone(&counts), replayed: Arc::clone(&replayed), takes };

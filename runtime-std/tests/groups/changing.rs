@@ -1,4 +1,5 @@
-//! Groups whose membership changes, members as threads of this process: over shared memory, over TCP, and over RDMA where there is a device.
+//! Groups whose membership changes, members as threads of this process: over shared memory, over
+//! TCP, and over RDMA where there is a device.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -128,7 +129,8 @@ fn what_a_closed_member_committed_and_did_not_deliver_is_given_back() {
         let first = crowd.send(0, 0);
         crowd.await_all_of(&[0, 1], &[0], 1);
         let told = std::sync::Arc::clone(&crowd.told[&1]);
-        // An application that takes its time: its member has received the next message, and receives no other.
+        // An application that takes its time: its member has received the next message, and
+        // receives no other.
         let busy = told.lock().expect("nobody panics");
         let calls = crowd.calls(1);
         let second = crowd.send(0, 1);

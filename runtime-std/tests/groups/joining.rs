@@ -1,4 +1,5 @@
-//! A node that joins is held up by nobody: neither by a state without end, nor by a member that says no more.
+//! A node that joins is held up by nobody: neither by a state without end, nor by a member that
+//! says no more.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -9,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tramontane_core::ids::SubgroupId;
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Description, Forming, Messages, Replica, Running, StartError, StartOptions, start,
 };
-use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
@@ -60,7 +61,8 @@ impl Replica for Supplier {
 /// How a join came out, how long that took, and whether its state was asked for.
 type Joined = (Result<Running, StartError>, Duration, bool);
 
-/// Starts node 0, and lets node 1 join it until the limit ends that; or a cancel, in the middle, if it is to.
+/// Starts node 0, and lets node 1 join it until the limit ends that; or a cancel, in the middle, if
+/// it is to.
 fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
     let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
     let mut description = Description::local("joining", 2, 8, 16);
@@ -89,6 +91,7 @@ fn join(state: State, time_limit: Duration, is_cancelled: bool) -> Joined {
         cancel,
         settings: Settings::default(),
         forming: Forming { new_group: true, ..Forming::default() },
+        ..StartOptions::new(node)
     };
     let first =
         start(description.clone(), options(0, STALL, &never), supplier()).expect("it is alone");

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::group_support::subgroups::{ALL, Nodes, TWO};
-use tramontane_runtime::local::Carrier;
+use tramontane_runtime::carrier::Carrier;
 
 const CARRIERS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 

@@ -1,4 +1,5 @@
-//! Large messages of a group: by block multicast, in one order with all others, through views (RDM-7).
+//! Large messages of a group: by block multicast, in one order with all others, through views
+//! (RDM-7).
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
@@ -7,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::group_support::{Crowd, IMPATIENCE, PATIENCE, carriers, message, send_large};
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{SendLargeError, Sender};
-use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::{SendError, Stopped};
 
 const MAX: usize = 4 << 20;
@@ -69,7 +70,8 @@ fn the_longest_message_may_be_one_short_block() {
 /// A large message, and when it was handed over.
 type HandedOver = (u64, Instant);
 
-/// Sends small and large messages in turn, until told to end or until its member does; how many, and the large ones.
+/// Sends small and large messages in turn, until told to end or until its member does; how many,
+/// and the large ones.
 fn send_on(
     mut sender: Sender,
     node: u32,
@@ -110,12 +112,14 @@ impl Drop for Over<'_> {
 enum Death {
     /// It closes all it has.
     Closed,
-    /// It takes no step any more, and everything stays open; until it wakes, long after the others went on without it.
+    /// It takes no step any more, and everything stays open; until it wakes, long after the others
+    /// went on without it.
     Stuck,
 }
 
-/// Lets a member die at a random moment while all send; whoever lives delivers the same, all that the living sent and of the
-/// dead what came first. How many large messages of the living were cut off by that, and sent again.
+/// Lets a member die at a random moment while all send; whoever lives delivers the same, all that
+/// the living sent and of the dead what came first. How many large messages of the living were cut
+/// off by that, and sent again.
 fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
     let mut dice = Dice(seed);
     let mut crowd = crowd(carrier, 4).impatient();
@@ -142,7 +146,8 @@ fn one_dies(carrier: Carrier, death: Death, seed: u64) -> usize {
             // It is handed the next message, and waits for this lock.
             let stuck = told.lock().expect("nobody panics");
             crowd.await_members(&living, &living);
-            // The others' windows have long been full of what it does not pass on, and nobody has missed it yet.
+            // The others' windows have long been full of what it does not pass on, and nobody has
+            // missed it yet.
             let died = Instant::now() - IMPATIENCE / 2;
             drop(stuck);
             crowd.await_stopped(victim, |stopped| matches!(stopped, Stopped::Halted { .. }));

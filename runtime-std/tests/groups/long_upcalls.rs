@@ -1,4 +1,5 @@
-//! A member whose application takes a while for each call, for much longer than the failure timeout: it stays.
+//! A member whose application takes a while for each call, for much longer than the failure
+//! timeout: it stays.
 
 #![allow(clippy::expect_used, clippy::panic)]
 
@@ -10,10 +11,10 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::multicast::Switches;
 use tramontane_core::node::Options;
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Description, Forming, Messages, Replica, Running, StartOptions, start,
 };
-use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
@@ -79,6 +80,7 @@ fn join(
         cancel: &never,
         settings: Settings { options: node_options, ..Settings::default() },
         forming: Forming { new_group: true, ..Forming::default() },
+        ..StartOptions::new(node)
     };
     let takes = if node == SLOW { CALL } else { Duration::ZERO };
     let application = Slow { delivered: Arc::clone(&delivered), calls: Arc::clone(&calls), takes };

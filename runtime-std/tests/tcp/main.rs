@@ -1,9 +1,3 @@
-//! The fabric over TCP.
+//! Members over TCP.
 
-mod blocks;
-mod blocks_hostile;
-mod fabric;
-mod hostile;
 mod multicast;
-mod support;
-mod views;

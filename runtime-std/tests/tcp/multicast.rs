@@ -5,17 +5,31 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use crate::support::{MEMBERS, PATIENCE, key, listeners};
+use tramontane_control::SharedKey;
 use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::multicast::Batch;
-use tramontane_mesh::SharedKey;
 use tramontane_runtime::configuration::GroupConfiguration;
-use tramontane_runtime::member::{FIXED_VIEW, Member, Polled, Settings, Stopped};
+use tramontane_runtime::member::{FIXED_VIEW, Member, Memory, Polled, Settings, Stopped};
 use tramontane_runtime::tcp::{self, Tcp, TcpOptions, meet};
 use xxhash_rust::xxh3::Xxh3;
 
+const MEMBERS: u16 = 3;
+const PATIENCE: Duration = Duration::from_secs(20);
 const EACH: u64 = 3_000;
 const TOTAL: u64 = EACH * MEMBERS as u64;
+
+fn key() -> Option<SharedKey> {
+    Some(SharedKey::from_bytes([3; 32]))
+}
+
+/// Sockets that listen, and where.
+fn listeners(count: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let addresses =
+        listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+    (listeners, addresses)
+}
 
 fn member(
     group: &GroupConfiguration,
@@ -39,7 +53,8 @@ fn member(
     group
         .with_layout(|layout| {
             let (fabric, rows) = meet(layout, own, options).expect("they meet");
-            Member::open(layout, own, rows.lend(), fabric, &Settings::default()).expect("it opens")
+            Member::open(layout, own, Memory::new(rows), fabric, &Settings::default())
+                .expect("it opens")
         })
         .expect("a group")
 }

@@ -1,11 +1,12 @@
-//! Atomic multicast over remote memory: a message sent to a group arrives at every member, in one order for all.
+//! Atomic multicast over remote memory: a message sent to a group arrives at every member, in one
+//! order for all.
 //!
 //! This crate is the one dependency of a program: it has what programs need of the
 //! [protocols](tramontane_core) and of the [runtime](tramontane_runtime) under plain names.
 //!
-//! A program is one member of a group that survives its members. [`start`] makes it one; its application is a [`Replica`],
-//! which is handed the same messages in the same order as all others, and gives its state to a member that joins. Messages go
-//! out by a [`Sender`]:
+//! A program is one member of a group that survives its members. [`start`] makes it one; its
+//! application is a [`Replica`], which is handed the same messages in the same order as all others,
+//! and gives its state to a member that joins. Messages go out by a [`Sender`]:
 //!
 //! ```
 //! use std::sync::{Arc, Mutex};
@@ -16,7 +17,7 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A group of one, so that this runs by itself: 8 slots a sender, messages of up to 64 bytes.
 //! let name = format!("doc-{}", std::process::id());
-//! let group = Description::local(&name, 1, 8, 64);
+//! let group = Description::builder(&name).nodes(1).window(8).message_max(64).build()?;
 //! let delivered = Arc::new(Mutex::new(Vec::new()));
 //! let kept = Arc::clone(&delivered);
 //! // A closure is a replica without a state that others would need.
@@ -32,42 +33,33 @@
 //! # }
 //! ```
 //!
+//! Where all members stay to the end, `membership = "fixed"` in the group file, or
+//! [`DescriptionBuilder::fixed`], saves heartbeats and views: the group ends with the first member
+//! that goes. A program that has a loop of its own steps its member there: [`start_stepped`].
+//!
 //! | module | what it is for |
 //! |---|---|
 //! | [`group`] | groups whose members may fail, leave and join: all of it, what is named here included |
 //! | [`blocks`] | large objects to many, at nearly the price of one copy |
-//! | [`fixed`] | groups whose members all stay to the end: less to write, and to build on |
+
+#[cfg(doctest)]
+mod guide;
 
 #[doc(inline)]
 pub use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 pub use tramontane_runtime::blocks;
 #[doc(inline)]
-pub use tramontane_runtime::group::{
-    self, AskError, Board, Description, DescriptionError, Fate, Forming, GroupStatus, Message,
-    Messages, NodeDescription, NotFormed, Receipt, Replica, Running, Sender, Slot, StartError,
-    StartOptions, SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged, Visits, Waiting,
-    start,
-};
+pub use tramontane_runtime::carrier::Carrier;
 #[doc(inline)]
-pub use tramontane_runtime::local::Carrier;
+pub use tramontane_runtime::group::{
+    self, AskError, Board, Description, DescriptionBuilder, DescriptionError, Fate, Forming,
+    GroupStatus, Membership, Message, Messages, NodeDescription, NotFormed, Receipt, Replica, Run,
+    Running, Sender, Slot, StartError, StartOptions, Step, Stepped, SubgroupDescription,
+    SubgroupStatus, Unsent, View, ViewChanged, Visits, Waiting, start, start_stepped,
+};
 #[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};
 #[doc(inline)]
 pub use tramontane_runtime::rdma::DeviceOptions;
 #[doc(inline)]
 pub use tramontane_runtime::shared_memory::{GroupName, Root};
-
-/// Groups whose members are the same from beginning to end: [`join`](fixed::join) one, and step it or let a thread do so. When a
-/// member dies, the others stop and say which.
-pub mod fixed {
-    #[doc(inline)]
-    pub use tramontane_core::ids::Rank;
-    #[doc(inline)]
-    pub use tramontane_core::multicast::{Application, Batch, Message};
-    #[doc(inline)]
-    pub use tramontane_runtime::configuration::{GroupConfiguration, SubgroupConfiguration};
-    #[doc(inline)]
-    pub use tramontane_runtime::join::{JoinError, JoinOptions, Meeting, NetworkMeeting, join};
-    #[doc(inline)]
-    pub use tramontane_runtime::member::{Polled, Sender};
-}

@@ -1,5 +1,5 @@
-//! The README's example of a library, from its text, as a crate of its own: with what the README says it depends on, and nothing
-//! else.
+//! The README's example of a library, from its text, as a crate of its own: with what the README
+//! says it depends on, and nothing else.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};

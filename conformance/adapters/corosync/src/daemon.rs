@@ -1,9 +1,9 @@
 //! A daemon of this member's own: the member stands for a whole node.
 //!
-//! The daemon lives in this process's network namespace, with `/run` and `/dev/shm` of
-//! its own (it keeps its process number and its connections' memory there). It dies with this process: who
-//! kills the member kills the node. Its state is in the node's storage folder, so that ring numbers rise over
-//! restarts.
+//! The daemon lives in this process's network namespace, with `/run` and `/dev/shm` of its own (it
+//! keeps its process number and its connections' memory there). It dies with this process: who
+//! kills the member kills the node. Its state is in the node's storage folder, so that ring numbers
+//! rise over restarts.
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -63,8 +63,8 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> DaemonError {
 impl Daemon {
     /// Starts the daemon of `init.node`.
     ///
-    /// This must be called before any thread is started: the daemon's life is bound to the calling thread's, and
-    /// other threads would keep the old `/run`.
+    /// This must be called before any thread is started: the daemon's life is bound to the calling
+    /// thread's, and other threads would keep the old `/run`.
     ///
     /// # Errors
     /// See [`DaemonError`].
@@ -79,15 +79,22 @@ impl Daemon {
         let log = log.map_err(system("the daemon's log"))?;
         enter_own_mounts().map_err(system("a mount namespace"))?;
         let mut command = Command::new("corosync");
-        command.arg("-f").arg("-c").arg(configuration_file).stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .arg("-f")
+            .arg("-c")
+            .arg(configuration_file)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         command.stderr(log);
-        // SAFETY: the closure makes one system call and touches no memory that another thread may hold.
+        // SAFETY: the closure makes one system call and touches no memory that another thread may
+        // hold.
         unsafe { command.pre_exec(die_with_parent) };
         let process = command.spawn().map_err(system("corosync"))?;
         Ok(Self { process })
     }
 
-    /// Ends it at once, so that the other daemons hear nothing of it for as long as they wait for a silent node.
+    /// Ends it at once, so that the other daemons hear nothing of it for as long as they wait for a
+    /// silent node.
     pub fn kill(&mut self) {
         // Both fail only where the process is gone.
         let _ = self.process.kill();
@@ -106,7 +113,8 @@ impl Drop for Daemon {
             return;
         }
         if let Ok(pid) = libc::pid_t::try_from(self.process.id()) {
-            // SAFETY: the process is this one's child, and was not waited for to its end, so the number is its.
+            // SAFETY: the process is this one's child, and was not waited for to its end, so the
+            // number is its.
             unsafe { libc::kill(pid, libc::SIGTERM) };
         }
         let deadline = Instant::now() + FAREWELL;
@@ -117,8 +125,8 @@ impl Drop for Daemon {
     }
 }
 
-/// The nodes' addresses: those of `init`, or, if they are nobody's own, those of the networks that were made for
-/// the nodes beforehand, after going into this node's.
+/// The nodes' addresses: those of `init`, or, if they are nobody's own, those of the networks that
+/// were made for the nodes beforehand, after going into this node's.
 fn addresses(init: &Init, settings: &Settings) -> Result<Vec<String>, DaemonError> {
     let place = init.nodes.iter().position(|node| node.node == init.node);
     let place = place.ok_or_else(|| DaemonError::Unlisted(init.node.clone()))?;
@@ -126,8 +134,10 @@ fn addresses(init: &Init, settings: &Settings) -> Result<Vec<String>, DaemonErro
     if !own.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()) {
         return Ok(init.nodes.iter().map(|node| node.address.clone()).collect());
     }
-    let holder = settings.networks.get(place).ok_or_else(|| DaemonError::SharedAddress(own.clone()))?;
-    let network = File::open(format!("/proc/{holder}/ns/net")).map_err(system("the node's network"))?;
+    let holder =
+        settings.networks.get(place).ok_or_else(|| DaemonError::SharedAddress(own.clone()))?;
+    let network =
+        File::open(format!("/proc/{holder}/ns/net")).map_err(system("the node's network"))?;
     // SAFETY: an open file, and no memory.
     checked(unsafe { libc::setns(network.as_raw_fd(), libc::CLONE_NEWNET) })
         .map_err(system("the node's network"))?;
@@ -138,13 +148,17 @@ fn state_folder(init: &Init) -> PathBuf {
     init.storage.join("corosync")
 }
 
-/// One ring of all nodes. `token` decides how soon a silent node is taken for gone: 1 s for any number of
-/// nodes, not 3 s and more, so that a suite takes minutes. The rest is as Corosync has it.
+/// One ring of all nodes. `token` decides how soon a silent node is taken for gone: 1 s for any
+/// number of nodes, not 3 s and more, so that a suite takes minutes. The rest is as Corosync has
+/// it.
 fn configuration(init: &Init, addresses: &[String], settings: &Settings) -> String {
     let named = (1..).zip(init.nodes.iter().zip(addresses));
     let nodes: String = named
         .map(|(id, (node, address))| {
-            format!("  node {{\n    nodeid: {id}\n    name: {}\n    ring0_addr: {address}\n  }}\n", node.node)
+            format!(
+                "  node {{\n    nodeid: {id}\n    name: {}\n    ring0_addr: {address}\n  }}\n",
+                node.node
+            )
         })
         .collect();
     let token_ms = settings.token_ms;
@@ -168,7 +182,9 @@ fn enter_own_mounts() -> io::Result<()> {
 
 fn mount(source: &CStr, target: &CStr, kind: &CStr, flags: libc::c_ulong) -> io::Result<()> {
     // SAFETY: three live strings with their ends, and no data.
-    checked(unsafe { libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) })
+    checked(unsafe {
+        libc::mount(source.as_ptr(), target.as_ptr(), kind.as_ptr(), flags, std::ptr::null())
+    })
 }
 
 fn die_with_parent() -> io::Result<()> {

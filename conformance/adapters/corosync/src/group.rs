@@ -115,7 +115,8 @@ impl Deliveries {
     }
 
     fn installed(&mut self, view: &View) {
-        let members: Vec<String> = view.members.iter().map(|of| self.members.name(*of).to_owned()).collect();
+        let members: Vec<String> =
+            view.members.iter().map(|of| self.members.name(*of).to_owned()).collect();
         let group = self.group.clone();
         self.say(&Answer::View { group: &group, view: view.id, members: &members });
         self.notify(Notice::View { group, members: members.len() });
@@ -148,7 +149,8 @@ impl Upcalls for Deliveries {
         eprintln!("{}: {change:?}", self.group);
         let left: Vec<Address> = change.left.iter().map(|(of, _)| *of).collect();
         if left.contains(&self.myself) {
-            // "A process is only deemed to have left the group once it has been notified": no view of its own.
+            // "A process is only deemed to have left the group once it has been notified": no view
+            // of its own.
             self.over = true;
             return self.notify(Notice::Left);
         }

@@ -22,11 +22,12 @@ use crate::{Event, Events};
 /// Between two tries of what Corosync cannot do yet.
 const RETRY: Duration = Duration::from_millis(5);
 
-/// What is claimed with either daemon: what cpg_join(3), cpg_leave(3) and cpg_mcast_joined(3) promise, or what
-/// a process can do by itself (be slow, be suspended).
+/// What is claimed with either daemon: what cpg_join(3), cpg_leave(3) and cpg_mcast_joined(3)
+/// promise, or what a process can do by itself (be slow, be suspended).
 ///
 /// - `several-groups`: a process may have several connections, and a connection one group.
-/// - Not `order-across-groups`: cpg_join(3) "may only be called once for each handle", so no message is for two.
+/// - Not `order-across-groups`: cpg_join(3) "may only be called once for each handle", so no
+///   message is for two.
 /// - Not `outside-senders`: the groups are closed.
 /// - Not `restart`, `durable`: CPG stores nothing. Not `stats`: see `conformance/docs/corosync.md`.
 const FEATURES: &[&str] = &[
@@ -96,13 +97,18 @@ pub fn daemon(daemons: &Daemons, init: &Init) -> Result<Option<Daemon>, Refusal>
         sends && !group.members.contains(&init.node)
     });
     if let Some(group) = outsider {
-        return Err(Refusal::Unsupported(format!("{} is closed: senders are members", group.group)));
+        return Err(Refusal::Unsupported(format!(
+            "{} is closed: senders are members",
+            group.group
+        )));
     }
     match daemons {
         Daemons::Shared => Ok(None),
         Daemons::Own(settings) => match Daemon::start(init, settings) {
             Ok(daemon) => Ok(Some(daemon)),
-            Err(error @ DaemonError::SharedAddress(_)) => Err(Refusal::Unsupported(error.to_string())),
+            Err(error @ DaemonError::SharedAddress(_)) => {
+                Err(Refusal::Unsupported(error.to_string()))
+            }
             Err(error) => Err(Refusal::Failed(error.to_string())),
         },
     }
@@ -139,7 +145,8 @@ pub fn join(
             notices: events.clone(),
             over: false,
         };
-        let joined = Group::new(group.group.clone(), corosync_name(init, &group.group)?, connection);
+        let joined =
+            Group::new(group.group.clone(), corosync_name(init, &group.group)?, connection);
         patiently(deadline, || joined.join()).map_err(refused("cpg_join"))?;
         thread::spawn(move || deliveries.run(incoming));
         expected.insert(group.group.clone(), expected_members(init, group));
@@ -153,7 +160,8 @@ pub fn join(
     Ok(Member::new(groups, daemon, pause_ms, inbox, waiting))
 }
 
-/// How many members a group has before this one is ready: all, or, where it joins a running group, it and another.
+/// How many members a group has before this one is ready: all, or, where it joins a running group,
+/// it and another.
 fn expected_members(init: &Init, group: &protocol::Group) -> usize {
     if init.join { group.members.len().min(2) } else { group.members.len() }
 }
@@ -167,7 +175,8 @@ fn time_left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-/// Groups of different runs have different names: a daemon that outlives a run keeps its groups apart.
+/// Groups of different runs have different names: a daemon that outlives a run keeps its groups
+/// apart.
 fn corosync_name(init: &Init, group: &str) -> Result<GroupName, Refusal> {
     let run = Sha256::digest(init.shared.as_os_str().as_encoded_bytes());
     let name = format!("{:02x}{:02x}{:02x}{:02x}/{group}", run[0], run[1], run[2], run[3]);
@@ -191,7 +200,9 @@ fn connect(daemon: &mut Option<Daemon>, deadline: Instant) -> Result<(Connection
     loop {
         match Connection::open() {
             Ok(connection) => return Ok(connection),
-            Err(error) if Instant::now() >= deadline => return Err(refused("cpg_model_initialize")(error)),
+            Err(error) if Instant::now() >= deadline => {
+                return Err(refused("cpg_model_initialize")(error));
+            }
             Err(_) if daemon.as_mut().is_some_and(Daemon::is_gone) => {
                 return Err(Refusal::Failed(
                     "corosync ended; see corosync.log in the storage folder".to_owned(),
@@ -202,8 +213,9 @@ fn connect(daemon: &mut Option<Daemon>, deadline: Instant) -> Result<(Connection
     }
 }
 
-/// Waits until each group has as many members as it will have. If some do not come, the run begins without them:
-/// what follows are views without them, and the suite can tell. Commands that come meanwhile are kept.
+/// Waits until each group has as many members as it will have. If some do not come, the run begins
+/// without them: what follows are views without them, and the suite can tell. Commands that come
+/// meanwhile are kept.
 fn gather(
     mut expected: HashMap<String, usize>,
     deadline: Instant,
@@ -222,7 +234,9 @@ fn gather(
             Ok(Event::Notice(Notice::Lost(text))) => return Err(Refusal::Failed(text)),
             Ok(other) => waiting.push(other),
             Err(RecvTimeoutError::Timeout) if unseen.is_empty() => return Ok(()),
-            Err(_) => return Err(Refusal::Failed(format!("no view of {} came", unseen.join(", ")))),
+            Err(_) => {
+                return Err(Refusal::Failed(format!("no view of {} came", unseen.join(", "))));
+            }
         }
     }
     Ok(())
@@ -230,7 +244,8 @@ fn gather(
 
 /// What the daemon says of itself: "Corosync Cluster Engine, version '3.1.7'".
 fn version() -> String {
-    let said = Command::new("corosync").arg("-v").output().map(|output| output.stdout).unwrap_or_default();
+    let said =
+        Command::new("corosync").arg("-v").output().map(|output| output.stdout).unwrap_or_default();
     let said = String::from_utf8_lossy(&said);
     said.split('\'').nth(1).unwrap_or("unknown").to_owned()
 }

@@ -1,4 +1,5 @@
-//! `tramontane-corosync`: one member of Corosync's closed process groups (CPG), for the conformance suite.
+//! `tramontane-corosync`: one member of Corosync's closed process groups (CPG), for the conformance
+//! suite.
 //!
 //! | file | what it knows |
 //! |---|---|
@@ -10,7 +11,8 @@
 //! | `group` | one group: its upcalls become lines |
 //! | `joining`, `member` | from `init` to `init_ok`; from there to `halt` |
 //!
-//! A thread reads commands, one for each group makes upcalls, and the main one carries out commands.
+//! A thread reads commands, one for each group makes upcalls, and the main one carries out
+//! commands.
 
 mod cpg;
 mod daemon;
@@ -75,7 +77,8 @@ fn daemons(mut arguments: impl Iterator<Item = String>) -> Option<Daemons> {
             ("--daemon", which) if which == "shared" => own = false,
             ("--token-ms", number) => settings.token_ms = number.parse().ok()?,
             ("--networks", list) => {
-                settings.networks = list.split(',').map(|pid| pid.parse().ok()).collect::<Option<_>>()?;
+                settings.networks =
+                    list.split(',').map(|pid| pid.parse().ok()).collect::<Option<_>>()?;
             }
             _ => return None,
         }

@@ -19,8 +19,8 @@ const RETRY: Duration = Duration::from_millis(1);
 /// Between two looks when nothing is waiting.
 const TICK: Duration = Duration::from_secs(1);
 
-/// How long a member that has stopped stays in its groups: all are told to stop at once, and one that was
-/// told later would still see the others go, view by view, and lose its majority.
+/// How long a member that has stopped stays in its groups: all are told to stop at once, and one
+/// that was told later would still see the others go, view by view, and lose its majority.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// Something that Corosync may put off; done in the order in which it was asked for.
@@ -130,7 +130,9 @@ impl Member {
 
     fn command(&mut self, line: &str) -> std::io::Result<Option<Over>> {
         match serde_json::from_str(line) {
-            Ok(Command::Multicast { message, groups, bytes }) => self.multicast(message, groups, bytes)?,
+            Ok(Command::Multicast { message, groups, bytes }) => {
+                self.multicast(message, groups, bytes)?
+            }
             Ok(Command::Pause { ms }) => {
                 self.pause_ms.fetch_add(ms, Ordering::Relaxed);
                 say(&Answer::Ok { message: None })?;
@@ -144,14 +146,23 @@ impl Member {
         Ok(None)
     }
 
-    fn multicast(&mut self, message: String, groups: Vec<String>, bytes: usize) -> std::io::Result<()> {
+    fn multicast(
+        &mut self,
+        message: String,
+        groups: Vec<String>,
+        bytes: usize,
+    ) -> std::io::Result<()> {
         let [group] = <[String; 1]>::try_from(groups).unwrap_or_default();
         if self.groups.iter().any(|joined| joined.name == group) {
             let payload = payload(&message, bytes);
             self.work.push_back(Work::Multicast { message, group, payload });
             return Ok(());
         }
-        refuse("unsupported", Some(&message), "a message is for one group that its sender has joined")
+        refuse(
+            "unsupported",
+            Some(&message),
+            "a message is for one group that its sender has joined",
+        )
     }
 
     /// Does it, or gives it back if Corosync cannot do it yet.
@@ -176,7 +187,8 @@ impl Member {
             }
             Work::Leave => {
                 let count = self.leaving.get_or_insert(self.groups.len());
-                // Groups are left from the last to the first; one that cannot be left yet is tried again.
+                // Groups are left from the last to the first; one that cannot be left yet is tried
+                // again.
                 while let Some(group) = self.groups.last() {
                     match group.leave() {
                         Err(CorosyncError::TRY_AGAIN) => return Ok(Some(work)),

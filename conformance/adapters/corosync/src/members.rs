@@ -1,7 +1,7 @@
 //! Who is behind a process: CPG knows members by node and process number, the suite by name.
 //!
-//! Each member writes its name into the run's shared folder before it joins. So whoever is told that a
-//! process joined finds its name.
+//! Each member writes its name into the run's shared folder before it joins. So whoever is told
+//! that a process joined finds its name.
 
 use std::collections::HashMap;
 use std::fs;
@@ -42,11 +42,13 @@ impl Members {
         fs::rename(draft, self.file(of))
     }
 
-    /// The process's name. One that never said its name is shown by its numbers: it is none of this run's.
+    /// The process's name. One that never said its name is shown by its numbers: it is none of this
+    /// run's.
     pub fn name(&mut self, of: Address) -> &str {
         let file = self.file(of);
         self.known.entry(of).or_insert_with(|| {
-            fs::read_to_string(file).unwrap_or_else(|_| format!("corosync:{}.{}", of.nodeid, of.pid))
+            fs::read_to_string(file)
+                .unwrap_or_else(|_| format!("corosync:{}.{}", of.nodeid, of.pid))
         })
     }
 

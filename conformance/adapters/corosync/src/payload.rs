@@ -1,4 +1,5 @@
-//! What a message carries, and what is said of it. CPG adds no name of its own: the payload is all there is.
+//! What a message carries, and what is said of it. CPG adds no name of its own: the payload is all
+//! there is.
 
 use std::fmt::Write as _;
 
@@ -10,7 +11,8 @@ pub fn payload(message: &str, bytes: usize) -> Vec<u8> {
     text.bytes().cycle().take(bytes).collect()
 }
 
-/// Which message a payload is, or nothing if it is empty. What is no text is shown as well as can be.
+/// Which message a payload is, or nothing if it is empty. What is no text is shown as well as can
+/// be.
 pub fn message_of(payload: &[u8]) -> Option<String> {
     let name = payload.split(|byte| *byte == b' ').next()?;
     (!payload.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())

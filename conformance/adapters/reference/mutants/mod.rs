@@ -1,8 +1,8 @@
-//! Mutants: the same program, wrong in one way each. Whoever reads the rest to learn what is right may pass
-//! over this folder: without `--mutant` none of it does anything.
+//! Mutants: the same program, wrong in one way each. A reader of the adapter may pass over this
+//! folder: without `--mutant` none of it does anything.
 //!
-//! Each is meant for one check, which must name it, and shows in the scenarios in which there is something to
-//! be wrong about. Most are wrong at one node only, which `--at` names.
+//! Each is meant for one check, which must name it, and shows in the scenarios in which there is
+//! something to be wrong about. Most are wrong at one node only, which `--at` names.
 
 mod ordering;
 mod spoiler;
@@ -19,13 +19,16 @@ struct About {
     checks: &'static str,
     /// A scenario in which it shows.
     scenario: &'static str,
-    /// Which node must be the wrong one there: any, the killed one, a survivor, or the one that leaves.
+    /// Which node must be the wrong one there: any, the killed one, a survivor, or the one that
+    /// leaves.
     at: &'static str,
     what: &'static str,
 }
 
 macro_rules! mutants {
-    ($($id:ident, $name:literal, $checks:literal, $scenario:literal, $at:literal, $what:literal;)*) => {
+    ($(
+        $id:ident, $name:literal, $checks:literal, $scenario:literal, $at:literal, $what:literal;
+    )*) => {
         /// The mutants by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Mutant {
@@ -111,8 +114,8 @@ impl std::str::FromStr for Mutant {
     }
 }
 
-/// One mutant a line, with tabs between its name, the check that must name it, a scenario in which it shows,
-/// the node that must be the wrong one there, and what is wrong.
+/// One mutant a line, with tabs between its name, the check that must name it, a scenario in which
+/// it shows, the node that must be the wrong one there, and what is wrong.
 pub fn list() -> String {
     let line = |About { name, checks, scenario, at, what, .. }: &About| {
         format!("{name}\t{checks}\t{scenario}\t{at}\t{what}\n")

@@ -10,7 +10,8 @@ use crate::protocol::{Group, Init, Line, payload, say};
 use crate::storage::Kept;
 use crate::wire::{Entry, Up};
 
-/// The message with which most mutants are wrong: the fifth that the node delivers, or that it sends.
+/// The message with which most mutants are wrong: the fifth that the node delivers, or that it
+/// sends.
 const ODD: u64 = 5;
 
 /// How long `stall` lets messages through that were sent before the crash.
@@ -185,7 +186,8 @@ impl Spoiler {
         vec![entry, extra]
     }
 
-    /// MUTANT `swap`, `reorder-across-groups`, `late-view`: once, something is done after what follows it.
+    /// MUTANT `swap`, `reorder-across-groups`, `late-view`: once, something is done after what
+    /// follows it.
     fn hold(&mut self, entry: Entry) -> Vec<Entry> {
         let Some(held) = self.held.take() else {
             if self.done || self.delivered < ODD || self.mutant == Some(Mutant::LateView) {

@@ -10,8 +10,9 @@ const BEGIN: &str = r#"{"ev":"group","group":"g0","members":["n0","n1","n2"],"se
 {"ev":"start","t_ns":0,"node":"n2","inc":1}
 "#;
 
-/// Reads a history in short: `m TIME NODE MSG GROUPS BYTES`, `d TIME NODE MSG INC`, `v TIME NODE MEMBERS`,
-/// `f TIME KIND NODE`, `s TIME NODE INC`, `e TIME NODE`, `p TIME NODE`, times in milliseconds.
+/// Reads a history in short: `m TIME NODE MSG GROUPS BYTES`, `d TIME NODE MSG INC`, `v TIME NODE
+/// MEMBERS`, `f TIME KIND NODE`, `s TIME NODE INC`, `e TIME NODE`, `p TIME NODE`, times in
+/// milliseconds.
 fn recorded(short: &[&str]) -> Recorded {
     let mut text = BEGIN.to_owned();
     let group = r#"{"ev":"group","group":"g1","members":["n0","n1"],"senders":["n0","n1"]}"#;

@@ -4,14 +4,14 @@ use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
 
-/// How long after a kill the next comes at most, where it is to hit what the first set off: those who see at
-/// once that a connection ended need less than a millisecond to get over it.
+/// How long after a kill the next comes at most, where it is to hit what the first set off: those
+/// who see at once that a connection ended need less than a millisecond to get over it.
 const GAP_US: u64 = 400;
 
 /// How long after a kill the next round begins at most.
 const PAUSE_MS: u64 = 40;
 
-/// Messages of megabytes that a victim is told to send.
+/// Messages of megabytes that a victim is asked to send.
 const HUGE_UNDER_WAY: u64 = 6;
 
 pub(super) fn kill_sender(draft: &mut Draft) {
@@ -21,10 +21,12 @@ pub(super) fn kill_sender(draft: &mut Draft) {
     let (count, few) = (draft.scale, draft.few());
     draft.send(&[victim], few);
     draft.then(Step::Await(Condition::Answered { node: victim, count: few }));
-    // Now all commands of the victim are given at once, and it is killed when it has answered a few of them:
-    // how many it is told is decided here and not by timing, and most of them are under way then.
+    // Now all commands of the victim are given at once, and it is killed when it has answered a few
+    // of them: how many it is told is decided here and not by timing, and most of them are under
+    // way then.
     let answered = few + draft.chance.between(1, WINDOW as u64 / 4);
-    // The others send less: what they say must not keep the driver from hearing the victim's answers.
+    // The others send less: what they say must not keep the driver from hearing the victim's
+    // answers.
     draft.send(&others, few);
     draft.send(&[victim], WINDOW as u64);
     draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));
@@ -40,7 +42,8 @@ pub(super) fn kill_huge(draft: &mut Draft) {
     draft.send(&[victim], 1);
     draft.then(Step::Await(Condition::Answered { node: victim, count: 1 }));
     draft.send_sized(&others, 2, HUGE_BYTES_MAX / 2, HUGE_BYTES_MAX);
-    // As many as may be unanswered would take long; these are under way when the first of them is answered.
+    // As many as may be unanswered would take long; these are under way when the first of them is
+    // answered.
     draft.send_sized(&[victim], HUGE_UNDER_WAY, HUGE_BYTES_MAX / 2, HUGE_BYTES_MAX);
     let answered = 1 + draft.chance.between(1, HUGE_UNDER_WAY / 2);
     draft.then(Step::Await(Condition::Answered { node: victim, count: answered }));

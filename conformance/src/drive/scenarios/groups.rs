@@ -23,9 +23,9 @@ pub(super) fn overlapping(draft: &mut Draft) {
     draft.must_reach(Reach::GroupsInterleave);
 }
 
-/// Three groups in a ring, each with a member of its own only with one neighbour and one in common with the
-/// other: the smallest shape in which the orders of three groups can contradict each other. Further nodes
-/// are in two of them.
+/// Three groups in a ring, each with a member of its own only with one neighbour and one in common
+/// with the other: the smallest shape in which the orders of three groups can contradict each
+/// other. Further nodes are in two of them.
 pub(super) fn across(draft: &mut Draft) {
     let shuffled = draft.shuffled();
     let mut groups = vec![Vec::new(); 3];

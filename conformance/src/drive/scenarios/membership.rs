@@ -3,7 +3,7 @@
 use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::reach::Reach;
 
-/// How long after a member was told to leave another is killed at most.
+/// How long after a member was asked to leave another is killed at most.
 const LEAVING_MS: u64 = 1;
 
 /// How long after a member's process was started another is killed at most.

@@ -14,12 +14,13 @@ mod groups;
 mod membership;
 mod troubles;
 
-use tramontane_fixtures::random::Random;
+use crate::random::Random;
 
 use super::feature::Feature;
 use super::plan::{Draft, Plan};
 
-/// A scenario: what it does, what it needs, and what it must have reached, for a verdict to mean anything.
+/// A scenario: what it does, what it needs, and what it must have reached, for a verdict to mean
+/// anything.
 #[derive(Clone, Copy, Debug)]
 pub struct Scenario {
     /// Its name, on the command line and in reports.
@@ -346,7 +347,8 @@ mod tests {
                     Step::Heal => parted = 0,
                     _ => {}
                 }
-                // A full restart is the one thing that takes everyone down, and everyone comes back.
+                // A full restart is the one thing that takes everyone down, and everyone comes
+                // back.
                 let everyone = down.len() == nodes;
                 assert!(everyone || 2 * (down.len() + parted) < nodes, "{}", scenario.name);
             }

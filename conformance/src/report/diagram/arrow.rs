@@ -48,7 +48,8 @@ fn gap(column: &Column<'_>) -> f64 {
     }
 }
 
-/// Whether a record's arrow comes from above, or leaves downwards only, so that its label belongs elsewhere.
+/// Whether a record's arrow comes from above, or leaves downwards only, so that its label belongs
+/// elsewhere.
 pub(super) fn comes_from_above(scene: &Scene<'_>, column: &Column<'_>, y: f64) -> bool {
     match &column.event {
         Event::Deliver { msg: Some(name), .. } if scene.colour(name).is_some() => {
@@ -118,8 +119,8 @@ fn nowhere(scene: &Scene<'_>, column: &Column<'_>, y: f64, name: &str) -> Markup
     }
 }
 
-/// What should have been there and is not: an arrow from the multicast to the culprit's lane, where the
-/// witnesses are about one message only and the culprit's node did not deliver it.
+/// What should have been there and is not: an arrow from the multicast to the culprit's lane, where
+/// the witnesses are about one message only and the culprit's node did not deliver it.
 pub(super) fn missing(scene: &Scene<'_>) -> Markup {
     let [name] = scene.messages.as_slice() else {
         return html! {};
@@ -149,7 +150,8 @@ pub(super) fn missing(scene: &Scene<'_>) -> Markup {
             title { "never delivered" }
             (line(scene, (multicast.x, from), (x, to), 8.0))
             circle.absent cx=(px(x)) cy=(px(to)) r="7" {}
-            text.unknown x=(px(x)) y=(px(if from < to { to + 23.0 } else { to - 15.0 })) text-anchor="middle" { "never" }
+            @let y = if from < to { to + 23.0 } else { to - 15.0 };
+            text.unknown x=(px(x)) y=(px(y)) text-anchor="middle" { "never" }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A scene as SVG.
 //!
-//! Texts go through the templates, which escape them; numbers are this module's own. Elements are closed by
-//! braces, as in HTML an SVG element without an end swallows what follows.
+//! Texts go through the templates, which escape them; numbers are this module's own. Elements are
+//! closed by braces, as in HTML an SVG element without an end swallows what follows.
 
 use maud::{Markup, html};
 
@@ -16,8 +16,8 @@ const COLOURS: usize = 6;
 /// The longest record that a tooltip shows whole.
 const TITLE_CHARACTERS_MAX: usize = 600;
 
-/// Draws it: the names of the nodes, which stay where they are while the rest of a wide picture is moved,
-/// and beside them the rest.
+/// Draws it: the names of the nodes, which stay where they are while the rest of a wide picture is
+/// moved, and beside them the rest.
 pub(super) fn draw(scene: &Scene<'_>, title: &str, absence: bool) -> Markup {
     let height = scene.bottom() + 34.0;
     let split = scene.split();
@@ -34,7 +34,8 @@ pub(super) fn draw(scene: &Scene<'_>, title: &str, absence: bool) -> Markup {
             (lane::lanes(scene))
             @for column in &scene.columns { (arrow::arrow(scene, column)) }
             @if absence { (arrow::missing(scene)) }
-            @for (index, column) in scene.columns.iter().filter(|column| column.is_culprit()).enumerate() {
+            @let culprits = scene.columns.iter().filter(|column| column.is_culprit());
+            @for (index, column) in culprits.enumerate() {
                 (callout(scene, column, index))
             }
             @for column in &scene.columns { (marks(scene, column)) }
@@ -62,7 +63,9 @@ fn axis(scene: &Scene<'_>) -> Markup {
         @for column in &scene.columns {
             @let x = px(column.x);
             line.grid x1=(x) y1=(px(scene.top - 20.0)) x2=(x) y2=(px(y)) {}
-            text.foot.culprit[column.is_culprit()] x=(x) y=(px(y + 12.0)) text-anchor="middle" { (column.line) }
+            text.foot.culprit[column.is_culprit()] x=(x) y=(px(y + 12.0)) text-anchor="middle" {
+                (column.line)
+            }
             text.foot x=(x) y=(px(y + 26.0)) text-anchor="middle" { (column.time) }
         }
     }
@@ -160,11 +163,17 @@ fn shape(event: &Event<'_>, x: f64, y: f64, large: bool) -> Markup {
         }
         Event::Fault { kind: FaultKind::Kill, .. } => html! {
             @if large { circle.state cx=(px(x)) cy=(px(y)) r=(px(size)) {} }
-            @else { path.cross d={ "M" (at(-7.0, -7.0)) " L" (at(7.0, 7.0)) " M" (at(-7.0, 7.0)) " L" (at(7.0, -7.0)) } {} }
+            @else {
+                path.cross d={
+                    "M" (at(-7.0, -7.0)) " L" (at(7.0, 7.0))
+                    " M" (at(-7.0, 7.0)) " L" (at(7.0, -7.0))
+                } {}
+            }
         },
         _ => html! {
             @let size = size.min(8.5);
-            rect.state x=(px(x - size)) y=(px(y - size)) width=(px(size * 2.0)) height=(px(size * 2.0)) rx="2" {}
+            @let side = px(size * 2.0);
+            rect.state x=(px(x - size)) y=(px(y - size)) width=(side) height=(side) rx="2" {}
         },
     }
 }

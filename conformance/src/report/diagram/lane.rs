@@ -1,4 +1,5 @@
-//! Nodes as lines: solid while the node runs, dashed while it is stopped, faint where it is not there.
+//! Nodes as lines: solid while the node runs, dashed while it is stopped, faint where it is not
+//! there.
 
 use maud::{Markup, html};
 
@@ -44,7 +45,8 @@ pub(super) fn lanes(scene: &Scene<'_>) -> Markup {
         @for (index, node) in scene.lanes.iter().enumerate() {
             @let y = px(scene.y_of(index));
             @for (from, to) in cut_off(scene, node) {
-                rect.cut-off x=(px(from)) y=(px(scene.y_of(index) - 13.0)) width=(px(to - from)) height="26" {}
+                @let y = px(scene.y_of(index) - 13.0);
+                rect.cut-off x=(px(from)) y=(y) width=(px(to - from)) height="26" {}
             }
             @for (state, from, to) in pieces(scene, node) {
                 line class=(state.class()) x1=(px(from)) y1=(y) x2=(px(to)) y2=(y) {}

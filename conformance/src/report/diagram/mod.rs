@@ -1,4 +1,5 @@
-//! Space-time diagrams of what is broken: nodes as lines, time from left to right, messages as arrows.
+//! Space-time diagrams of what is broken: nodes as lines, time from left to right, messages as
+//! arrows.
 //!
 //! | file | what it does |
 //! |---|---|

@@ -1,8 +1,9 @@
 //! Which records of a history a diagram shows.
 //!
-//! All of a finding's witnesses; what became of their messages elsewhere; what happened to their nodes in
-//! between; and what their nodes did just before and after. One pass over the history serves all findings.
-//! Of each kind there is a limit, and what is nearest to a witness stays: a diagram is for looking at.
+//! All of a finding's witnesses; what became of their messages elsewhere; what happened to their
+//! nodes in between; and what their nodes did just before and after. One pass over the history
+//! serves all findings. Of each kind there is a limit, and what is nearest to a witness stays: a
+//! diagram is for looking at.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -48,7 +49,8 @@ struct Subject {
     after: BTreeSet<String>,
 }
 
-/// Picks the records for each finding, in the order of lines. Nothing where the history cannot be read again.
+/// Picks the records for each finding, in the order of lines. Nothing where the history cannot be
+/// read again.
 pub(super) fn pick(history: &Path, findings: &[&Finding], quotes: &Quotes) -> Vec<Vec<Picked>> {
     let mut subjects: Vec<Subject> =
         findings.iter().map(|finding| Subject::of(finding, quotes)).collect();
@@ -56,7 +58,7 @@ pub(super) fn pick(history: &Path, findings: &[&Finding], quotes: &Quotes) -> Ve
         while let Some((line, text)) = lines.next_line() {
             let Ok(event) = parse(text) else { continue };
             for subject in &mut subjects {
-                subject.look(line, &event, text);
+                subject.examine(line, &event, text);
             }
         }
     }
@@ -84,7 +86,7 @@ impl Subject {
     }
 
     /// Takes a record if it belongs here.
-    fn look(&mut self, line: u64, event: &Event<'_>, text: &str) {
+    fn examine(&mut self, line: u64, event: &Event<'_>, text: &str) {
         match self.kind(line, event) {
             Some(kind) => self.keep(kind, (line, text.to_owned())),
             None if self.is_near(line) => self.neighbour(line, event, text),

@@ -1,7 +1,7 @@
 //! What a diagram shows, and where: lanes for nodes, a column for each record.
 //!
-//! Columns are in the order of time, which for one node is the order of its lines; their distances say
-//! nothing. Each column is as wide as its texts need, so that nothing overlaps on a lane.
+//! Columns are in the order of time, which for one node is the order of its lines; their distances
+//! say nothing. Each column is as wide as its texts need, so that nothing overlaps on a lane.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,7 +62,8 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     /// Puts everything in its place; nothing if there is nothing to show.
     ///
-    /// With `absence`, the finding is about what did not happen, which needs room before the culprit.
+    /// With `absence`, the finding is about what did not happen, which needs room before the
+    /// culprit.
     pub(super) fn of(finding: &'a Finding, picked: &'a [Picked], absence: bool) -> Option<Self> {
         let columns = columns(finding, picked);
         if columns.is_empty() {
@@ -198,7 +199,8 @@ impl Column<'_> {
         matches!(self.event, Event::View { .. } | Event::Durable { .. } | Event::Stats { .. })
     }
 
-    /// What is written at it: the second line says by which group and in which view, where that differs.
+    /// What is written at it: the second line says by which group and in which view, where that
+    /// differs.
     pub(super) fn labels(&self, scene: &Scene<'_>) -> Vec<String> {
         let name = |text: &str| shortened(text, NAME_CHARACTERS_MAX);
         let group = |group: &str| scene.several_groups.then(|| name(group));
@@ -272,7 +274,8 @@ fn columns<'a>(finding: &'a Finding, picked: &'a [Picked]) -> Vec<Column<'a>> {
     placed.collect()
 }
 
-/// The nodes of these records, and how many had no room. Those of the witnesses come before all others.
+/// The nodes of these records, and how many had no room. Those of the witnesses come before all
+/// others.
 fn lanes(columns: &[Column<'_>]) -> (Vec<String>, usize) {
     let mut lanes: Vec<&str> = Vec::new();
     let witnesses = columns.iter().filter(|column| column.witness.is_some());

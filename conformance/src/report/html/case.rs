@@ -1,4 +1,5 @@
-//! One case: how it came out, what is broken with a picture of it, and what was said of every check.
+//! One case: how it came out, what is broken with a picture of it, and what was said of every
+//! check.
 
 use maud::{Markup, html};
 
@@ -7,7 +8,7 @@ use super::super::diagram::{Diagram, diagrams};
 use super::super::quotes::Quotes;
 use super::super::status::Tally;
 use super::super::words;
-use super::{TEXT_CHARACTERS_MAX, look, printable, symbol_of_status};
+use super::{TEXT_CHARACTERS_MAX, appearance, printable, symbol_of_status};
 use crate::check::{Check, Finding, Judgement, Outcome, Strength, Verdict, Witness};
 
 /// The longest record that is quoted whole.
@@ -171,7 +172,7 @@ fn witnessed(witness: &Witness, quotes: &Quotes) -> Markup {
 /// A check in the list of all.
 fn line(judgement: &Judgement, index: usize) -> Markup {
     let check = judgement.check.check();
-    let look = look(&judgement.outcome, check.strength);
+    let appearance = appearance(&judgement.outcome, check.strength);
     // A broken one has a section of its own, which links lead to.
     let broken = matches!(judgement.outcome, Outcome::Broken { .. });
     let id = (!broken).then(|| format!("case-{index}-{}", check.name));
@@ -183,7 +184,11 @@ fn line(judgement: &Judgement, index: usize) -> Markup {
     };
     html! {
         tr id=[id] {
-            td { span class={ "cell " (look.class) } title=(look.word) { (look.symbol) } }
+            td {
+                span class={ "cell " (appearance.class) } title=(appearance.word) {
+                    (appearance.symbol)
+                }
+            }
             th scope="row" title=(check.sentence) { (check.name) }
             td { (check.strength) }
             td { (more) }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::super::case::{Case, Run};
 use super::super::printable::shortened;
-use super::{look, symbol_of_status};
+use super::{appearance, symbol_of_status};
 use crate::check::{CheckId, Judgement, Strength};
 
 /// The longest case name that is shown whole.
@@ -64,11 +64,11 @@ fn cell(case: &Case, index: usize, id: CheckId) -> Markup {
     else {
         return html! { span.cell.absent title={ (id) ": no history" } {} };
     };
-    let look = look(outcome, id.check().strength);
-    let title = format!("{}: {id} {}", shortened(&case.name, NAME_CHARACTERS_MAX), look.word);
+    let appearance = appearance(outcome, id.check().strength);
+    let title = format!("{}: {id} {}", shortened(&case.name, NAME_CHARACTERS_MAX), appearance.word);
     html! {
-        a class={ "cell " (look.class) } href={ "#case-" (index) "-" (id) } title=(title) aria-label=(title) {
-            (look.symbol)
+        a class={ "cell " (appearance.class) } href={ "#case-" (index) "-" (id) } title=(title) aria-label=(title) {
+            (appearance.symbol)
         }
     }
 }

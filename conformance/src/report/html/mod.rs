@@ -1,7 +1,7 @@
 //! One HTML page that says everything, needs nothing but itself, and runs no script.
 //!
-//! Whatever comes from a history, an adapter or a file name is untrusted: it goes through the templates,
-//! which escape it, and the page forbids scripts and resources of any kind.
+//! Whatever comes from a history, an adapter or a file name is untrusted: it goes through the
+//! templates, which escape it, and the page forbids scripts and resources of any kind.
 
 mod case;
 mod matrix;
@@ -94,16 +94,16 @@ fn capitalised(text: &str) -> String {
         .map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// How something looks: the word that names its colour, a symbol for those who see no colours, and what it
-/// is called.
-struct Look {
+/// How something looks: the word that names its colour, a symbol for those who see no colours, and
+/// what it is called.
+struct Appearance {
     class: &'static str,
     symbol: &'static str,
     word: &'static str,
 }
 
 /// How what came out of a check looks.
-fn look(outcome: &Outcome, strength: Strength) -> Look {
+fn appearance(outcome: &Outcome, strength: Strength) -> Appearance {
     let (class, symbol, word) = match (outcome, strength) {
         (Outcome::Held { .. }, _) => ("passed", "✓", "holds"),
         (Outcome::Broken { .. }, Strength::Must) => ("failed", "✗", "broken"),
@@ -111,7 +111,7 @@ fn look(outcome: &Outcome, strength: Strength) -> Look {
         (Outcome::Inconclusive(_), _) => ("inconclusive", "?", "inconclusive"),
         (Outcome::NotJudged(_), _) => ("not-judged", "·", "not judged"),
     };
-    Look { class, symbol, word }
+    Appearance { class, symbol, word }
 }
 
 /// A symbol for a status's word.

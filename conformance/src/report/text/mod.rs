@@ -1,6 +1,7 @@
 //! The report for a person at a terminal.
 //!
-//! Styles are written as escape sequences; the caller's stream strips them where they would not be shown.
+//! Styles are written as escape sequences; the caller's stream strips them where they would not be
+//! shown.
 
 mod finding;
 mod table;
@@ -33,7 +34,7 @@ const STRONG: Style = Style::new().bold();
 pub fn write(run: &Run, out: &mut impl Write) -> io::Result<()> {
     implementation(run, out)?;
     summary(run, out)?;
-    for case in run.cases.iter().filter(|case| run.cases.len() == 1 || tells(case)) {
+    for case in run.cases.iter().filter(|case| run.cases.len() == 1 || has_details(case)) {
         details(case, out)?;
     }
     conclusion(run, out)
@@ -74,7 +75,7 @@ fn summary(run: &Run, out: &mut impl Write) -> io::Result<()> {
 
 fn summary_row(case: &Case, driven: bool) -> Vec<Cell> {
     let tally = Tally::of(case);
-    let (style, symbol) = look(&case.status);
+    let (style, symbol) = style_of(&case.status);
     let number = |count: usize, style| {
         let text = if count == 0 { "-".to_owned() } else { count.to_string() };
         Cell::number(text).styled(if count == 0 { FAINT } else { style })
@@ -99,7 +100,7 @@ fn summary_row(case: &Case, driven: bool) -> Vec<Cell> {
 }
 
 /// How a result looks: its style, and a symbol for those who see no colours.
-const fn look(status: &CaseStatus) -> (Style, &'static str) {
+const fn style_of(status: &CaseStatus) -> (Style, &'static str) {
     match status {
         CaseStatus::Passed => (GOOD, "✓"),
         CaseStatus::Failed => (BAD, "✗"),
@@ -110,7 +111,7 @@ const fn look(status: &CaseStatus) -> (Style, &'static str) {
 }
 
 /// Whether there is anything to say of a case beside its line in the summary.
-fn tells(case: &Case) -> bool {
+fn has_details(case: &Case) -> bool {
     let tally = Tally::of(case);
     case.status != CaseStatus::Passed
         || tally.broken_shoulds + tally.inconclusive > 0
@@ -120,7 +121,7 @@ fn tells(case: &Case) -> bool {
 
 /// What there is to say of a case beside its line in the summary.
 fn details(case: &Case, out: &mut impl Write) -> io::Result<()> {
-    let (style, symbol) = look(&case.status);
+    let (style, symbol) = style_of(&case.status);
     write!(out, "{style}{symbol} {}{style:#}: ", printable(&case.name, TEXT_CHARACTERS_MAX))?;
     match case.status.reason() {
         Some(why) => {

@@ -103,7 +103,13 @@ impl Fabric for Local {
         true
     }
 
-    fn post(&mut self, _: ViewId, to: Rank, writes: &[Write], token: Option<Token>) -> Result<(), ErrorKind> {
+    fn post(
+        &mut self,
+        _: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
         if let Some(token) = token {
             self.tokens.push(token).map_err(|_| ErrorKind::QueueFull)?;
         }

@@ -164,8 +164,8 @@ fn open<'m>(
         members: &mut private.members,
         links: &mut private.links,
     };
-    // SAFETY: one node a member, on rows, hand-offs and flags that are static and its own; its peers' copies are stored by
-    // posts alone, between its steps.
+    // SAFETY: one node a member, on rows, hand-offs and flags that are static and its own; its
+    // peers' copies are stored by posts alone, between its steps.
     let memory = unsafe { NodeMemory::new(rows, row, &shared.cells, &shared.ready) };
     let loan = Loan { memory, state };
     let (options, capabilities) = black_box((Options::default(), fabric.capabilities()));

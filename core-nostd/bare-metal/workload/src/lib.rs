@@ -18,8 +18,10 @@ pub fn run(machine: &str, console: &mut impl Console) -> bool {
     let copied = group::run(true);
     surface::call_everything();
 
-    let passed =
-        [console.verdict(machine, "one memory", shared), console.verdict(machine, "copied rows", copied)];
+    let passed = [
+        console.verdict(machine, "one memory", shared),
+        console.verdict(machine, "copied rows", copied),
+    ];
     passed == [true, true]
 }
 

@@ -88,8 +88,12 @@ pub struct Member<'m> {
 impl<'m> Member<'m> {
     /// A member that has sent nothing yet.
     pub fn new(rank: Rank, node: Node<'m>, fabric: Local, outbox: Outbox<'m>) -> Self {
-        let history =
-            History { places: [Place::ZERO; TOTAL], count: 0, of_sender: [0; MEMBERS], right: true };
+        let history = History {
+            places: [Place::ZERO; TOTAL],
+            count: 0,
+            of_sender: [0; MEMBERS],
+            right: true,
+        };
         Self { rank, node, fabric, outbox, history, sent: 0, full: 0, dropped: 0, nulls: 0 }
     }
 

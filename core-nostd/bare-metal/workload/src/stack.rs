@@ -19,7 +19,8 @@ unsafe extern "C" {
 fn free_words() -> usize {
     let here = 0_u64;
     let here = black_box(&raw const here) as usize;
-    here.saturating_sub((&raw const stack_bottom) as usize).saturating_sub(MARGIN) / size_of::<u64>()
+    here.saturating_sub((&raw const stack_bottom) as usize).saturating_sub(MARGIN)
+        / size_of::<u64>()
 }
 
 /// Paints the free part of the stack.

@@ -64,7 +64,7 @@ impl BlockGroup<'_> {
     fn begin(&mut self, arrival: Arrival, memory: &mut impl MessageMemory) -> Result<(), Fault> {
         let Arrival { peer, step, immediate: blocks, length } = arrival;
         let fewest = blocks_min(self.setup.algorithm);
-        // Who confirmed has every message there is.
+        // A member that has confirmed has every message there is.
         if self.close == Close::Confirmed {
             return Err(Fault::Misbehaved);
         }

@@ -5,7 +5,7 @@
 //! | `ready` | how many steps since the group began this member has posted all receives for |
 //! | `failed` | why the group ended, once it did |
 //! | `closing` | the root: one more than the messages it sent, once it closes; another: the same, once all are here |
-//! | `closed` | the root: one, once everybody has said so |
+//! | `closed` | the root: one, once all members have said so |
 
 use crate::fabric::{Kind, Write};
 use crate::layout::{CACHE_LINE, CHANNEL_BYTES};

@@ -1,17 +1,21 @@
-//! How a group ends: closed by its root, or failed, and then for everyone (RDM-6).
+//! How a group ends: closed by its root, or failed, and then for all members (RDM-6).
 //!
-//! Closing: the root says how many messages there were; each member, once it has them all, says the same to
-//! the root; the root, once all have, decides and tells. Who learns of the decision knows that everything
-//! reached everyone, whatever happens next.
+//! Closing: the root publishes how many messages there were. Each member publishes the same number
+//! to the root once it has them all. Once all members have done so, the root decides that the group
+//! is closed and posts the decision to all. A member that sees the decision knows that every
+//! message reached every member, whatever happens next.
 //!
-//! Who has told the root that it has everything depends on the root alone: others may be gone because they
-//! know the decision already. What becomes of them then is for the root to judge, which waits for each; and a decision that
-//! has arrived counts before any loss, the root's own too.
+//! A member that has confirmed to the root that it has everything depends on the root alone. Other
+//! members may be gone because they have seen the decision already, so the root judges whether a
+//! loss matters: it waits for each member. A decision that has arrived counts before any loss, a
+//! loss of the root included.
 //!
-//! Failing: who learns of a failure, from its fabric or from a peer's cell, tells all. So a survivor that no
-//! other can reach in one way is reached in another. Who says that a peer denied it is itself the one that failed: that a
-//! member [was denied](LossCause::Denied) is known to that member alone. Who is cut off from all and has nothing under way learns
-//! nothing from a fabric: whoever watches its peers (the view's heartbeats) tells it through `lost`.
+//! Failing: a member that learns of a failure, from its fabric or from a cell of a peer, posts it
+//! to all others. So a survivor that one member cannot reach learns of it from another. A member
+//! whose cell says that a peer denied it is itself the one that failed: only that member knows that
+//! it [was denied](LossCause::Denied). A member that is cut off from all peers and has nothing
+//! under way learns nothing from its fabric; the view protocol, which watches heartbeats, reports
+//! the loss through `lost`.
 
 use super::cells::Name;
 use super::failure::{Cause, Failure};
@@ -19,26 +23,26 @@ use super::group::{BlockGroup, Outcome, Progress, Stage};
 use crate::fabric::{Blocks, ErrorKind, FabricError, LossCause};
 use crate::ids::Rank;
 
-/// Members whose cells are looked at in one call, at most.
-const LOOKS_MAX: usize = 64;
+/// The most members whose cells are read in one call.
+const READ_MAX: usize = 64;
 
-/// Members that are told in one call, at most.
-const TOLD_MAX: u32 = 32;
+/// The most members to which one call posts a cell.
+const POSTED_MAX: u32 = 32;
 
 /// How far closing is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Close {
-    /// Nobody asked here.
+    /// Neither the root nor its application asked for it here.
     NotAsked,
     /// The root's application asked.
     Asked,
-    /// The root tells how many messages there were; so many members were told.
+    /// The root posts how many messages there were; the number of members it has posted to.
     Announcing(usize),
-    /// The root waits for all to have them.
+    /// The root waits until all members have confirmed that they have them.
     Gathering,
-    /// The root tells that all have them; so many members were told.
+    /// The root posts that all have them; the number of members it has posted to.
     Concluding(usize),
-    /// A receiver told the root that it has everything.
+    /// A receiver has confirmed to the root that it has everything.
     Confirmed,
 }
 
@@ -50,43 +54,44 @@ impl Close {
 }
 
 impl BlockGroup<'_> {
-    /// Looks whether some peers say that the group failed: the next few, in turn. There is more to do until all were
-    /// looked at.
-    pub(super) fn hear_of_failures(&mut self, progress: &mut Progress) {
+    /// Reads the `failed` cells of the next few peers, in rank order. There is more to do until all
+    /// were read.
+    pub(super) fn read_failures(&mut self, progress: &mut Progress) {
         if matches!(self.stage, Stage::Over(_)) {
             return;
         }
-        for member in self.setup.members.iter().skip(self.looked).take(LOOKS_MAX) {
+        for member in self.setup.members.iter().skip(self.read).take(READ_MAX) {
             let cell =
-                if *member == self.memory.own { 0 } else { self.told_by(*member, Name::Failed) };
+                if *member == self.memory.own { 0 } else { self.cell_of(*member, Name::Failed) };
             if cell != 0 {
-                self.hear(*member, cell);
+                self.take_failure(*member, cell);
                 if matches!(self.stage, Stage::Over(_)) {
                     return;
                 }
             }
         }
-        self.looked = self.looked.saturating_add(LOOKS_MAX);
-        if self.looked < self.setup.members.len() {
+        self.read = self.read.saturating_add(READ_MAX);
+        if self.read < self.setup.members.len() {
             progress.has_more = true;
         } else {
-            self.looked = 0;
+            self.read = 0;
         }
     }
 
-    /// A peer says that the group failed, or what no correct member says.
-    fn hear(&mut self, teller: Rank, cell: u64) {
-        let told =
+    /// A peer published that the group failed, or something that no correct member publishes.
+    fn take_failure(&mut self, from: Rank, cell: u64) {
+        let failure =
             Failure::decode(cell).filter(|failure| self.setup.members.contains(&failure.member));
-        let failure = match told {
-            // A peer that was denied is gone to whoever denied it; to accuse that one would turn everybody against the living.
+        let failure = match failure {
+            // A peer that was denied is lost to the member that denied it. To accuse that member
+            // would turn all others against a correct one.
             Some(Failure { cause: Cause::Lost(LossCause::Denied), .. }) => {
-                Failure { member: teller, cause: Cause::Lost(LossCause::Unreachable) }
+                Failure { member: from, cause: Cause::Lost(LossCause::Unreachable) }
             }
             Some(failure) => failure,
-            None => Failure { member: teller, cause: Cause::Lost(LossCause::Misbehaved) },
+            None => Failure { member: from, cause: Cause::Lost(LossCause::Misbehaved) },
         };
-        if self.is_root(teller) {
+        if self.is_root(from) {
             self.end_failed(failure);
         } else {
             self.fail(failure.member, failure.cause);
@@ -97,7 +102,8 @@ impl BlockGroup<'_> {
         self.setup.members.first() == Some(&member)
     }
 
-    /// Ends the group here for what became of a member, unless that no longer matters; everybody will be told.
+    /// Ends the group here because of a failure of a member, unless that no longer matters. The
+    /// failure is posted to all.
     pub(super) fn fail(&mut self, member: Rank, cause: Cause) {
         if self.close == Close::Confirmed && !self.is_root(member) {
             return;
@@ -109,7 +115,7 @@ impl BlockGroup<'_> {
         if matches!(self.stage, Stage::Over(_)) || self.close.is_decided() {
             return;
         }
-        if self.has_heard_of_close() {
+        if self.is_close_decided() {
             self.stage = Stage::Over(Outcome::Closed);
             return;
         }
@@ -117,20 +123,21 @@ impl BlockGroup<'_> {
         self.stage = Stage::Over(Outcome::Failed(failure));
     }
 
-    /// Whether the root's decision that everybody has everything is here. It counts only from who was asked.
-    fn has_heard_of_close(&self) -> bool {
+    /// Whether the root's decision that every member has everything is here. It counts only at a
+    /// member that has confirmed.
+    fn is_close_decided(&self) -> bool {
         let root = self.setup.members.first();
         self.close == Close::Confirmed
-            && root.is_some_and(|root| self.told_by(*root, Name::Closed) != 0)
+            && root.is_some_and(|root| self.cell_of(*root, Name::Closed) != 0)
     }
 
-    /// Tells who was not told yet of the failure.
-    pub(super) fn tell_failure<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
-        self.told = self.tell_all(fabric, Name::Failed, self.told, progress);
+    /// Posts the failure to the members that it was not posted to yet.
+    pub(super) fn post_failure<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
+        self.posted = self.post_to_all(fabric, Name::Failed, self.posted, progress);
     }
 
-    /// Takes closing on by what is known now.
-    pub(super) fn go_on_closing<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
+    /// Advances closing by what is known now.
+    pub(super) fn advance_closing<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         if !matches!(self.stage, Stage::Between { .. }) {
             return;
         }
@@ -142,34 +149,36 @@ impl BlockGroup<'_> {
     }
 
     fn lead_closing<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
-        let everyone = self.setup.members.len();
+        let member_count = self.setup.members.len();
         let all_of_it = self.done.saturating_add(1);
         if self.close == Close::Asked {
             self.cells.publish(self.memory.row, Name::Closing, all_of_it);
             self.close = Close::Announcing(0);
         }
-        if let Close::Announcing(told) = self.close {
-            let told = self.tell_all(fabric, Name::Closing, told, progress);
-            self.close = if told >= everyone { Close::Gathering } else { Close::Announcing(told) };
+        if let Close::Announcing(posted) = self.close {
+            let posted = self.post_to_all(fabric, Name::Closing, posted, progress);
+            self.close =
+                if posted >= member_count { Close::Gathering } else { Close::Announcing(posted) };
         }
         if self.close == Close::Gathering && self.all_confirmed(all_of_it) {
             self.cells.publish(self.memory.row, Name::Closed, 1);
             self.close = Close::Concluding(0);
         }
-        if let Close::Concluding(told) = self.close {
-            let told = self.tell_all(fabric, Name::Closed, told, progress);
-            self.close = Close::Concluding(told);
-            if told >= everyone {
+        if let Close::Concluding(posted) = self.close {
+            let posted = self.post_to_all(fabric, Name::Closed, posted, progress);
+            self.close = Close::Concluding(posted);
+            if posted >= member_count {
                 self.stage = Stage::Over(Outcome::Closed);
             }
         }
     }
 
-    /// Whether every other member says that it has everything. Who says more than that misbehaves.
+    /// Whether every other member confirms that it has everything. A member that claims more than
+    /// that misbehaves.
     fn all_confirmed(&mut self, all_of_it: u64) -> bool {
         let mut confirmed = true;
         for member in self.setup.members.iter().skip(1) {
-            match self.told_by(*member, Name::Closing) {
+            match self.cell_of(*member, Name::Closing) {
                 0 => confirmed = false,
                 said if said == all_of_it => {}
                 _ => {
@@ -183,7 +192,7 @@ impl BlockGroup<'_> {
 
     fn follow_closing<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         let Some(root) = self.setup.members.first().copied() else { return };
-        let said = self.told_by(root, Name::Closing);
+        let said = self.cell_of(root, Name::Closing);
         let have = self.done.saturating_add(1);
         if said != 0 && said < have {
             self.fail(root, Cause::Lost(LossCause::Misbehaved));
@@ -199,23 +208,25 @@ impl BlockGroup<'_> {
                 Err(error) => self.refused(root, error.kind(), progress),
             }
         }
-        if self.has_heard_of_close() {
+        if self.is_close_decided() {
             self.stage = Stage::Over(Outcome::Closed);
         }
     }
 
-    /// Posts a cell to the members from the `told`-th on, as many as a call may. How many are told then.
+    /// Posts a cell to the members from the `posted`-th on, at most as many as a call may. Returns
+    /// how many were posted to in all.
     ///
-    /// Who cannot be told is passed over: it is lost, and that is told to the others in its turn.
-    fn tell_all<F: Blocks>(
+    /// A member that cannot be posted to is passed over: it is lost, and its loss is posted to the
+    /// others in its turn.
+    fn post_to_all<F: Blocks>(
         &self,
         fabric: &mut F,
         name: Name,
-        mut told: usize,
+        mut posted: usize,
         progress: &mut Progress,
     ) -> usize {
-        for _ in 0..TOLD_MAX {
-            let Some(member) = self.setup.members.get(told).copied() else { return told };
+        for _ in 0..POSTED_MAX {
+            let Some(member) = self.setup.members.get(posted).copied() else { return posted };
             if member != self.memory.own {
                 match fabric.post(self.setup.view, member, &[self.cells.write(name)], None) {
                     Err(error) if error.kind() == ErrorKind::QueueFull => break,
@@ -223,9 +234,9 @@ impl BlockGroup<'_> {
                     Err(_) => {}
                 }
             }
-            told = told.saturating_add(1);
+            posted = posted.saturating_add(1);
         }
-        progress.has_more |= told < self.setup.members.len();
-        told
+        progress.has_more |= posted < self.setup.members.len();
+        posted
     }
 }

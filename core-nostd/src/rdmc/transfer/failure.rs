@@ -1,4 +1,4 @@
-//! Why a group ended before it was closed, and how that is told in a cell.
+//! Why a group ended before it was closed, and how a cell says so.
 
 use crate::fabric::LossCause;
 use crate::ids::Rank;
@@ -57,7 +57,7 @@ impl Failure {
         1 | (cause << CAUSE_SHIFT) | (rank << RANK_SHIFT)
     }
 
-    /// What a peer tells; none if no correct member can tell that.
+    /// What the cell of a peer says; none if no correct member publishes that.
     pub(super) fn decode(cell: u64) -> Option<Self> {
         let cause = match (cell >> CAUSE_SHIFT) & 0xff {
             1 => Cause::Lost(LossCause::Exited),

@@ -38,7 +38,7 @@ impl Progress {
 pub enum Outcome {
     /// Every message reached every member (RDM-6).
     Closed,
-    /// Somebody failed. Messages that were completed here are whole; others may lack them.
+    /// A member failed. Messages that were completed here are whole; other members may lack them.
     Failed(Failure),
 }
 
@@ -69,7 +69,9 @@ impl core::fmt::Display for SendError {
             Self::Busy => {
                 out.write_str("the message before is not completed; send again when it is")
             }
-            Self::Ended => out.write_str("the group has ended; open another among who is left"),
+            Self::Ended => {
+                out.write_str("the group has ended; open another among the members that are left")
+            }
             Self::TooLarge { blocks, blocks_max } => {
                 out.write_str("the message has ")?;
                 core::fmt::Display::fmt(blocks, out)?;
@@ -134,13 +136,13 @@ pub struct BlockGroup<'m> {
     pub(super) awaited: u16,
     /// Sends posted and not done.
     pub(super) in_flight: u16,
-    /// Who was not yet told of the last receive.
+    /// The peer that was not yet notified of the last receive.
     pub(super) owed: Option<Rank>,
     pub(super) close: Close,
-    /// Members whose `failed` cells were looked at since the last began a round.
-    pub(super) looked: usize,
-    /// How many members were told of a failure.
-    pub(super) told: usize,
+    /// Members whose `failed` cells were read since the present round began.
+    pub(super) read: usize,
+    /// How many members a failure was posted to.
+    pub(super) posted: usize,
     /// Whether all members can be written to.
     pub(super) has_started: bool,
     /// Whether the channel was closed.
@@ -148,8 +150,8 @@ pub struct BlockGroup<'m> {
 }
 
 impl<'m> BlockGroup<'m> {
-    /// A member's part, before anything was sent. `words` holds a bit for each block of the largest message:
-    /// [`words_for`](super::words_for).
+    /// A member's part, before anything was sent. `words` holds a bit for each block of the largest
+    /// message: [`words_for`](super::words_for).
     ///
     /// # Errors
     /// [`OpenError`].
@@ -174,8 +176,8 @@ impl<'m> BlockGroup<'m> {
             in_flight: 0,
             owed: None,
             close: Close::NotAsked,
-            looked: 0,
-            told: 0,
+            read: 0,
+            posted: 0,
             has_started: false,
             is_closed: false,
         })
@@ -238,8 +240,8 @@ impl<'m> BlockGroup<'m> {
         Ok(())
     }
 
-    /// Closes the group once what was sent is completed: then everybody says whether everything came. The
-    /// [outcome](BlockGroup::outcome) tells, at every member.
+    /// Closes the group once what was sent is completed: then every member confirms that it has
+    /// everything. The [outcome](BlockGroup::outcome) says so at every member.
     ///
     /// # Errors
     /// [`CloseError`].
@@ -256,7 +258,8 @@ impl<'m> BlockGroup<'m> {
         Ok(())
     }
 
-    /// Tells of a peer that the fabric lost. Of other views' peers, and of who is no member, nothing is taken.
+    /// Reports a peer that the fabric lost. A peer of another view, or one that is no member of the
+    /// group, changes nothing.
     pub fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
         if view == self.setup.view && self.setup.members.contains(&peer) {
             self.fail(peer, Cause::Lost(cause));
@@ -266,11 +269,11 @@ impl<'m> BlockGroup<'m> {
     /// Posts what can be posted now, and no more than a bounded number: see the [module](super).
     pub fn step<F: Blocks>(&mut self, fabric: &mut F, memory: &mut impl MessageMemory) -> Progress {
         let mut progress = Progress::default();
-        self.hear_of_failures(&mut progress);
+        self.read_failures(&mut progress);
         if let Stage::Over(outcome) = self.stage {
             self.close_channel(fabric);
             if matches!(outcome, Outcome::Failed(_)) {
-                self.tell_failure(fabric, &mut progress);
+                self.post_failure(fabric, &mut progress);
             }
             return progress;
         }
@@ -280,11 +283,12 @@ impl<'m> BlockGroup<'m> {
         self.post_sends(fabric, &mut progress);
         self.post_receives(fabric, &mut progress);
         if progress.posts == 0 {
-            // The copy waits until nothing else does, and goes in pieces: a relay must not stand behind it.
+            // The copy waits until nothing else does, and goes in pieces: a relay must not stand
+            // behind it.
             self.place_staged(memory);
         }
         self.finish(memory, &mut progress);
-        self.go_on_closing(fabric, &mut progress);
+        self.advance_closing(fabric, &mut progress);
         let has_staged = matches!(self.stage, Stage::Moving(Message { staged: Some(_), .. }));
         progress.has_more |= has_staged || matches!(self.stage, Stage::Over(_));
         progress
@@ -314,8 +318,8 @@ impl<'m> BlockGroup<'m> {
         }
     }
 
-    /// What a member of the group says of itself.
-    pub(super) fn told_by(&self, member: Rank, name: Name) -> u64 {
+    /// A cell of a member, as the copy of its row here has it.
+    pub(super) fn cell_of(&self, member: Rank, name: Name) -> u64 {
         self.memory.rows.get(member.index()).map_or(0, |row| self.cells.read(row, name))
     }
 
@@ -324,13 +328,15 @@ impl<'m> BlockGroup<'m> {
         match kind {
             ErrorKind::QueueFull => progress.has_more = true,
             ErrorKind::PeerLost => self.fail(peer, Cause::Lost(LossCause::Unreachable)),
-            // The peer has taken this member for dead: nothing here is at fault.
+            // The peer suspects this member and denies its writes: nothing here is at fault.
             ErrorKind::Revoked => self.fail(peer, Cause::Lost(LossCause::Denied)),
-            ErrorKind::OutOfRange | ErrorKind::Other => self.fail(self.memory.own, Cause::Fabric),
+            ErrorKind::OutOfRange | ErrorKind::Other | ErrorKind::WrongMemory => {
+                self.fail(self.memory.own, Cause::Fabric);
+            }
         }
     }
 
-    /// Whether all members can be written to; nobody posts before (VIE-12).
+    /// Whether all members can be written to; nothing is posted before (VIE-12).
     fn has_started<F: Blocks>(&mut self, fabric: &F) -> bool {
         let own = self.memory.own;
         let is_ready = |rank: &Rank| *rank == own || fabric.ready(self.setup.view, *rank);

@@ -1,8 +1,8 @@
 //! How long each block of a message is: the group's block size, but for the last block.
 //!
-//! A pipeline's member does not have its first block from the same peer in a message of one block as in larger
-//! ones, and must know from whom before it knows how many there are. So such a message goes as two blocks, of
-//! which the second is empty; then the first may be short.
+//! A pipeline's member does not have its first block from the same peer in a message of one block
+//! as in larger ones, and must know that peer before it knows how many blocks there are. So such a
+//! message goes as two blocks, of which the second is empty; then the first may be short.
 
 use crate::ids::{Block, index_from_u32};
 use crate::rdmc::Algorithm;
@@ -34,7 +34,8 @@ impl Lengths {
         Self { block_bytes, last, may_be_short, first_bytes: None, last_bytes: None }
     }
 
-    /// Those of a message of so many bytes, and how many blocks it has: as many as can be counted, at most.
+    /// Those of a message of so many bytes, and how many blocks it has: as many as can be counted,
+    /// at most.
     pub(super) fn of(bytes: usize, block_bytes: usize, blocks_min: u32) -> (Self, u32) {
         let whole = bytes.checked_div(block_bytes).unwrap_or(usize::MAX);
         let rest = bytes.checked_rem(block_bytes).unwrap_or(0);
@@ -54,7 +55,8 @@ impl Lengths {
         } else if block == Block::ZERO {
             self.first_bytes = Some(length);
         }
-        // Only an empty message has an empty last block, and what goes in two although it fits in one.
+        // Only an empty message has an empty last block, and what goes in two although it fits in
+        // one.
         let may_be_empty = self.last == Block::ZERO || self.may_be_short;
         let fits = if block == self.last {
             length <= self.block_bytes && (length > 0 || may_be_empty)

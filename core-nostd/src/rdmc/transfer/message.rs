@@ -5,19 +5,20 @@ use crate::fabric::Area;
 use crate::ids::{Block, Rank, Step, index_from_u32};
 use crate::rdmc::Schedule;
 
-/// Where messages are kept, and what their owner is told.
+/// Where messages are kept, and what becomes of them.
 ///
 /// All areas are of the own block memory.
 pub trait MessageMemory {
-    /// A message begins of which at most `bytes` bytes will come: whole blocks. Where it goes; `None` if there is no
-    /// room, which ends the group.
+    /// A message begins of which at most `bytes` bytes will come: whole blocks. Where it goes;
+    /// `None` if there is no room, which ends the group.
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area>;
 
-    /// Copies a piece of a block from the staging block to its place in the message; in rising order, 64 KiB at most.
+    /// Copies a piece of a block from the staging block to its place in the message; in rising
+    /// order, 64 KiB at most.
     fn place(&mut self, from: Area, to: Area, length: usize);
 
-    /// A message is whole, and has so many bytes. At this member its memory may change from now on; it says
-    /// nothing of others (RDM-5). At the root: the same of what it sent.
+    /// A message is whole, and has so many bytes. At this member its memory may change from now on;
+    /// it says nothing of others (RDM-5). At the root: the same of what it sent.
     fn completed(&mut self, number: u64, bytes: usize);
 }
 
@@ -91,7 +92,8 @@ impl Message {
         self.missing == 0 && self.staged.is_none() && self.send.0 >= self.end
     }
 
-    /// How many steps the group's count goes up by: those of the schedule, and one for the first block of all.
+    /// How many steps the group's count goes up by: those of the schedule, and one for the first
+    /// block of all.
     pub(super) fn counted(&self) -> u64 {
         self.schedule.steps().saturating_add(1)
     }

@@ -1,4 +1,5 @@
-//! What goes out: sends in the order of steps, receives a few ahead, and a notice after each receive (RDM-4).
+//! What goes out: sends in the order of steps, receives a few ahead, and a notice after each
+//! receive (RDM-4).
 
 use super::cells::Name;
 use super::group::{BlockGroup, Progress, Stage};
@@ -73,14 +74,14 @@ impl BlockGroup<'_> {
 
     /// Whether a peer said that it is ready for its block of this step.
     fn is_ready(&self, peer: Rank, step: Step, is_first: bool) -> bool {
-        let ready = self.told_by(peer, Name::Ready);
+        let ready = self.cell_of(peer, Name::Ready);
         ready >= self.count_of(step) || (is_first && ready >= self.count_of_first())
     }
 
-    /// Posts receives up to the window, and tells of each.
+    /// Posts receives up to the window, and a notice of each.
     pub(super) fn post_receives<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) {
         for _ in 0..STEPS_MAX {
-            if !self.tell_owed(fabric, progress) || self.awaited >= self.setup.window.receives {
+            if !self.post_owed(fabric, progress) || self.awaited >= self.setup.window.receives {
                 return;
             }
             match self.stage {
@@ -105,7 +106,8 @@ impl BlockGroup<'_> {
         progress.has_more = true;
     }
 
-    /// Posts the receive for the first block of a message that nobody knows yet. The root waits for none.
+    /// Posts the receive for the first block of a message that is not known yet. The root waits for
+    /// none.
     fn ask_for_first<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) -> bool {
         let first = self
             .schedule(blocks_min(self.setup.algorithm))
@@ -138,7 +140,7 @@ impl BlockGroup<'_> {
         self.ask(fabric, peer, into, token(step), self.count_of(step), progress)
     }
 
-    /// Posts a receive, says so in the own row, and owes the peer the notice.
+    /// Posts a receive, publishes it in the own row, and owes the peer the notice.
     fn ask<F: Blocks>(
         &mut self,
         fabric: &mut F,
@@ -164,8 +166,9 @@ impl BlockGroup<'_> {
         }
     }
 
-    /// Tells the peer whose block may come now. False if that must be tried again before anything else.
-    fn tell_owed<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) -> bool {
+    /// Posts the notice to the peer whose block may come now. False if that must be tried again
+    /// before anything else.
+    fn post_owed<F: Blocks>(&mut self, fabric: &mut F, progress: &mut Progress) -> bool {
         let Some(peer) = self.owed else { return true };
         match fabric.post(self.setup.view, peer, &[self.cells.write(Name::Ready)], None) {
             Ok(()) => {

@@ -4,8 +4,8 @@ use crate::fabric::{Area, Blocks, Channel, Promises, Token, ViewMemory};
 use crate::ids::{Rank, Step, ViewId, index_from_u16, u16_from_index};
 use crate::rdmc::{Algorithm, Schedule, ScheduleError, Shape};
 
-/// Stands in a token for the step of a block of which no more is known than that it is the first. A schedule has fewer
-/// steps.
+/// Stands in a token for the step of a block of which no more is known than that it is the first. A
+/// schedule has fewer steps.
 pub(super) const FIRST: Step = Step(u64::MAX);
 
 pub(super) const fn token(step: Step) -> Token {
@@ -20,11 +20,12 @@ pub(super) const fn step_of(token: Token) -> Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Window {
-    /// Receives that are posted and not filled, at most. One leaves the port idle until its notice is there; with three,
-    /// a block that is early may be in the way of one that is not (`docs/performance.md`).
+    /// Receives that are posted and not filled, at most. One leaves the port idle until its notice
+    /// is there; with three, a block that is early may be in the way of one that is not
+    /// (`docs/lab-notes/slow-links.md`).
     pub receives: u16,
-    /// Sends that are posted and not done, at most. Two keep the port busy; with more, a block of a later step may
-    /// share it with one of an earlier.
+    /// Sends that are posted and not done, at most. Two keep the port busy; with more, a block of a
+    /// later step may share it with one of an earlier.
     pub sends: u16,
 }
 
@@ -50,7 +51,8 @@ pub struct Setup<'m> {
     pub block_bytes: usize,
     /// Where the group's cells begin in every row, on a multiple of a cache line.
     pub cells: usize,
-    /// Where a message's first block goes: `block_bytes` of the own block memory, nobody else's.
+    /// Where a message's first block goes: `block_bytes` of the own block memory, which nothing
+    /// else uses.
     pub staging: Area,
     /// How much is under way.
     pub window: Window,
@@ -61,7 +63,8 @@ pub struct Setup<'m> {
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[repr(u8)]
 pub enum OpenError {
-    /// The list of members is empty, too long, names somebody twice, or somebody who is not in the view.
+    /// The list of members is empty, too long, names a member twice, or a node that is not in the
+    /// view.
     Members = 1,
     /// This node is not on the list.
     NotMember = 2,

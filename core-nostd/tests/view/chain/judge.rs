@@ -1,5 +1,5 @@
-//! What must hold once nothing goes wrong any more: nothing twice, nothing out of order, nothing lost, and
-//! everyone who can go on in one view.
+//! What must hold once nothing goes wrong any more: nothing twice, nothing out of order, nothing
+//! lost, and everyone who can go on in one view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +48,8 @@ impl Chain {
         if inside.len() != here.len() {
             return Err(format!("in the newest view are {here:?}; alive are {inside:?}"));
         }
-        // VIE-7: a survivor's messages are delivered at all members that were there from the first view on.
+        // VIE-7: a survivor's messages are delivered at all members that were there from the first
+        // view on.
         for (node, lists) in &whole {
             for (rule, list) in lists.iter().enumerate() {
                 for (sender, ..) in inside.iter().filter(|(sender, ..)| belongs(*sender, rule)) {
@@ -69,14 +70,16 @@ impl Chain {
         Ok(())
     }
 
-    /// Whether the newest view has a majority that can still act: neither crashed, nor halted, nor suspected.
+    /// Whether the newest view has a majority that can still act: neither crashed, nor halted, nor
+    /// suspected.
     fn may_live(&self, newest: usize) -> bool {
         let arena = &self.arenas[newest];
         let fit = (0..arena.members.len()).filter(|rank| arena.is_active(*rank)).count();
         fit * 2 > arena.members.len()
     }
 
-    /// All that a node has sent in the subgroup of a rule, in order: delivered to itself, and not delivered.
+    /// All that a node has sent in the subgroup of a rule, in order: delivered to itself, and not
+    /// delivered.
     fn own_messages(&self, node: u32, rule: usize) -> Vec<u64> {
         let traveller = &self.nodes[&node];
         let mut all: BTreeSet<u64> = traveller.to_send[rule].iter().copied().collect();

@@ -1,7 +1,9 @@
-//! What a connection for blocks carries: writes from lent memory, and messages from and into memory of its own.
+//! What a connection for blocks carries: writes from lent memory, and messages from and into memory
+//! of its own.
 //!
-//! A receive has a place in that memory for ever: it is posted again as soon as its message was read. A message that goes is
-//! copied to the place of its request, as guards are that do not go inline.
+//! A receive has a place in that memory for ever: it is posted again as soon as its message was
+//! read. A message that goes is copied to the place of its request, as guards are that do not go
+//! inline.
 
 use std::io;
 use std::sync::Arc;

@@ -1,10 +1,12 @@
 //! How many messages may be under way: a message that finds no receive would cost the connection.
 //!
-//! Each end posts [`MESSAGES_MAX`] receives, and posts each again as soon as its message is taken. Every message says how
-//! many its sender has taken. Who has taken many and has nothing to say sends a `Credit`.
+//! Each end posts [`MESSAGES_MAX`] receives, and posts each again as soon as its message is taken.
+//! Every message says how many its sender has taken. Who has taken many and has nothing to say
+//! sends a `Credit`.
 //!
-//! The last receive is a `Credit`'s alone, so the two ends never wait for each other: the last message of an end that can
-//! send nothing was a `Credit`, sent after the last of the other, and that cannot be so of both.
+//! The last receive is a `Credit`'s alone, so the two ends never wait for each other: the last
+//! message of an end that can send nothing was a `Credit`, sent after the last of the other, and
+//! that cannot be so of both.
 
 /// Receives that each end posts for messages.
 pub(crate) const MESSAGES_MAX: u32 = 32;
@@ -87,7 +89,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn receives_suffice_and_nobody_waits_for_ever(steps in prop::collection::vec((0..2_usize, 0..3_u8), 0..2000)) {
+        fn receives_suffice_and_nobody_waits_for_ever(
+            steps in prop::collection::vec((0..2_usize, 0..3_u8), 0..2000),
+        ) {
             let mut ends = Ends::default();
             for (end, what) in steps {
                 match what {

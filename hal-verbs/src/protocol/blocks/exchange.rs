@@ -1,7 +1,7 @@
 //! All channels with one peer: what is to be written and said next, in turn by channel.
 //!
-//! Few writes are under way at a time, so that messages, which go the same way, do not stand long behind them, and no
-//! channel waits for another's whole queue.
+//! Few writes are under way at a time, so that messages, which go the same way, do not stand long
+//! behind them, and no channel waits for another's whole queue.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,8 @@ use super::lane::{Arrived, Block, Landed, Lane, Receive};
 use super::message::{Envelope, Message, Place};
 use super::{CHANNELS, Told};
 
-/// Writes under way to one peer: two keep the port busy (RDMC 4.3), and more where blocks are small.
+/// Writes under way to one peer: two keep the port busy (RDMC 4.3), and more where blocks are
+/// small.
 pub(super) const WRITES_MAX: usize = 4;
 
 /// A block that is to be written.
@@ -25,7 +26,8 @@ pub(crate) struct Order<M> {
     pub(crate) place: Place,
 }
 
-/// A block that is being written. The memory stays until that is over, whatever becomes of its channel.
+/// A block that is being written. The memory stays until that is over, whatever becomes of its
+/// channel.
 #[derive(Debug)]
 struct Writing<M> {
     /// The request's number on the connection.
@@ -36,7 +38,8 @@ struct Writing<M> {
     _memory: M,
 }
 
-/// The channels with one peer. A channel's lane is made at its first use and kept, empty at last, until the view ends.
+/// The channels with one peer. A channel's lane is made at its first use and kept, empty at last,
+/// until the view ends.
 #[derive(Debug)]
 pub(crate) struct Exchange<M> {
     peer: Rank,
@@ -109,7 +112,8 @@ impl<M: Clone> Exchange<M> {
         Ok(())
     }
 
-    /// Ends a channel at this end, if it was ever used with this peer. Who uses it later is told then.
+    /// Ends a channel at this end, if it was ever used with this peer. Who uses it later is told
+    /// then.
     pub(crate) fn close(&mut self, channel: Channel, told: &mut Told) {
         if let Some(Some(lane)) = self.lanes.get_mut(usize::from(channel.0)) {
             told.give_up(lane.under_way());

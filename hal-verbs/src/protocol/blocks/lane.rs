@@ -1,8 +1,10 @@
-//! One channel with one peer: its receives, its blocks, and what the peer is still to be told of them.
+//! One channel with one peer: its receives, its blocks, and what the peer is still to be told of
+//! them.
 //!
 //! # Invariants
 //! - Serials count the blocks of one direction from 0: a block's is its receive's.
-//! - A receive's memory is held until its block is here, or the peer said that it writes nothing more (`Over`).
+//! - A receive's memory is held until its block is here, or the peer said that it writes nothing
+//!   more (`Over`).
 //! - Behind the own `Over` nothing is written and no message goes; each end says it once.
 
 use std::collections::VecDeque;

@@ -1,4 +1,5 @@
-//! Messages about blocks, as they travel: one size, lowest byte first. Whatever a kind does not use is zero.
+//! Messages about blocks, as they travel: one size, lowest byte first. Whatever a kind does not use
+//! is zero.
 
 use tramontane_core::fabric::Channel;
 

@@ -1,4 +1,5 @@
-//! Two ends and the connection between them, beside a model that knows only what was sent and what was awaited.
+//! Two ends and the connection between them, beside a model that knows only what was sent and what
+//! was awaited.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -273,8 +274,10 @@ impl Model {
 fn steps() -> impl Strategy<Value = Vec<(usize, Step)>> {
     let channel = 0..CHANNELS_USED;
     let step = prop_oneof![
-        6 => (channel.clone(), 0..100_u32).prop_map(|(channel, length)| Step::Receive { channel, length }),
-        6 => (channel.clone(), any::<u32>()).prop_map(|(channel, number)| Step::Send { channel, number }),
+        6 => (channel.clone(), 0..100_u32)
+            .prop_map(|(channel, length)| Step::Receive { channel, length }),
+        6 => (channel.clone(), any::<u32>())
+            .prop_map(|(channel, number)| Step::Send { channel, number }),
         1 => channel.prop_map(|channel| Step::Close { channel }),
         8 => (1..4_u8).prop_map(|most| Step::Post { most }),
         12 => Just(Step::Land),
@@ -311,7 +314,8 @@ proptest! {
                 break;
             }
         }
-        let received = std::iter::from_fn(|| end.told.next()).filter(|event| matches!(event, BlockEvent::Received { .. }));
+        let received = std::iter::from_fn(|| end.told.next())
+            .filter(|event| matches!(event, BlockEvent::Received { .. }));
         prop_assert!(received.count() < usize::from(CHANNELS_USED));
     }
 }

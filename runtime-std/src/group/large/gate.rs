@@ -72,8 +72,8 @@ impl LargeGate {
         found.map_or_else(|| Buffer::new(&self.store, bytes), Ok)
     }
 
-    /// The way for one message, if there is room. Whoever has it, takes a slot and hands the bytes over, before anybody
-    /// else does.
+    /// The way for one message, if there is room. Whoever has it, takes a slot and hands the bytes
+    /// over, before anybody else does.
     pub(super) fn enter(&self) -> Option<Entered<'_>> {
         let way = locked(&self.way);
         (self.under_way.load(Ordering::Relaxed) < self.window)
@@ -111,8 +111,8 @@ impl Handing {
 mod tests {
     use super::*;
 
-    /// Sends messages of these sizes at once, until they are delivered everywhere; how many buffers were made for them. A new
-    /// one is all zero.
+    /// Sends messages of these sizes at once, until they are delivered everywhere; how many buffers
+    /// were made for them. A new one is all zero.
     fn send(gate: &LargeGate, handing: &Handing, sizes: &[usize]) -> usize {
         let mut buffers: Vec<_> =
             sizes.iter().map(|bytes| gate.buffer(*bytes).expect("memory")).collect();

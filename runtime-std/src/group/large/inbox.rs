@@ -1,8 +1,9 @@
 //! What one sender's large messages come into at another member.
 //!
 //! # Invariant
-//! `whole` holds the messages that are here and not delivered, in the order of their sends; the first is number `first` of
-//! that sender's in this view. A correct sender has at most a window of them, since it waits until all have delivered.
+//! `whole` holds the messages that are here and not delivered, in the order of their sends; the
+//! first is number `first` of that sender's in this view. A correct sender has at most a window of
+//! them, since it waits until all have delivered.
 
 use std::collections::VecDeque;
 
@@ -11,7 +12,6 @@ use tramontane_core::rdmc::transfer::MessageMemory;
 
 use super::pool::Pool;
 use crate::blocks::{Buffer, place_block};
-use crate::joined::BlockHost;
 
 /// Why nothing more is taken.
 #[derive(Debug)]
@@ -76,19 +76,17 @@ impl Inbox {
         buffer.get(..*bytes)
     }
 
-    /// Messages below `number` were delivered.
-    pub(super) fn delivered(&mut self, number: u64, pool: &mut Pool) {
+    /// Messages below `number` were delivered: `exchange` may keep their buffers, and give others.
+    pub(super) fn delivered(
+        &mut self,
+        number: u64,
+        pool: &mut Pool,
+        mut exchange: impl FnMut(Buffer, usize) -> Option<Buffer>,
+    ) {
         while self.first < number {
-            let Some((buffer, _)) = self.whole.pop_front() else { return };
-            pool.put(buffer);
+            let Some((buffer, bytes)) = self.whole.pop_front() else { return };
             self.first += 1;
-        }
-    }
-
-    /// Makes what blocks go into known to the fabric.
-    pub(super) fn lend(&mut self, fabric: &mut impl BlockHost) {
-        for buffer in self.under_way.iter_mut().chain([&mut self.staging]) {
-            buffer.lend(fabric);
+            exchange(buffer, bytes).into_iter().for_each(|buffer| pool.put(buffer));
         }
     }
 
@@ -160,7 +158,12 @@ mod tests {
         assert!(!receive(&mut inbox, &mut pool, 1));
         assert!(matches!(inbox.refusal, Some(Refusal::Misbehaved)));
         // What is delivered is numbered no more, and makes room.
-        inbox.delivered(1, &mut pool);
+        let mut delivered = Vec::new();
+        inbox.delivered(1, &mut pool, |buffer, bytes| {
+            delivered.push(bytes);
+            Some(buffer)
+        });
+        assert_eq!(delivered, [256]);
         assert_eq!((inbox.get(0), inbox.arrived()), (None, 2));
         assert!(receive(&mut inbox, &mut pool, 256));
         assert_eq!(inbox.arrived(), 3);

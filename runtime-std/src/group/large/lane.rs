@@ -1,4 +1,5 @@
-//! The way of one sender's large messages in one subgroup and view: a block group whose root the sender is.
+//! The way of one sender's large messages in one subgroup and view: a block group whose root the
+//! sender is.
 
 use std::sync::Arc;
 
@@ -106,11 +107,10 @@ impl Lane {
         let progress = match &mut self.end {
             End::Own(index) => {
                 let Some((_, outbox)) = outboxes.get_mut(*index) else { return stepped };
-                stepped.is_busy |= outbox.submit(&mut self.transfer, fabric);
+                stepped.is_busy |= outbox.submit(&mut self.transfer);
                 self.transfer.step(fabric, outbox)
             }
             End::Of(inbox) => {
-                inbox.lend(fabric);
                 let progress = self.transfer.step(fabric, &mut Receiving { inbox, pool });
                 let arrived = inbox.arrived();
                 if arrived > self.told {
@@ -145,7 +145,8 @@ impl Lane {
 /// What the end of a lane means for this member.
 #[derive(Debug, PartialEq, Eq)]
 enum Consequence {
-    /// Nothing more can be had from a member, or given to it: a change of the view puts that right, and tells the others.
+    /// Nothing more can be had from a member, or given to it: a change of the view puts that right,
+    /// and tells the others.
     Lost(Rank),
     /// A member has taken this one for dead: this one halts.
     DeniedBy(Rank),

@@ -1,20 +1,26 @@
-//! Large messages in the total order: their blocks go by block multicast, and one slot of the ring describes each (RDM-7).
+//! Large messages in the total order: their blocks go by block multicast, and one slot of the ring
+//! describes each (RDM-7).
 //!
 //! # The way of a large message
-//! 1. A sender takes a slot, writes how many bytes there are, and hands the bytes over: [`Sender::send_large`].
-//! 2. Each sender of a subgroup has a *lane* in a view: a block group of the subgroup's members, whose root it is. Its
-//!    large messages go through it one after the other, in the order of their slots.
-//! 3. At the others the core is told how many of a sender have come whole. A slot counts as received once its message is
-//!    among them; so what is stable is everywhere with all its bytes.
-//! 4. It is delivered in its place, as any other, from the buffer that it came into; then that is free.
-//! 5. The sender keeps the bytes until all have delivered. A view that ends without the message leaves them to the next,
-//!    in which it is sent again from its first block.
+//! 1. A sender takes a slot, writes how many bytes there are, and hands the bytes over:
+//!    [`Sender::send_large`].
+//! 2. Each sender of a subgroup has a *lane* in a view: a block group of the subgroup's members,
+//!    whose root it is. Its large messages go through it one after the other, in the order of their
+//!    slots.
+//! 3. At the others the core is told how many of a sender have come whole. A slot counts as
+//!    received once its message is among them; so what is stable is everywhere with all its bytes.
+//! 4. It is delivered in its place, as any other, from the buffer that it came into; then that is
+//!    free.
+//! 5. The sender keeps the bytes until all have delivered. A view that ends without the message
+//!    leaves them to the next, in which it is sent again from its first block.
 //!
 //! # Invariants
 //! - What is not here as its slot says is not delivered, nor anything after it: this member stops.
-//! - The end of a view stops its lanes before anything of the next is done; what comes later is not counted.
+//! - The end of a view stops its lanes before anything of the next is done; what comes later is not
+//!   counted.
 //! - Nothing is allocated for a message, once the pool has buffers of its size.
-//! - Memory is bounded: at each member, for each sender, a window of messages, one block, and a pool of as much again.
+//! - Memory is bounded: at each member, for each sender, a window of messages, one block, and a
+//!   pool of as much again.
 //!
 //! | file | subject |
 //! |---|---|
@@ -45,14 +51,14 @@ use self::pool::Pool;
 use super::description::Description;
 use super::layout::ViewLayout;
 use super::open_view::OpenView;
-use crate::blocks::{Place, Table};
+use crate::blocks::{Buffer, Place, Table};
 use crate::joined::{BlockStore, JoinedFabric};
 use crate::member::Stopped;
 
 pub(super) use gate::{Handing, LargeGate};
 pub(super) use options::BUFFERS_MAX;
-pub use options::LARGE_MAX;
 use options::POOL_MAX;
+pub use options::{LARGE_MAX, LargeBlocks};
 pub use sending::{LargeUnsent, SendLargeError};
 
 /// Bytes of what stands in a large message's slot: its length.
@@ -116,7 +122,8 @@ pub(super) struct Large {
     pool: Pool,
     is_awake: bool,
     until_look: u32,
-    /// A message whose slot and blocks do not belong together; of what comes after it nothing is handed over.
+    /// A message whose slot and blocks do not belong together; of what comes after it nothing is
+    /// handed over.
     mistold: Cell<Option<Mistold>>,
 }
 
@@ -139,7 +146,8 @@ impl Large {
         }
     }
 
-    /// A view begins: opens its lanes. `ring_first` says with which of its messages this node's ring in a subgroup begins.
+    /// A view begins: opens its lanes. `ring_first` says with which of its messages this node's
+    /// ring in a subgroup begins.
     pub(super) fn begin(
         &mut self,
         present: &OpenView,
@@ -217,7 +225,8 @@ impl Large {
         false
     }
 
-    /// Takes what has come, and posts what there is to post; tells the node what is here now. True if something was done.
+    /// Takes what has come, and posts what there is to post; tells the node what is here now. True
+    /// if something was done.
     pub(super) fn step(
         &mut self,
         present: &mut OpenView,
@@ -272,7 +281,12 @@ impl Large {
     }
 
     /// After a step: what was delivered, here and everywhere, is needed no more.
-    pub(super) fn release(&mut self, present: &mut OpenView) {
+    /// `exchange` is given the buffers of others' messages, with their lengths, and may keep them.
+    pub(super) fn release(
+        &mut self,
+        present: &mut OpenView,
+        mut exchange: impl FnMut(SubgroupId, Buffer, usize) -> Option<Buffer>,
+    ) {
         for lane in &mut self.lanes {
             match &mut lane.end {
                 End::Own(index) => {
@@ -285,17 +299,20 @@ impl Large {
                 }
                 End::Of(inbox) if inbox.is_empty() => {}
                 End::Of(inbox) => {
+                    let subgroup = lane.subgroup;
                     inbox.delivered(
-                        present.large_delivered(lane.subgroup, lane.sender),
+                        present.large_delivered(subgroup, lane.sender),
                         &mut self.pool,
+                        |buffer, bytes| exchange(subgroup, buffer, bytes),
                     );
                 }
             }
         }
     }
 
-    /// The bytes of a large message that is being delivered: number `number` of its sender's in this view, of which its
-    /// slot says `description`. Nothing if that is not what is here: then [`Large::failure`] says so.
+    /// The bytes of a large message that is being delivered: number `number` of its sender's in
+    /// this view, of which its slot says `description`. Nothing if that is not what is here: then
+    /// [`Large::failure`] says so.
     pub(super) fn payload(
         &self,
         subgroup: SubgroupId,
@@ -315,6 +332,12 @@ impl Large {
         described
     }
 
+    /// Whether the present view has no large messages.
+    #[inline]
+    pub(super) fn has_none(&self) -> bool {
+        self.lanes.is_empty()
+    }
+
     /// Whether nothing more is to be handed over.
     pub(super) fn is_mistold(&self) -> bool {
         self.mistold.get().is_some()
@@ -327,8 +350,8 @@ impl Large {
         Some(LargeFailure::Mistold(what))
     }
 
-    /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here stay until
-    /// [`Large::end`].
+    /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here
+    /// stay until [`Large::end`].
     pub(super) fn stop(&mut self, fabric: &mut JoinedFabric) {
         if let Some(table) = self.table.take() {
             for lane in &self.lanes {

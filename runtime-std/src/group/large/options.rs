@@ -1,4 +1,5 @@
-//! How large messages go in a subgroup: the same at all members, since it follows from the group file.
+//! How large messages go in a subgroup: the same at all members, since it follows from the group
+//! file.
 
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::rdmc::Algorithm;
@@ -7,19 +8,30 @@ use super::DESCRIPTION_BYTES;
 use crate::blocks::GroupOptions;
 use crate::group::description::{Description, SubgroupDescription};
 
-/// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is made, and one is handed over, in the
-/// thread that keeps up the member's heartbeats, some tenth of a second for so much. What is larger goes by `tramontane copy`.
+/// The longest large message that a group file may allow, in bytes: 256 MiB. Memory for one is
+/// made, and one is handed over, in the thread that keeps up the member's heartbeats, some tenth of
+/// a second for so much. What is larger goes by `tramontane copy`.
 pub const LARGE_MAX: u64 = 256 << 20;
 
 /// Large messages of one sender under way at a time, at most.
 const WINDOW_MAX: u32 = 64;
 
-/// Buffers of a member that large messages are in: so many may be asked for by the group file, of the 1024 that a process can have.
-/// Over RDMA up to two of three of them are the device's for a moment, when a view ends, and the next view has others.
+/// Buffers of a member that large messages are in: so many may be asked for by the group file, of
+/// the 1024 that a process can have. Over RDMA up to two of three of them are the device's for a
+/// moment, when a view ends, and the next view has others.
 pub(in crate::group) const BUFFERS_MAX: usize = 600;
 
 /// Buffers that are kept for what comes next.
 pub(super) const POOL_MAX: usize = 256;
+
+/// How the blocks of a subgroup's large messages go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LargeBlocks {
+    /// Which member sends which block to which.
+    pub algorithm: Algorithm,
+    /// Bytes of every block but a message's last; at least one.
+    pub bytes: usize,
+}
 
 /// How large messages go in one subgroup.
 pub(in crate::group) struct LargeOptions {
@@ -43,7 +55,8 @@ impl SubgroupDescription {
             usize::try_from(self.message_max).is_ok_and(|bytes| bytes >= DESCRIPTION_BYTES);
         let is_possible =
             self.large_max <= LARGE_MAX && (1..=WINDOW_MAX).contains(&self.large_window);
-        self.large_max == 0 || (has_slots && is_possible)
+        let has_blocks = self.large_blocks.is_none_or(|blocks| blocks.bytes > 0);
+        self.large_max == 0 || (has_slots && is_possible && has_blocks)
     }
 }
 
@@ -54,16 +67,20 @@ impl Description {
             self.subgroups.get(subgroup.index()).filter(|subgroup| subgroup.large_max > 0)?;
         let bytes_max = usize::try_from(described.large_max).unwrap_or(usize::MAX);
         let mut options = GroupOptions::for_fabric(self.fabric, bytes_max);
-        options.block_bytes = options.block_bytes.min(bytes_max);
         if described.senders().len() > 1 {
             // Several roots at a time: a pipeline uses everybody's port.
             options.algorithm = Algorithm::Pipeline;
         }
+        if let Some(LargeBlocks { algorithm, bytes }) = described.large_blocks {
+            (options.algorithm, options.block_bytes) = (algorithm, bytes);
+        }
+        options.block_bytes = options.block_bytes.min(bytes_max);
         let window = usize::try_from(described.large_window).unwrap_or(usize::MAX);
         Some(LargeOptions { options, window, bytes_max })
     }
 
-    /// Buffers that all large messages under way may take at a member: a window of each sender, a block, and one that comes.
+    /// Buffers that all large messages under way may take at a member: a window of each sender, a
+    /// block, and one that comes.
     pub(in crate::group) fn large_buffers(&self) -> usize {
         let large = self.subgroups.iter().filter(|subgroup| subgroup.large_max > 0);
         let buffers = large.map(|subgroup| {

@@ -1,9 +1,10 @@
 //! This node's own large messages in one subgroup, through all views.
 //!
 //! # Invariants
-//! - They stand in the order of their slots: senders take a slot and hand over the bytes under one lock.
-//! - Bytes stay until the message was delivered everywhere, so that a view that ends without it leaves them to be sent
-//!   again (RDM-7); and until no block of them is under way.
+//! - They stand in the order of their slots: senders take a slot and hand over the bytes under one
+//!   lock.
+//! - Bytes stay until the message was delivered everywhere, so that a view that ends without it
+//!   leaves them to be sent again (RDM-7); and until no block of them is under way.
 
 use std::collections::VecDeque;
 
@@ -12,7 +13,6 @@ use tramontane_core::rdmc::transfer::MessageMemory;
 
 use super::gate::{Handed, Handing};
 use crate::blocks::{Buffer, Transfer};
-use crate::joined::BlockHost;
 
 /// A large message of this node.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ impl Outbox {
         self.entries.len() > before
     }
 
-    /// A view begins whose ring begins with message `ring_first`: what comes before was delivered, and the rest is sent
-    /// from the start.
+    /// A view begins whose ring begins with message `ring_first`: what comes before was delivered,
+    /// and the rest is sent from the start.
     pub(super) fn begin(&mut self, ring_first: u64) {
         self.hear();
         while self.entries.front().is_some_and(|entry| entry.ordinal < ring_first) {
@@ -62,13 +62,12 @@ impl Outbox {
     }
 
     /// Gives the transfer its next message.
-    pub(super) fn submit(&mut self, transfer: &mut Transfer, fabric: &mut impl BlockHost) -> bool {
+    pub(super) fn submit(&mut self, transfer: &mut Transfer) -> bool {
         if transfer.is_moving() || transfer.outcome().is_some() {
             return false;
         }
         let index = usize::try_from(self.begun - self.first).unwrap_or(usize::MAX);
         let Some(entry) = self.entries.get_mut(index) else { return false };
-        entry.buffer.lend(fabric);
         // Its size was compared with the subgroup's limit before it was handed over.
         let is_sent = transfer.send(entry.buffer.area(), entry.bytes).is_ok();
         self.begun += u64::from(is_sent);

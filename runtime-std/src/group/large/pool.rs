@@ -2,8 +2,10 @@
 
 use crate::blocks::Buffer;
 use crate::joined::{BlockMemoryError, BlockStore};
+use tramontane_core::fabric::BlockStore as _;
 
-/// A buffer is used for smaller messages too, but not for much smaller ones: they would hold what others need.
+/// A buffer is used for smaller messages too, but not for much smaller ones: they would hold what
+/// others need.
 const WASTE_MAX: usize = 4;
 
 /// Buffers that nobody uses now.
@@ -36,16 +38,16 @@ impl Pool {
         Some(buffer)
     }
 
-    /// Takes a buffer back into which blocks may still be posted to come. A device cannot be told otherwise: over RDMA it
-    /// goes once no peer can write to it any more.
+    /// Takes a buffer back into which blocks may still be posted to come. A device cannot be told
+    /// otherwise: over RDMA it goes once no peer can write to it any more.
     pub(super) fn put_unfilled(&mut self, buffer: Buffer) {
         if !self.store.fills_late() {
             self.put(buffer);
         }
     }
 
-    /// Takes a buffer back. Above the bound the one goes that nobody has asked for longest: what is sent now is like what was
-    /// sent last.
+    /// Takes a buffer back. Above the bound the one goes that nobody has asked for longest: what is
+    /// sent now is like what was sent last.
     pub(super) fn put(&mut self, buffer: Buffer) {
         self.free_bytes += buffer.len();
         self.free.push(buffer);

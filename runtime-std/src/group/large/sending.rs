@@ -67,14 +67,18 @@ impl Sender {
         Ok(gate.buffer(bytes)?)
     }
 
-    /// Sends the first `bytes` bytes of a [buffer](Sender::buffer) as one message, in the order of all others. Its bytes go by
-    /// block multicast while smaller messages pass in their slots; it, and what this node sends after it, is delivered once all of it
-    /// is everywhere. Waits for room at most `timeout`: until fewer large messages of this node than the subgroup's `large_window` are under way.
+    /// Sends the first `bytes` bytes of a [buffer](Sender::buffer) as one message, in the order of
+    /// all others. Its bytes go by block multicast while smaller messages pass in their slots; it,
+    /// and what this node sends after it, is delivered once all of it is everywhere. Waits for room
+    /// at most `timeout`: until fewer large messages of this node than the subgroup's
+    /// `large_window` are under way.
     ///
-    /// The buffer is kept until every member has delivered the message, and is used again by [`Sender::buffer`].
+    /// The buffer is kept until every member has delivered the message, and is used again by
+    /// [`Sender::buffer`].
     ///
     /// ```no_run
-    /// # fn send(mut sender: tramontane_runtime::group::Sender) -> Result<(), Box<dyn std::error::Error>> {
+    /// # use tramontane_runtime::group::Sender;
+    /// # fn send(mut sender: Sender) -> Result<(), Box<dyn std::error::Error>> {
     /// let mut buffer = sender.buffer(16 << 20)?;
     /// buffer[..16 << 20].fill(7);
     /// let receipt = sender.send_large(buffer, 16 << 20, std::time::Duration::from_secs(10))?;
@@ -103,8 +107,8 @@ impl Sender {
         if let Some(receipt) = self.try_large(&mut held, bytes) {
             return Ok(receipt);
         }
-        let (driver, gate) = (Arc::clone(&self.driver), Arc::clone(&self.gate));
-        let sent = wait_driving(Some(&*driver), &gate.ending, timeout, || {
+        let (driver, gate) = (self.driver.clone(), Arc::clone(&self.gate));
+        let sent = wait_driving(driver.as_deref(), &gate.ending, timeout, || {
             self.try_large(&mut held, bytes)
         });
         sent.map_err(|error| LargeUnsent { why: error.into(), buffer: held })

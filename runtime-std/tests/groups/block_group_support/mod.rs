@@ -1,4 +1,5 @@
-//! Nodes that are threads of this process, over each fabric, and what their groups' recipients were told.
+//! Nodes that are threads of this process, over each fabric, and what their groups' recipients were
+//! told.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! A group of members that are threads of this process, each with an application that keeps all it was told.
+//! A group of members that are threads of this process, each with an application that keeps all it
+//! was told.
 
 #![allow(dead_code, reason = "each test program uses its own part")]
 
@@ -13,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Description, Fate, Forming, LargeUnsent, Messages, Receipt, Replica, Running, Sender,
     StartOptions, Unsent, ViewChanged, start,
 };
-use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::{Settings, Stopped};
 #[cfg(feature = "verbs")]
 use tramontane_runtime::rdma;
@@ -144,7 +145,8 @@ pub struct Crowd {
 
 impl Crowd {
     pub fn of(carrier: Carrier, nodes: u32) -> Self {
-        // What members say of losses is shown with a test that fails. The first crowd of a program sets it up.
+        // What members say of losses is shown with a test that fails. The first crowd of a program
+        // sets it up.
         let _ = tracing_subscriber::fmt()
             .with_test_writer()
             .with_max_level(tracing::Level::INFO)
@@ -171,7 +173,8 @@ impl Crowd {
     pub fn with_large(carrier: Carrier, nodes: u32, large_max: u64) -> Self {
         let mut crowd = Self::of(carrier, nodes);
         crowd.description.subgroups[0].large_max = large_max;
-        // Nobody stops here, and whoever ends is known at once: on a busy machine nobody is to be taken for dead.
+        // Nobody stops here, and whoever ends is known at once: on a busy machine nobody is to be
+        // taken for dead.
         crowd.description.failure_timeout_ms = 10_000;
         crowd
     }
@@ -219,6 +222,7 @@ impl Crowd {
                             cancel: &cancel,
                             settings: Settings::default(),
                             forming: Forming { new_group: true, ..Forming::default() },
+                            ..StartOptions::new(*node)
                         };
                         let application = Ledger(Arc::clone(&ledger.0), Arc::clone(&ledger.1));
                         let running = start(description, options, application);
@@ -331,7 +335,8 @@ impl Crowd {
         }
     }
 
-    /// Until these nodes have delivered the first `count` messages of these senders, each once and in order.
+    /// Until these nodes have delivered the first `count` messages of these senders, each once and
+    /// in order.
     pub fn await_all_of(&self, nodes: &[u32], senders: &[u32], count: u64) {
         for node in nodes {
             for sender in senders {

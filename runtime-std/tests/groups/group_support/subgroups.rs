@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tramontane_core::ids::SubgroupId;
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Description, Forming, Messages, Replica, Running, StartError, StartOptions,
     SubgroupDescription, ViewChanged, start,
 };
-use tramontane_runtime::local::Carrier;
 use tramontane_runtime::member::Settings;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
@@ -189,6 +189,7 @@ impl Nodes {
             cancel: &never,
             settings: Settings::default(),
             forming: Forming { new_group: true, ..Forming::default() },
+            ..StartOptions::new(node)
         };
         let running = start(self.description.clone(), options, Application(told))?;
         self.running.lock().expect("nobody panics").insert(node, running);

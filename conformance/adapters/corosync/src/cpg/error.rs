@@ -45,8 +45,9 @@ impl CorosyncError {
 
     /// Whether a send that ends so surely had no effect.
     ///
-    /// A long message whose pieces were interrupted by a change of membership counts: its last piece was
-    /// never sent, and receivers drop what they had of it. A lost connection says nothing.
+    /// A long message whose pieces were interrupted by a change of membership counts: its last
+    /// piece was never sent, and receivers drop what they had of it. A lost connection says
+    /// nothing.
     #[must_use]
     pub const fn is_definite(self) -> bool {
         !matches!(self.0, 2 | 5 | 22)

@@ -1,8 +1,9 @@
 //! What this adapter uses of `corosync/cpg.h`, written down by hand.
 //!
-//! The project's own crate `rust-corosync` (3.2.0) is not used: it has no way to ask for the ring at the
-//! time of joining (`CPG_MODEL_V1_DELIVER_INITIAL_TOTEM_CONF`), which view ids need; its upcalls are plain
-//! functions without a context, called under one lock for all connections; and it links four more libraries.
+//! The project's own crate `rust-corosync` (3.2.0) is not used: it has no way to ask for the ring
+//! at the time of joining (`CPG_MODEL_V1_DELIVER_INITIAL_TOTEM_CONF`), which view ids need; its
+//! upcalls are plain functions without a context, called under one lock for all connections; and it
+//! links four more libraries.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

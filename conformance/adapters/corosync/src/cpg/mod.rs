@@ -1,8 +1,9 @@
 //! Corosync's closed process groups: the only file with foreign calls.
 //!
 //! - [`Connection`] sends, joins and leaves; any thread may.
-//! - [`Inbox`] makes the upcalls; there is one for each connection, and it cannot be cloned. So the context
-//!   that the library hands to upcalls is set by one thread at a time, and only while it dispatches.
+//! - [`Inbox`] makes the upcalls; there is one for each connection, and it cannot be cloned. So the
+//!   context that the library hands to upcalls is set by one thread at a time, and only while it
+//!   dispatches.
 
 mod error;
 mod ffi;
@@ -56,7 +57,8 @@ pub struct Change {
 pub struct Ring {
     /// Rises with each ring of a node.
     pub seq: u64,
-    /// The node that leads it. Two rings that came from one may have the same `seq`, not the same leader.
+    /// The node that leads it. Two rings that came from one may have the same `seq`, not the same
+    /// leader.
     pub nodeid: u32,
 }
 
@@ -78,8 +80,8 @@ struct Open(ffi::Handle);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // SAFETY: the handle came from `cpg_model_initialize`, and nobody uses it after this. A failure
-        // leaves nothing to do: the daemon cleans up when the process ends.
+        // SAFETY: the handle came from `cpg_model_initialize`, and nobody uses it after this. A
+        // failure leaves nothing to do: the daemon cleans up when the process ends.
         let _ = unsafe { ffi::cpg_finalize(self.0) };
     }
 }
@@ -96,7 +98,8 @@ impl Connection {
     /// Connects to the daemon.
     ///
     /// # Errors
-    /// The library's; [`CorosyncError::TRY_AGAIN`] and [`CorosyncError::LIBRARY`] while the daemon starts.
+    /// The library's; [`CorosyncError::TRY_AGAIN`] and [`CorosyncError::LIBRARY`] while the daemon
+    /// starts.
     pub fn open() -> Result<(Self, Inbox), CorosyncError> {
         let mut handle = 0;
         let mut model = ffi::ModelV1 {
@@ -106,7 +109,8 @@ impl Connection {
             ring: on_ring,
             flags: ffi::DELIVER_INITIAL_TOTEM_CONF,
         };
-        // SAFETY: both pointers are to live locals of the layouts in `cpg.h`; the library copies the model.
+        // SAFETY: both pointers are to live locals of the layouts in `cpg.h`; the library copies
+        // the model.
         outcome(unsafe {
             ffi::cpg_model_initialize(&mut handle, ffi::MODEL_V1, &mut model, std::ptr::null_mut())
         })?;
@@ -145,10 +149,13 @@ impl Connection {
     /// Sends to the group that was joined, in the order that all agree on.
     ///
     /// # Errors
-    /// The library's; [`CorosyncError::TRY_AGAIN`] where there is no room, or the ring is being formed.
+    /// The library's; [`CorosyncError::TRY_AGAIN`] where there is no room, or the ring is being
+    /// formed.
     pub fn multicast(&self, payload: &[u8]) -> Result<(), CorosyncError> {
-        let part = libc::iovec { iov_base: payload.as_ptr() as *mut c_void, iov_len: payload.len() };
-        // SAFETY: the handle is open; the library only reads the one part, and keeps no pointer to it.
+        let part =
+            libc::iovec { iov_base: payload.as_ptr() as *mut c_void, iov_len: payload.len() };
+        // SAFETY: the handle is open; the library only reads the one part, and keeps no pointer to
+        // it.
         outcome(unsafe { ffi::cpg_mcast_joined(self.0.0, ffi::TYPE_AGREED, &part, 1) })
     }
 }
@@ -158,11 +165,16 @@ impl Inbox {
     ///
     /// # Errors
     /// The library's: the daemon is gone.
-    pub fn dispatch(&mut self, patience: Duration, upcalls: &mut dyn Upcalls) -> Result<(), CorosyncError> {
+    pub fn dispatch(
+        &mut self,
+        patience: Duration,
+        upcalls: &mut dyn Upcalls,
+    ) -> Result<(), CorosyncError> {
         let hung_up = self.wait(patience)?;
         let mut context = Context { upcalls };
-        // SAFETY: the handle is open. The context outlives its use: it is taken back below, and upcalls are
-        // made only inside `cpg_dispatch`, by this thread, since `self` is borrowed alone.
+        // SAFETY: the handle is open. The context outlives its use: it is taken back below, and
+        // upcalls are made only inside `cpg_dispatch`, by this thread, since `self` is borrowed
+        // alone.
         outcome(unsafe { ffi::cpg_context_set(self.0.0, (&raw mut context).cast()) })?;
         let mut told = Ok(());
         while told.is_ok() && !context.upcalls.is_over() {
@@ -178,8 +190,8 @@ impl Inbox {
         }
     }
 
-    /// Sleeps until the daemon has something to tell, at most for `patience`. Says whether the daemon hung
-    /// up: what it told before can still be had.
+    /// Sleeps until the daemon has something to tell, at most for `patience`. Says whether the
+    /// daemon hung up: what it told before can still be had.
     fn wait(&self, patience: Duration) -> Result<bool, CorosyncError> {
         let mut descriptor: c_int = -1;
         // SAFETY: the handle is open, the pointer is to a live local.
@@ -219,10 +231,12 @@ struct Context<'a> {
 fn with_upcalls(handle: ffi::Handle, tell: impl FnOnce(&mut dyn Upcalls)) {
     let mut context: *mut c_void = std::ptr::null_mut();
     // SAFETY: the library calls from within `cpg_dispatch`, so the handle is open.
-    if outcome(unsafe { ffi::cpg_context_get(handle, &mut context) }).is_err() || context.is_null() {
+    if outcome(unsafe { ffi::cpg_context_get(handle, &mut context) }).is_err() || context.is_null()
+    {
         return;
     }
-    // SAFETY: a context that is not null was set by `dispatch`, which is waiting for this upcall to return.
+    // SAFETY: a context that is not null was set by `dispatch`, which is waiting for this upcall to
+    // return.
     let context = unsafe { &mut *context.cast::<Context<'_>>() };
     tell(context.upcalls);
 }
@@ -290,6 +304,11 @@ unsafe extern "C" fn on_change(
     with_upcalls(handle, |upcalls| upcalls.change(change));
 }
 
-unsafe extern "C" fn on_ring(handle: ffi::Handle, ring: ffi::RingId, _count: u32, _nodes: *const u32) {
+unsafe extern "C" fn on_ring(
+    handle: ffi::Handle,
+    ring: ffi::RingId,
+    _count: u32,
+    _nodes: *const u32,
+) {
     with_upcalls(handle, |upcalls| upcalls.ring(Ring { seq: ring.seq, nodeid: ring.nodeid }));
 }

@@ -1,8 +1,8 @@
 //! Ids for views: CPG has none.
 //!
-//! Corosync says who is in a group after each change, and, apart from that, which ring the daemons form.
-//! A view's id is made of both, so that it is the same at all who install the view, whatever they have seen
-//! before, and another for each other view. In decimal digits, from the left:
+//! Corosync says who is in a group after each change, and, apart from that, which ring the daemons
+//! form. A view's id is made of both, so that it is the same at all who install the view, whatever
+//! they have seen before, and another for each other view. In decimal digits, from the left:
 //!
 //! | digits | what |
 //! |---|---|
@@ -10,18 +10,19 @@
 //! | three | the ring's leader: two rings that come of one that broke may have the same `seq` |
 //! | five | which change of this group in this ring it is, below |
 //!
-//! When a ring has formed, CPG tells a group of at most two changes, at once, before the ring's id and before
-//! any message of the new ring: who did not come along from the old ring, then who came into it.
-//! - The first, place 1 to 255: the lowest node in it. Parts of several old rings come together, and each part
-//!   is told its own; they have no node in common.
+//! When a ring has formed, CPG tells a group of at most two changes, at once, before the ring's id
+//! and before any message of the new ring: who did not come along from the old ring, then who came
+//! into it.
+//! - The first, place 1 to 255: the lowest node in it. Parts of several old rings come together,
+//!   and each part is told its own; they have no node in common.
 //! - The second, place 500: the same for all.
 //!
-//! Later changes in this ring are single processes that join and leave. They come in one order at all
-//! members, between the same messages. Place 1000, 1001 and so on: members count them. Who joins does not know
-//! how many there were before it: the [`Registry`] tells it.
+//! Later changes in this ring are single processes that join and leave. They come in one order at
+//! all members, between the same messages. Their places are 1000, 1001 and so on, which members
+//! count. A joiner does not know how many there were before it: the [`Registry`] has that number.
 //!
-//! Nothing here compares what members saw. Where Corosync tells two members different things, their ids or
-//! members differ, and the checks say so.
+//! Nothing here compares what members saw. Where Corosync tells two members different things, their
+//! ids or members differ, and the checks say so.
 
 mod registry;
 
@@ -82,7 +83,9 @@ impl Numbering {
     /// The membership changed: the view that can be numbered at once, if it can.
     pub fn change(&mut self, change: Change) -> Option<View> {
         match (cause(&change), self.ring) {
-            (Cause::Process, Some(ring)) if self.held.is_empty() => Some(self.process(ring, change)),
+            (Cause::Process, Some(ring)) if self.held.is_empty() => {
+                Some(self.process(ring, change))
+            }
             _ => {
                 self.held.push(change);
                 None
@@ -126,7 +129,8 @@ impl Numbering {
 }
 
 fn cause(change: &Change) -> Cause {
-    let of_ring = |(_, reason): &(Address, Reason)| matches!(reason, Reason::NodeDown | Reason::NodeUp);
+    let of_ring =
+        |(_, reason): &(Address, Reason)| matches!(reason, Reason::NodeDown | Reason::NodeUp);
     if change.joined.iter().any(of_ring) {
         Cause::Arrivals
     } else if change.left.iter().any(of_ring) {

@@ -1,9 +1,9 @@
 //! Places of changes, agreed through files of the run's shared folder.
 //!
-//! A file stands for one change of a group in a ring: its name says who joined or left, which happens once, since
-//! a member is a process of its own and never joins again. (Process numbers come back only after thousands of
-//! others.) It holds the change's place. It is made whole and once, before its view is told to the driver. So all
-//! who install a view give it one place.
+//! A file stands for one change of a group in a ring: its name says who joined or left, which
+//! happens once, since a member is a process of its own and never joins again. (Process numbers
+//! come back only after thousands of others.) It holds the change's place. It is made whole and
+//! once, before its view is told to the driver. So all who install a view give it one place.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -36,7 +36,8 @@ impl Registry {
         Self { folder: shared.join("corosync-views").join(name), patience }
     }
 
-    /// The place of a change that this member counted: its count, unless somebody said otherwise before.
+    /// The place of a change that this member counted: its count, unless somebody said otherwise
+    /// before.
     pub fn agree(&self, ring: Ring, change: &Change, counted: u64) -> u64 {
         self.claim(ring, change, counted).unwrap_or_else(|error| {
             eprintln!("the place of a view cannot be shared: {error}");
@@ -44,8 +45,8 @@ impl Registry {
         })
     }
 
-    /// The place of the change by which this member joined others: theirs. If none of them says it in time, they
-    /// are all gone, and it comes after all that they said.
+    /// The place of the change by which this member joined others: theirs. If none of them says it
+    /// in time, they are all gone, and it comes after all that they said.
     pub fn learn(&self, ring: Ring, change: &Change, first: u64) -> u64 {
         let file = self.file(ring, change);
         let deadline = Instant::now() + self.patience;

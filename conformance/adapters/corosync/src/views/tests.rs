@@ -1,4 +1,5 @@
-//! What must hold of ids: one for a view, at all who install it; another for each other view; rising.
+//! What must hold of ids: one for a view, at all who install it; another for each other view;
+//! rising.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +17,8 @@ fn all(nodes: &[u32]) -> Vec<Address> {
 }
 
 fn change(members: &[u32], left: &[(u32, Reason)], joined: &[(u32, Reason)]) -> Change {
-    let list = |of: &[(u32, Reason)]| of.iter().map(|(node, reason)| (at(*node), *reason)).collect();
+    let list =
+        |of: &[(u32, Reason)]| of.iter().map(|(node, reason)| (at(*node), *reason)).collect();
     Change { members: all(members), left: list(left), joined: list(joined) }
 }
 

@@ -42,15 +42,6 @@ fn layouts() {
         message_max: black_box(100),
         delivery: black_box(Delivery::Ordered),
     }];
-    if let Ok(layout) = Layout::of_channels(black_box(&members), black_box(3)) {
-        black_box((layout.channels(), layout.channel_offset(Channel(black_box(1)))));
-    }
-    if let Ok(layout) = Layout::new(Group { members: &members, subgroups: &subgroups })
-        && let Ok(layout) = layout.with_large(black_box(&[SubgroupId(0)]))
-    {
-        let (subgroup, sender) = black_box((SubgroupId(0), SenderRank(1)));
-        black_box((layout.allows_large(subgroup), layout.large_channel(subgroup, sender)));
-    }
     let group = Group { members: black_box(&members), subgroups: black_box(&subgroups) };
     let _ = black_box(group.check());
     debug(group);
@@ -62,6 +53,7 @@ fn layouts() {
             black_box((layout.row_bytes(rank), layout.view_bytes(), layout.digest()));
             black_box((layout.control_offset(rank, id), layout.ring(rank, id)));
             black_box((layout.sender_rank(rank, id), layout.state_sizes(rank)));
+            black_box(layout.allows_large(id));
             if let Some(subgroup) = layout.subgroup(id) {
                 black_box((subgroup.has_member(rank), subgroup.has_sender(rank)));
             }
@@ -117,8 +109,12 @@ fn fabric() {
     let promises = black_box(Promises::SHARED);
     black_box((promises.bits(), promises.contains(Promises::WRITE_ORDER), promises.is_empty()));
     black_box((Promises::from_bits(black_box(3)), Promises::from_bits_truncate(black_box(99))));
-    let capabilities =
-        black_box(Capabilities { promises, writes_max: 4, write_bytes_max: 64, guard_bytes_max: 24 });
+    let capabilities = black_box(Capabilities {
+        promises,
+        writes_max: 4,
+        write_bytes_max: 64,
+        guard_bytes_max: 24,
+    });
     black_box(capabilities.can_guard());
     debug(capabilities);
     let write = black_box(Write::of_row(black_box(8), black_box(9), black_box(Kind::Guard)));

@@ -4,10 +4,14 @@
 //! the group. Results go to `black_box`, or the calls would be removed together with their panics.
 //! `run` compares the names called here with the names that the core's sources make public.
 
+mod host;
 mod memory;
 mod protocol;
+#[cfg(feature = "blocks")]
 mod rdmc;
+#[cfg(feature = "blocks")]
 mod transfer;
+#[cfg(feature = "views")]
 mod views;
 
 pub use protocol::node;
@@ -17,10 +21,14 @@ use core::hint::black_box;
 
 /// Everything that needs no group, once. What it computes is of no interest.
 pub fn call_everything() {
+    host::call();
     memory::call();
     protocol::call();
+    #[cfg(feature = "blocks")]
     rdmc::call();
+    #[cfg(feature = "blocks")]
     transfer::call();
+    #[cfg(feature = "views")]
     views::call();
 }
 
@@ -37,7 +45,8 @@ impl fmt::Write for Sink {
 /// Formatting is code of the core too.
 ///
 /// Not for structs of more than five fields: what a derived `Debug` of those calls in Rust's own
-/// `core` asserts that there are as many names as values, and the compiler does not see that there are.
+/// `core` asserts that there are as many names as values, and the compiler does not see that there
+/// are.
 fn debug(value: impl Debug) {
     let _ = black_box(write!(Sink, "{:?} {:#?}", black_box(&value), black_box(&value)));
 }

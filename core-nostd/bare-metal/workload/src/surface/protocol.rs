@@ -72,7 +72,11 @@ fn outbox() {
 
 fn multicast() {
     let switches = black_box(Switches::default());
-    black_box((switches.bits(), switches.contains(Switches::NULLS), switches.difference(Switches::NULLS)));
+    black_box((
+        switches.bits(),
+        switches.contains(Switches::NULLS),
+        switches.difference(Switches::NULLS),
+    ));
     debug(switches);
     if let Some(order) = Order::new(black_box(3)) {
         let (round, sender) = order.turn(black_box(Place(7)));
@@ -113,5 +117,7 @@ pub fn node(node: &mut Node<'_>, fabric: &mut Local) {
     let _ = black_box(node.step(black_box(Time(2)), fabric, &mut all));
     debug(black_box(node.frontiers(black_box(SubgroupId(0)))));
     debug(node.outbox(black_box(SubgroupId(0))));
+    black_box(node.own_delivered(black_box(SubgroupId(0))));
+    black_box(node.own_delivered_everywhere(black_box(SubgroupId(0))));
     black_box((node.is_settled(), node.is_lost(), node.rank(), node.view()));
 }

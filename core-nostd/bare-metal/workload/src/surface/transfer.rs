@@ -5,9 +5,11 @@ use core::hint::black_box;
 use super::{debug, display};
 use crate::fabric::{self, Local};
 use tramontane_core::fabric::{
-    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, LossCause, Region, Token, ViewMemory, Way,
+    Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, LossCause, Region, Token,
+    ViewMemory, Way,
 };
 use tramontane_core::ids::*;
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Line, Row, RowWriter};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::*;
@@ -56,10 +58,32 @@ impl MessageMemory for Anywhere {
 
 pub fn call() {
     errors();
+    layouts();
     for own in [0, 1] {
         for algorithm in black_box([Algorithm::Pipeline, Algorithm::Chain]) {
             group(Rank(own), algorithm);
         }
+    }
+}
+
+fn layouts() {
+    let ranks = [Rank(0), Rank(1)];
+    let members = [NodeId(7), NodeId(9)];
+    let subgroups = [Subgroup {
+        members: black_box(&ranks),
+        senders: black_box(&ranks),
+        window: black_box(4),
+        message_max: black_box(100),
+        delivery: black_box(Delivery::Ordered),
+    }];
+    if let Ok(layout) = Layout::of_channels(black_box(&members), black_box(3)) {
+        black_box((layout.channels(), layout.channel_offset(Channel(black_box(1)))));
+    }
+    if let Ok(layout) = Layout::new(Group { members: &members, subgroups: &subgroups })
+        && let Ok(layout) = layout.with_large(black_box(&[SubgroupId(0)]))
+    {
+        let (subgroup, sender) = black_box((SubgroupId(0), SenderRank(1)));
+        black_box(layout.large_channel(subgroup, sender));
     }
 }
 
@@ -76,7 +100,8 @@ fn group(own: Rank, algorithm: Algorithm) {
         None => Row::from_lines(&[]),
     });
     let Some(lines) = ROWS.get(own.index()) else { return };
-    let memory = ViewMemory { own, members: &nodes, row: RowWriter::from_lines(lines), rows: &rows };
+    let memory =
+        ViewMemory { own, members: &nodes, row: RowWriter::from_lines(lines), rows: &rows };
     let setup = Setup {
         view: ViewId(black_box(9)),
         channel: Channel(black_box(2)),
@@ -100,7 +125,8 @@ fn group(own: Rank, algorithm: Algorithm) {
     for step in 0..black_box(40) {
         let token = Token(black_box(step));
         let way = |peer| Way { view: ViewId(9), channel: Channel(2), peer: black_box(Rank(peer)) };
-        let received = BlockEvent::Received { way: way(0), token, immediate: black_box(10), length: 100 };
+        let received =
+            BlockEvent::Received { way: way(0), token, immediate: black_box(10), length: 100 };
         black_box(group.take(&received, &mut Anywhere));
         black_box(group.take(&BlockEvent::Sent { way: way(1), token }, &mut Anywhere));
         let progress = group.step(&mut fabric, &mut Anywhere);

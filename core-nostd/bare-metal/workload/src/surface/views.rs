@@ -1,4 +1,5 @@
-//! The module `view`: its cells, a group of three that loses a member, lets one go and one in, and a node around it.
+//! The module `view`: its cells, a group of three that loses a member, lets one go and one in, and
+//! a node around it.
 
 use core::hint::black_box;
 
@@ -34,7 +35,7 @@ fn cells() {
     for column in [
         ViewColumn::Heartbeat,
         ViewColumn::Leaving,
-        ViewColumn::Wish,
+        ViewColumn::JoinRequest,
         ViewColumn::Stance,
         ViewColumn::Committed,
         ViewColumn::Installed,
@@ -49,10 +50,10 @@ fn cells() {
     display(black_box(Halt::SuspectedBy(Rank(1))));
     display(black_box(Halt::NoMajority));
     display(black_box(Halt::ChangedBy(Rank(1))));
-    for error in [RequestError::IsMember, RequestError::TooMany, RequestError::NoWish] {
+    for error in [RequestError::IsMember, RequestError::TooMany, RequestError::NoJoinRequest] {
         display(black_box(error));
     }
-    debug((black_box(Cause::Told(Rank(1))), black_box(Status::Left).is_final()));
+    debug((black_box(Cause::SuspectedBy(Rank(1))), black_box(Status::Left).is_final()));
 }
 
 /// A node with nothing to deliver.
@@ -97,30 +98,47 @@ fn group() {
     }];
     let group = Group { members: black_box(&members), subgroups: black_box(&subgroups) };
     let Ok(layout) = Layout::with_views(black_box(group)) else { return };
-    debug((layout.view_block(), layout.view_offset(black_box(Rank(1)), black_box(ViewColumn::Stance))));
+    debug((
+        layout.view_block(),
+        layout.view_offset(black_box(Rank(1)), black_box(ViewColumn::Stance)),
+    ));
     let rows: [Row<'_>; 3] = core::array::from_fn(|rank| match ROWS.get(rank) {
         Some(row) => Row::from_lines(black_box(&row[..])),
         None => Row::from_lines(&[]),
     });
-    let options =
-        black_box(ViewOptions { heartbeat_interval_ns: 1, members_max: 4, ..ViewOptions::default() });
+    let options = black_box(ViewOptions {
+        heartbeat_interval_ns: 1,
+        members_max: 4,
+        ..ViewOptions::default()
+    });
     let mut states: [ViewState; 3] =
         ranks.map(|rank| black_box(ViewState::new(black_box(ViewId(1)), black_box(rank), options)));
     let mut peers = [[PeerState::default(); 3]; 3];
     let mut next = [[NodeId(0); 6]; 3];
     for now in 0..black_box(40) {
-        let all = ranks.iter().zip(states.iter_mut()).zip(peers.iter_mut()).zip(next.iter_mut()).zip(&ROWS);
+        let all = ranks
+            .iter()
+            .zip(states.iter_mut())
+            .zip(peers.iter_mut())
+            .zip(next.iter_mut())
+            .zip(&ROWS);
         for ((((rank, state), peers), next), row) in all {
             black_box((state.status(), peers.iter().any(PeerState::is_lost)));
-            let mut table =
-                RowTable::new(&layout, black_box(*rank), black_box(&rows), RowWriter::from_lines(&row[..]));
-            let Some(mut change) = ViewChange::new(&layout, state, black_box(peers), black_box(next)) else {
+            let mut table = RowTable::new(
+                &layout,
+                black_box(*rank),
+                black_box(&rows),
+                RowWriter::from_lines(&row[..]),
+            );
+            let Some(mut change) =
+                ViewChange::new(&layout, state, black_box(peers), black_box(next))
+            else {
                 continue;
             };
             match black_box(now) {
                 3 => change.leave(&mut table),
-                4 => drop(black_box(change.wish(&mut table, black_box(NodeId(11))))),
-                5 => drop(black_box(change.take_back(&mut table))),
+                4 => drop(black_box(change.request_join(&mut table, black_box(NodeId(11))))),
+                5 => drop(black_box(change.withdraw_join(&mut table))),
                 6 => change.peer_lost(black_box(Rank(1))),
                 7 => change.denied_by(black_box(Rank(1))),
                 _ => {}
@@ -131,13 +149,17 @@ fn group() {
             }
             black_box(change.step(Time(black_box(now)), &mut table, &mut Quiet(now)));
             black_box((change.status(), change.leader(&table), table.version()));
-            black_box((change.suspects(&table, black_box(Rank(1))), change.trim(&table, SubgroupId(0))));
+            black_box((
+                change.suspects(&table, black_box(Rank(1))),
+                change.trim(&table, SubgroupId(0)),
+            ));
             debug(change.next_view());
         }
     }
 }
 
-/// Members of a node's group in memory of their own, which the view protocol of nodes is called with.
+/// Members of a node's group in memory of their own, which the view protocol of nodes is called
+/// with.
 const PAIR: usize = 2;
 
 static PAIR_ROWS: [[Line; LINES]; PAIR] = [const { [const { Line::new() }; LINES] }; PAIR];
@@ -169,51 +191,64 @@ fn node() {
         [Link::VACANT; 1],
     );
     let mut loan = ([PeerState::default(); PAIR], [NodeId(0); 4], [ViewLink::default(); PAIR]);
-    let (subgroups, senders, members, links) = (&mut state.0, &mut state.1, &mut state.2, &mut state.3);
-    // SAFETY: the one node over these lines, hand-offs and flags; nothing else stores in them while it lives.
-    let memory =
-        unsafe { NodeMemory::new(black_box(&rows), RowWriter::from_lines(own), &PAIR_CELLS, &PAIR_READY) };
-    let lent = Loan { memory, state: State { subgroups, senders, members, links } };
+    let (subgroups, senders, members, links) =
+        (&mut state.0, &mut state.1, &mut state.2, &mut state.3);
+    // SAFETY: the one node over these lines, hand-offs and flags; nothing else stores in them while
+    // it lives.
+    let memory = unsafe {
+        NodeMemory::new(black_box(&rows), RowWriter::from_lines(own), &PAIR_CELLS, &PAIR_READY)
+    };
+    let lent = ViewLoan {
+        node: Loan { memory, state: State { subgroups, senders, members, links } },
+        peers: &mut loan.0,
+        next: &mut loan.1,
+        links: &mut loan.2,
+    };
     let mut fabric = Local::new(Way::Shared);
     let capabilities = fabric.capabilities();
     let view = black_box(ViewId(1));
-    let Ok(mut node) = Node::open(view, &layout, Rank(0), lent, Options::default(), capabilities) else {
-        return;
-    };
     let options = ViewOptions { majority: black_box(false), ..ViewOptions::default() };
-    let lent = ViewLoan { peers: &mut loan.0, next: &mut loan.1, links: &mut loan.2 };
-    let mut views = match node.views(layout, ViewState::new(view, black_box(Rank(0)), options), lent) {
-        Ok(views) => views,
-        Err(error) => return display(error),
-    };
-    if let Some(mut slot) = node.outbox(SubgroupId(0)).and_then(|outbox| outbox.reserve(3).ok()) {
+    let own = black_box(Rank(0));
+    let mut node =
+        match ViewNode::open(view, layout, own, lent, Options::default(), options, capabilities) {
+            Ok(node) => node,
+            Err(error) => return display(error),
+        };
+    if let Some(mut slot) =
+        node.node().outbox(SubgroupId(0)).and_then(|outbox| outbox.reserve(3).ok())
+    {
         slot.payload().fill(black_box(5));
         slot.commit();
     }
     let mut each = EachMessage(|message: Message<'_>| debug(message));
     for now in 0..black_box(20) {
-        if black_box(now) == 9 {
-            views.peer_lost(black_box(Rank(1)));
+        match black_box(now) {
+            3 => drop(black_box(node.request_join(black_box(NodeId(11))))),
+            4 => drop(black_box(node.withdraw_join())),
+            9 => node.peer_lost(black_box(Rank(1))),
+            10 => node.denied_by(black_box(Rank(1))),
+            11 => node.leave(),
+            _ => {}
         }
         let prepare = |next: NextView<'_>| black_box(next.members.len()) > 0;
-        let _ =
-            black_box(node.step_in_views(Time(black_box(now)), &mut fabric, &mut each, &mut views, prepare));
-        black_box((views.status(), views.is_told()));
-        black_box(node.show_life(Time(black_box(now)), &mut fabric, &mut views));
+        let _ = black_box(node.step(Time(black_box(now)), &mut fabric, &mut each, prepare));
+        black_box((node.status(), node.is_all_posted(), node.leader()));
+        black_box((node.suspects(black_box(Rank(1))), node.trim(black_box(SubgroupId(0)))));
+        debug(node.next_view());
+        black_box(node.show_life(Time(black_box(now)), &mut fabric));
         black_box(each.now(Time(black_box(now))));
+        #[cfg(feature = "blocks")]
         node.large_arrived(SubgroupId(0), black_box(SenderRank(1)), black_box(now));
-        if let Some((change, table)) = views.change() {
-            black_box((change.status(), table.heartbeats()));
-        }
+        black_box(node.table().heartbeats());
     }
+    let node = node.node();
     if let Some(outbox) = node.outbox(black_box(SubgroupId(0))) {
-        if let Some(mut remains) = node.remains(black_box(SubgroupId(0))) {
-            black_box((remains.position(), remains.was_sent(), remains.get(&outbox)));
-            let _ = black_box(remains.carry(&outbox, &outbox));
-            remains.pass();
+        if let Some(mut rest) = node.undelivered(black_box(SubgroupId(0))) {
+            black_box((rest.position(), rest.was_sent(), rest.get(&outbox)));
+            let _ = black_box(rest.carry(&outbox, &outbox));
+            rest.pass();
         }
-        black_box(node.own_delivered(black_box(SubgroupId(0))));
-        black_box(node.own_delivered_everywhere(black_box(SubgroupId(0))));
+        #[cfg(feature = "blocks")]
         black_box(node.large_delivered(black_box(SubgroupId(0)), black_box(SenderRank(1))));
     }
 }

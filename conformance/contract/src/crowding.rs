@@ -1,0 +1,141 @@
+//! Full queues: refused whole, retried with success, and nobody else's business.
+
+use tramontane_core::fabric::{ErrorKind, Promises, Write};
+use tramontane_core::ids::Rank;
+
+use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::scene::{
+    A, B, C, ensure_way, guard, open_all, post, promises, read_bytes, store, try_post,
+};
+use crate::testbed::Bench;
+
+pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
+    vec![
+        Clause {
+            id: "queue-full-refused-whole",
+            says: "Nothing of a list that found the queue full lands, even if there was room for a part of it.",
+            source: "Fabric::post (all of the list or nothing)",
+            check: refused_whole,
+        },
+        Clause {
+            id: "queue-full-passes",
+            says: "A post that found the queue full goes through later, unchanged.",
+            source: "ErrorKind::QueueFull; DESIGN, The seam; HAL-2",
+            check: passes,
+        },
+        Clause {
+            id: "queue-full-alone",
+            says: "A full queue to one peer delays that peer alone.",
+            source: "DESIGN, The seam; HAL-2",
+            check: alone,
+        },
+    ]
+}
+
+/// More lists than any queue is deep.
+const LISTS_MAX: u64 = 20_000;
+
+const NEVER_FULL: Finding =
+    Finding::NotApplicable("20000 lists were taken with nobody taking them off");
+
+/// Three cells on three lines: no usual depth is a multiple of three, so a last list fits in part.
+const CELLS: [usize; 3] = [512, 1024, 4096];
+
+fn list() -> [Write; 3] {
+    CELLS.map(|offset| guard(offset, 8))
+}
+
+fn set(bench: &impl Bench, member: Rank, value: u64) {
+    for offset in CELLS {
+        store(bench, member, offset, &value.to_ne_bytes());
+    }
+}
+
+fn see(bench: &impl Bench, holder: Rank, owner: Rank) -> [u64; 3] {
+    let copy = bench.copy(holder, owner);
+    CELLS.map(|offset| copy.cell(offset).map_or(u64::MAX, |cell| cell.load()))
+}
+
+/// Posts from A to B, each list with the next number, until the queue is full. Gives the number
+/// that was refused, which stands in A's row; none if the queue never fills.
+fn crowd<T: Bench>(bench: &mut T) -> Result<Option<u64>, Breach> {
+    for value in 1..=LISTS_MAX {
+        set(bench, A, value);
+        match try_post(bench, (A, B), &list(), None) {
+            Ok(()) => {}
+            Err(ErrorKind::QueueFull) => return Ok(Some(value)),
+            Err(kind) => {
+                return Err(Breach(format!("list {value} of three guards is refused: {kind}")));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn refused_whole<T: Bench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    let Some(refused) = crowd(bench)? else { return Ok(NEVER_FULL) };
+    ensure!(refused > 1, "the queue is full before anything was posted");
+    let again = try_post(bench, (A, B), &list(), None);
+    ensure!(
+        again == Err(ErrorKind::QueueFull),
+        "without any time passing, a second try gives {again:?}"
+    );
+    bench.settle();
+    let seen = see(bench, B, A);
+    ensure!(
+        seen.iter().all(|value| *value != refused),
+        "list {refused} was refused, and {seen:?} landed"
+    );
+    if promises(bench, Promises::WRITE_ORDER) {
+        ensure!(
+            seen == [refused - 1; 3],
+            "list {} was the last that was taken; {seen:?} landed",
+            refused - 1
+        );
+    }
+    Ok(Finding::Holds)
+}
+
+fn passes<T: Bench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    for round in 0..3 {
+        let Some(refused) = crowd(bench)? else { return Ok(NEVER_FULL) };
+        bench.settle();
+        post(bench, (A, B), &list(), None)?;
+        bench.settle();
+        let seen = see(bench, B, A);
+        ensure!(
+            seen == [refused; 3],
+            "in round {round} list {refused} was posted again, and {seen:?} landed"
+        );
+    }
+    Ok(Finding::Holds)
+}
+
+fn alone<T: Bench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    if crowd(bench)?.is_none() {
+        return Ok(NEVER_FULL);
+    }
+    store(bench, A, 64, &[9; 8]);
+    store(bench, B, 64, &[9; 8]);
+    store(bench, C, 64, &[9; 8]);
+    for (from, to) in [(A, C), (B, A), (C, A), (C, B)] {
+        let result = try_post(bench, (from, to), &[guard(64, 8)], None);
+        ensure!(
+            result.is_ok(),
+            "while the queue from {A} to {B} is full, {from} to {to} gives {result:?}"
+        );
+    }
+    bench.settle();
+    for (from, to) in [(A, C), (B, A), (C, A), (C, B)] {
+        let seen = read_bytes(&bench.copy(to, from), 64, 8);
+        ensure!(
+            seen == [9; 8],
+            "beside a full queue, a write from {from} to {to} does not land: {seen:?}"
+        );
+    }
+    ensure_way(bench, (A, B), 3)?;
+    Ok(Finding::Holds)
+}

@@ -1,0 +1,95 @@
+//! The contract that every `Fabric` must meet: one generic test a property, run over every fabric.
+//!
+//! A fabric brings a [`Testbed`]: it makes small groups of members, lets traffic flow, and provokes
+//! what can be provoked. [`run`] then judges it by every [`Clause`], each on a fresh group, and
+//! gives a [`Report`]: the clauses by id, each with its verdict. A clause that cannot be put to the
+//! question on a fabric is listed as not applicable, with the reason; one that can in part,
+//! likewise. None is left out.
+//!
+//! | module | clauses about |
+//! |---|---|
+//! | `promises` | capabilities, and calls that come back at once |
+//! | `landing` | where bytes land, and nowhere else |
+//! | `refusal` | what is refused, and that nothing of it happens |
+//! | `crowding` | full queues |
+//! | `ordering` | order within a write, between writes, and of content and guard |
+//! | `values` | which value a write carries, and what a completion says |
+//! | `life` | open, ready, cut, retire |
+//! | `opening` | what `open` refuses |
+//! | `losing` | lost peers |
+//! | `sleeping` | doorbells |
+//! | `blocks` | blocks, on fabrics that carry them ([`run_blocks`]) |
+//!
+//! The clauses see a fabric through the trait alone. What they compare is bytes that they read from
+//! the rows, as a member would.
+//!
+//! That the clauses can fail is itself tested: `fixtures/tests/contract` spoils a fabric in a
+//! few dozen ways, and each must be caught by the clause that is meant for it.
+
+mod blocks;
+mod crowding;
+mod landing;
+mod life;
+mod losing;
+mod opening;
+mod ordering;
+mod promises;
+mod refusal;
+mod report;
+mod scene;
+mod sleeping;
+mod testbed;
+mod values;
+
+pub use blocks::{BLOCK_BYTES_MIN, BlockBench, clauses as block_clauses};
+pub use report::{Breach, Clause, Entry, Finding, Outcome, Report, Verdict};
+pub use testbed::{Actor, Bench, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed, VIEW, Wake};
+
+/// All clauses of the contract, in the order in which they are run.
+#[must_use]
+pub fn clauses<B: Bench>() -> Vec<Clause<B>> {
+    [
+        promises::clauses(),
+        landing::clauses(),
+        refusal::clauses(),
+        crowding::clauses(),
+        ordering::clauses(),
+        values::clauses(),
+        life::clauses(),
+        opening::clauses(),
+        losing::clauses(),
+        sleeping::clauses(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Judges a fabric by every clause, each on a group of its own.
+pub fn run<T: Testbed>(testbed: &T) -> Report {
+    run_chosen(testbed, |_| true)
+}
+
+/// Judges a fabric by the clauses whose ids are chosen.
+pub fn run_chosen<T: Testbed>(testbed: &T, chosen: impl Fn(&str) -> bool) -> Report {
+    let mut report = Report::default();
+    for index in 0..clauses::<T::Bench<'static>>().len() {
+        if !chosen(clauses::<T::Bench<'static>>()[index].id) {
+            continue;
+        }
+        testbed.with(|bench| report.add(&clauses()[index], bench));
+    }
+    report
+}
+
+/// Judges a fabric that carries blocks by every clause about them, each on a group of its own.
+pub fn run_blocks<T: Testbed>(testbed: &T) -> Report
+where
+    for<'b> T::Bench<'b>: BlockBench,
+{
+    let mut report = Report::default();
+    for index in 0..block_clauses::<T::Bench<'static>>().len() {
+        testbed.with(|bench| report.add(&block_clauses()[index], bench));
+    }
+    report
+}

@@ -1,0 +1,241 @@
+//! A view's life: open, ready, cut, retire.
+
+use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token};
+use tramontane_core::ids::{Rank, ViewId};
+
+use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::scene::{
+    A, B, C, SHARED_ROWS, content, drain, ensure_refused, ensure_same, ensure_way, everyone, fill,
+    guard, open_all, post, promises, read_bytes, snapshot, try_post, wait,
+};
+use crate::testbed::{Bench, VIEW};
+
+pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
+    vec![
+        Clause {
+            id: "not-before-open",
+            says: "Before the view is open at the writer no peer is ready, and a post is Other; to a \
+                   peer that is not ready yet it is QueueFull.",
+            source: "Fabric::ready; VIE-11, VIE-12",
+            check: not_before_open,
+        },
+        Clause {
+            id: "open-once",
+            says: "A view that is open is not opened again, and goes on as it was.",
+            source: "Fabric::open",
+            check: open_once,
+        },
+        Clause {
+            id: "ready-told-once",
+            says: "When all have opened the view, each gets one ready event for each peer.",
+            source: "Event::Ready; VIE-12",
+            check: ready_reported_once,
+        },
+        Clause {
+            id: "cut-stops",
+            says: "After a cut nothing goes to the peer, nothing of it lands, and others are not concerned.",
+            source: "Fabric::cut; VIE-3",
+            check: cut_stops,
+        },
+        Clause {
+            id: "cut-idempotent",
+            says: "A second cut changes nothing, nor does one of a peer or in a view that does not exist.",
+            source: "Fabric: what every implementation keeps",
+            check: cut_idempotent,
+        },
+        Clause {
+            id: "retire-ends",
+            says: "A retired view comes to its end: then nothing lands in its memory, its row is not read, \
+                   nothing can be posted, and it stays so.",
+            source: "Fabric::retire; VIE-11",
+            check: retire_ends,
+        },
+    ]
+}
+
+/// The outcome of a clause that looks at less where memory is shared.
+fn finding(shared: bool) -> Finding {
+    if shared { Finding::InPart(SHARED_ROWS) } else { Finding::Holds }
+}
+
+fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
+    let shared = promises(bench, Promises::SHARED);
+    fill(bench, A, 64, 64, 7);
+    for member in everyone() {
+        for peer in everyone() {
+            ensure!(
+                !bench.fabric(member).ready(VIEW, peer),
+                "{peer} is ready for {member} before open"
+            );
+        }
+    }
+    let result = try_post(bench, (A, B), &[content(64, 64)], Some(Token(1)));
+    ensure!(
+        result == Err(ErrorKind::Other),
+        "a post before the view is open gives {result:?}, not Other"
+    );
+    bench.open(A).map_err(|kind| Breach(format!("{A} cannot open the view: {kind}")))?;
+    bench.settle();
+    if !bench.fabric(A).ready(VIEW, B) {
+        let result = try_post(bench, (A, B), &[content(64, 64)], Some(Token(2)));
+        ensure!(
+            result == Err(ErrorKind::QueueFull),
+            "a post to {B}, which is not ready yet, gives {result:?}, not QueueFull"
+        );
+    }
+    for member in [B, C] {
+        bench
+            .open(member)
+            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+    }
+    let ready = wait(bench, |bench| {
+        let to_each = |bench: &mut T, from, to| bench.fabric(from).ready(VIEW, to);
+        Ok(to_each(bench, A, B) && to_each(bench, B, A) && to_each(bench, C, A))
+    })?;
+    ensure!(ready, "all have opened the view, and some are never ready");
+    bench.settle();
+    let events = drain(bench, A)?;
+    let completed = events.iter().find(|event| matches!(event, Event::Completed(_)));
+    ensure!(completed.is_none(), "a post that was refused is reported: {completed:?}");
+    if !shared {
+        let seen = read_bytes(&bench.copy(B, A), 64, 64);
+        ensure_same(&seen, &[0; 64], "what was refused before all were ready")?;
+    }
+    ensure_way(bench, (A, B), 5)?;
+    Ok(finding(shared))
+}
+
+fn open_once<T: Bench>(bench: &mut T) -> Outcome {
+    bench.open(A).map_err(|kind| Breach(format!("{A} cannot open the view: {kind}")))?;
+    let again = bench.open(A);
+    ensure!(again == Err(ErrorKind::Other), "a second open gives {again:?}, not Other");
+    for member in [B, C] {
+        bench
+            .open(member)
+            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+    }
+    bench.settle();
+    ensure_way(bench, (A, B), 5)?;
+    ensure_way(bench, (B, A), 6)?;
+    let again = bench.open(B);
+    ensure!(
+        again == Err(ErrorKind::Other),
+        "a second open while in use gives {again:?}, not Other"
+    );
+    ensure_way(bench, (A, B), 7)?;
+    Ok(Finding::Holds)
+}
+
+fn ready_reported_once<T: Bench>(bench: &mut T) -> Outcome {
+    for member in [C, A, B] {
+        bench
+            .open(member)
+            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        bench.pass();
+    }
+    let mut told = vec![Vec::new(); everyone().count()];
+    for _ in 0..5 {
+        bench.settle();
+        for member in everyone() {
+            told[member.index()].extend(drain(bench, member)?);
+        }
+    }
+    for member in everyone() {
+        for peer in everyone() {
+            let ready = Event::Ready { view: VIEW, peer };
+            let times = told[member.index()].iter().filter(|event| **event == ready).count();
+            let expected = usize::from(peer != member);
+            ensure!(times == expected, "{member} gets {times} events that {peer} is ready");
+            ensure!(
+                peer == member || bench.fabric(member).ready(VIEW, peer),
+                "{peer} is not ready for {member}"
+            );
+        }
+    }
+    Ok(Finding::Holds)
+}
+
+fn cut_stops<T: Bench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    let shared = promises(bench, Promises::SHARED);
+    for (from, to) in [(A, B), (B, A)] {
+        fill(bench, from, 512, 512, 3);
+        post(bench, (from, to), &[content(512, 512)], None)?;
+    }
+    bench.pass();
+    bench.fabric(A).cut(VIEW, B);
+    let before = snapshot(&bench.copy(A, B));
+    ensure_refused(
+        try_post(bench, (A, B), &[guard(64, 8)], None),
+        "a post to a peer that was cut",
+    )?;
+    fill(bench, B, 64, 8, 4);
+    // It may be taken, since B need not know yet; it does not arrive.
+    let _ = try_post(bench, (B, A), &[guard(64, 8)], None);
+    bench.settle();
+    if !shared {
+        let what = format!("{A}'s copy of the row of {B}, which it had cut");
+        ensure_same(&snapshot(&bench.copy(A, B)), &before, &what)?;
+    }
+    for (way, value) in [((A, C), 5), ((C, A), 6), ((B, C), 7), ((C, B), 8)] {
+        ensure_way(bench, way, value)?;
+    }
+    Ok(finding(shared))
+}
+
+fn cut_idempotent<T: Bench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    for (view, peer) in
+        [(VIEW, Rank(9)), (VIEW, Rank(u16::MAX)), (ViewId(77), C), (ViewId(77), Rank(9))]
+    {
+        bench.fabric(A).cut(view, peer);
+    }
+    for way in [(A, B), (A, C), (B, A), (C, A)] {
+        ensure_way(bench, way, 4)?;
+    }
+    for times in 1..=4 {
+        bench.fabric(A).cut(VIEW, B);
+        let result = try_post(bench, (A, B), &[guard(64, 8)], None);
+        ensure_refused(result, &format!("a post to a peer that was cut {times} times"))?;
+        ensure_way(bench, (A, C), times)?;
+        ensure_way(bench, (C, A), times)?;
+        bench.settle();
+    }
+    Ok(Finding::Holds)
+}
+
+fn retire_ends<T: Bench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    let shared = promises(bench, Promises::SHARED);
+    for (from, to) in [(A, B), (B, A), (C, A)] {
+        fill(bench, from, 512, 2048, 3);
+        post(bench, (from, to), &[content(512, 2048), guard(64, 8)], None)?;
+    }
+    bench.pass();
+    let ended = wait(bench, |bench| Ok(bench.fabric(A).retire(VIEW)))?;
+    ensure!(ended, "the view never comes to its end");
+    let memory = |bench: &T| [B, C].map(|owner| snapshot(&bench.copy(A, owner)));
+    let before = memory(bench);
+    // The memory may go now: whatever is in it must not reach anybody.
+    fill(bench, A, 0, 4096, 0xee);
+    ensure_refused(try_post(bench, (A, B), &[guard(64, 8)], None), "a post in a retired view")?;
+    ensure!(!bench.fabric(A).ready(VIEW, B), "{B} is ready in a view that {A} retired");
+    for from in [B, C] {
+        fill(bench, from, 4096, 64, 5);
+        // They may not know yet; it must not land.
+        let _ = try_post(bench, (from, A), &[content(4096, 64)], None);
+    }
+    for _ in 0..3 {
+        bench.settle();
+        ensure!(bench.fabric(A).retire(VIEW), "the view came to its end, and then not");
+    }
+    if !shared {
+        for (before, after) in before.iter().zip(memory(bench)) {
+            ensure_same(&after, before, "a copy in a view that came to its end")?;
+        }
+        let seen = snapshot(&bench.copy(B, A));
+        ensure!(!seen.contains(&0xee), "what {A} stored after its view's end is seen by {B}");
+    }
+    ensure_way(bench, (B, C), 9)?;
+    Ok(finding(shared))
+}

@@ -1,0 +1,102 @@
+//! Lost peers: reported once, with a cause, and no other peer with them.
+
+use tramontane_core::fabric::{ErrorKind, Event};
+
+use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::scene::{A, B, C, drain, ensure_way, guard, open_all, try_post};
+use crate::testbed::Bench;
+
+pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
+    vec![
+        Clause {
+            id: "loss-told-once",
+            says: "A member that loses a peer to which it writes gets one event, with a cause, and none of other peers.",
+            source: "Event::PeerLost; HAL-5, VIE-2",
+            check: reported_once,
+        },
+        Clause {
+            id: "lost-peer-refused",
+            says: "A post to a lost peer is PeerLost, and traffic with the others goes on.",
+            source: "ErrorKind::PeerLost; HAL-5",
+            check: refused,
+        },
+        Clause {
+            id: "no-loss-without-cause",
+            says: "While all members are there and none has cut another, no peer is reported lost.",
+            source: "Event::PeerLost; HAL-5",
+            check: not_without_cause,
+        },
+    ]
+}
+
+/// Ends B, writes to it from both others, and lets them notice. Gives the reason if it cannot be
+/// provoked.
+fn lose_b<T: Bench>(bench: &mut T) -> Result<Option<&'static str>, Breach> {
+    open_all(bench)?;
+    if let Err(reason) = bench.lose(B) {
+        return Ok(Some(reason));
+    }
+    for from in [A, C] {
+        // On some fabrics only who writes can notice; whether it is still taken is open.
+        let _ = try_post(bench, (from, B), &[guard(64, 8)], None);
+    }
+    Ok(None)
+}
+
+fn reported_once<T: Bench>(bench: &mut T) -> Outcome {
+    if let Some(reason) = lose_b(bench)? {
+        return Ok(Finding::NotApplicable(reason));
+    }
+    let mut told = [Vec::new(), Vec::new()];
+    for _ in 0..5 {
+        bench.settle();
+        for (member, told) in [A, C].into_iter().zip(&mut told) {
+            let losses = drain(bench, member)?.into_iter();
+            told.extend(losses.filter(|event| matches!(event, Event::PeerLost { .. })));
+            let _ = try_post(bench, (member, B), &[guard(64, 8)], None);
+        }
+    }
+    for (member, told) in [A, C].into_iter().zip(&told) {
+        ensure!(!told.is_empty(), "{member} gets no event that it lost {B}");
+        let of_b = matches!(told[..], [Event::PeerLost { peer: B, .. }]);
+        ensure!(of_b, "{member} lost {B} alone, and gets {told:?}");
+    }
+    Ok(Finding::Holds)
+}
+
+fn refused<T: Bench>(bench: &mut T) -> Outcome {
+    if let Some(reason) = lose_b(bench)? {
+        return Ok(Finding::NotApplicable(reason));
+    }
+    for _ in 0..5 {
+        bench.settle();
+    }
+    for member in [A, C] {
+        drain(bench, member)?;
+        for _ in 0..3 {
+            let result = try_post(bench, (member, B), &[guard(64, 8)], None);
+            ensure!(
+                result == Err(ErrorKind::PeerLost),
+                "{member} got the event that it lost {B}, and a post to it gives {result:?}"
+            );
+        }
+    }
+    ensure_way(bench, (A, C), 5)?;
+    ensure_way(bench, (C, A), 6)?;
+    Ok(Finding::Holds)
+}
+
+fn not_without_cause<T: Bench>(bench: &mut T) -> Outcome {
+    open_all(bench)?;
+    for value in 1..=20 {
+        for way in [(A, B), (B, C), (C, A), (B, A)] {
+            ensure_way(bench, way, value)?;
+        }
+        for member in [A, B, C] {
+            let events = drain(bench, member)?;
+            let lost = events.iter().find(|event| matches!(event, Event::PeerLost { .. }));
+            ensure!(lost.is_none(), "all are there, and {member} gets {lost:?}");
+        }
+    }
+    Ok(Finding::Holds)
+}

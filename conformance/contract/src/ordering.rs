@@ -1,0 +1,303 @@
+//! Order: within a write, between writes to one peer, and of content and its guard. Each clause is
+//! a hunt: one member writes round after round, another looks all the time, and must never see the
+//! late before the early.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tramontane_core::fabric::{ErrorKind, Event, Fabric, FabricError, Promises, Token, Write};
+use tramontane_core::memory::Row;
+
+use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::scene::{A, B, content, guard, open_all, promises};
+use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
+
+pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
+    vec![
+        Clause {
+            id: "write-order-in-list",
+            says: "If order between writes is promised, a list's writes become visible in the list's order.",
+            source: "Promises::WRITE_ORDER; Fabric::post",
+            check: |bench| order(bench, Lists::One),
+        },
+        Clause {
+            id: "write-order-between-lists",
+            says: "If order between writes is promised, lists to one peer become visible as they were posted.",
+            source: "Promises::WRITE_ORDER; Fabric::post",
+            check: |bench| order(bench, Lists::Each),
+        },
+        Clause {
+            id: "address-order",
+            says: "If address order is promised, a reader that sees a write's last cell sees the whole write.",
+            source: "Promises::ADDRESS_ORDER; SMC-6",
+            check: address_order,
+        },
+        Clause {
+            id: "guard-after-content",
+            says: "A reader that sees a guard sees the content before it, posted as the promises allow.",
+            source: "Capabilities::can_guard; SMC-6, HAL-1",
+            check: guard_after_content,
+        },
+    ]
+}
+
+/// The early cell, the late one, and what fills the time between them and after: without it, two
+/// cells that change places are seen to do so for a nanosecond.
+const EARLY: usize = 64;
+const LATE: usize = 4096;
+const FILLERS: [(usize, usize); 2] = [(1024, 2048), (4352, 2048)];
+
+/// A message with its counter behind it, as in a slot.
+const PAYLOAD: (usize, usize) = (2048, 2040);
+const COUNTER: usize = PAYLOAD.0 + PAYLOAD.1;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lists {
+    One,
+    Each,
+}
+
+fn cell(row: &Row<'_>, offset: usize) -> u64 {
+    row.cell(offset).map_or(0, |cell| cell.load())
+}
+
+fn publish<F>(seat: &Seat<'_, F>, offset: usize, value: u64) {
+    if let Ok(cell) = seat.row.cell(offset) {
+        cell.publish(value);
+    }
+}
+
+/// Posts to B; false if there is no room now.
+fn offer<F: Fabric>(
+    seat: &mut Seat<'_, F>,
+    writes: &[Write],
+    token: Option<Token>,
+) -> Result<bool, Breach> {
+    match seat.fabric.post(VIEW, B, writes, token).map_err(|error| error.kind()) {
+        Ok(()) => Ok(true),
+        Err(ErrorKind::QueueFull) => Ok(false),
+        Err(kind) => Err(Breach(format!("a post of {} writes is refused: {kind}", writes.len()))),
+    }
+}
+
+/// Writes early cell, filler, late cell and filler, round after round, without waiting for anybody.
+struct Counting {
+    lists: Vec<Vec<Write>>,
+    rounds: u64,
+    round: u64,
+    posted: usize,
+}
+
+impl<F: Fabric> Actor<F> for Counting {
+    fn turn(&mut self, seat: &mut Seat<'_, F>, _: Option<Wake>) -> Result<Next, Breach> {
+        while seat.fabric.poll().is_some() {}
+        if self.posted == self.lists.len() {
+            if self.round == self.rounds {
+                return Ok(Next::Done);
+            }
+            (self.round, self.posted) = (self.round + 1, 0);
+            publish(seat, EARLY, self.round);
+            publish(seat, LATE, self.round);
+        }
+        while let Some(list) = self.lists.get(self.posted) {
+            if !offer(seat, list, None)? {
+                break;
+            }
+            self.posted += 1;
+        }
+        Ok(Next::Turn)
+    }
+}
+
+/// Looks at the late cell, then at the early one: it must be there.
+struct Comparing {
+    rounds: u64,
+}
+
+impl<F: Fabric> Actor<F> for Comparing {
+    fn turn(&mut self, seat: &mut Seat<'_, F>, _: Option<Wake>) -> Result<Next, Breach> {
+        let late = cell(&seat.rows[A.index()], LATE);
+        seat.fabric.observe_barrier();
+        let early = cell(&seat.rows[A.index()], EARLY);
+        ensure!(
+            early >= late,
+            "the late write of round {late} is seen when the early one is of {early}"
+        );
+        Ok(if late == self.rounds { Next::Done } else { Next::Turn })
+    }
+}
+
+fn order<T: Bench>(bench: &mut T, lists: Lists) -> Outcome {
+    if !promises(bench, Promises::WRITE_ORDER) {
+        return Ok(Finding::NotApplicable("order between writes is not promised"));
+    }
+    open_all(bench)?;
+    let writes = [
+        guard(EARLY, 8),
+        content(FILLERS[0].0, FILLERS[0].1),
+        guard(LATE, 8),
+        content(FILLERS[1].0, FILLERS[1].1),
+    ];
+    let lists = match lists {
+        Lists::One => vec![writes.to_vec()],
+        Lists::Each => writes.into_iter().map(|write| vec![write]).collect(),
+    };
+    let rounds = bench.rounds();
+    let posted = lists.len();
+    let mut writer = Counting { lists, rounds, round: 0, posted };
+    bench.race([(A, &mut writer), (B, &mut Comparing { rounds })])?;
+    Ok(Finding::Holds)
+}
+
+/// How a message goes out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Payload and counter in one write.
+    OneWrite,
+    /// Content and guard in one list.
+    OneList,
+    /// The guard once the content is completed.
+    GuardUponCompletion,
+}
+
+/// Where a writer is in its round.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Build,
+    Post,
+    AwaitContent,
+    PostGuard,
+    AwaitAll,
+}
+
+/// Writes one message after the other into one slot, each when the one before is completed and
+/// seen.
+struct Filling<'s> {
+    manner: Manner,
+    rounds: u64,
+    round: u64,
+    stage: Stage,
+    completed: u64,
+    seen: &'s AtomicU64,
+}
+
+impl Filling<'_> {
+    /// Stores the payload and then the counter, as a member does.
+    fn build<F>(&self, seat: &Seat<'_, F>) {
+        let stored = seat.row.apply(PAYLOAD.0, &[fill_of(self.round); PAYLOAD.1]);
+        debug_assert!(stored.is_ok(), "the slot lies in the row");
+        if self.manner != Manner::GuardUponCompletion {
+            publish(seat, COUNTER, self.round);
+        }
+    }
+}
+
+/// The byte that all of a round's payload is made of.
+fn fill_of(round: u64) -> u8 {
+    u8::try_from(round % 255).map_or(0, |byte| byte + 1)
+}
+
+impl<F: Fabric> Actor<F> for Filling<'_> {
+    fn turn(&mut self, seat: &mut Seat<'_, F>, _: Option<Wake>) -> Result<Next, Breach> {
+        while let Some(event) = seat.fabric.poll() {
+            if let Event::Completed(Token(round)) = event {
+                self.completed = round;
+            }
+        }
+        let whole = [content(PAYLOAD.0, PAYLOAD.1 + 8)];
+        let pair = [content(PAYLOAD.0, PAYLOAD.1), guard(COUNTER, 8)];
+        let token = Some(Token(self.round));
+        match self.stage {
+            Stage::Build if self.round == self.rounds => return Ok(Next::Done),
+            Stage::Build => {
+                self.round += 1;
+                self.build(seat);
+                self.stage = Stage::Post;
+            }
+            Stage::Post => {
+                let (writes, next) = match self.manner {
+                    Manner::OneWrite => (&whole[..], Stage::AwaitAll),
+                    Manner::OneList => (&pair[..], Stage::AwaitAll),
+                    Manner::GuardUponCompletion => (&pair[..1], Stage::AwaitContent),
+                };
+                if offer(seat, writes, token)? {
+                    self.stage = next;
+                }
+            }
+            Stage::AwaitContent if self.completed == self.round => {
+                publish(seat, COUNTER, self.round);
+                self.stage = Stage::PostGuard;
+            }
+            Stage::PostGuard => {
+                if offer(seat, &pair[1..], None)? {
+                    self.stage = Stage::AwaitAll;
+                }
+            }
+            Stage::AwaitAll if self.completed == self.round => {
+                if self.seen.load(Ordering::Acquire) == self.round {
+                    self.stage = Stage::Build;
+                }
+            }
+            Stage::AwaitContent | Stage::AwaitAll => {}
+        }
+        Ok(Next::Turn)
+    }
+}
+
+/// Looks at the counter, and if it moved, at every byte of the payload.
+struct Reading<'s> {
+    rounds: u64,
+    seen: &'s AtomicU64,
+}
+
+impl<F: Fabric> Actor<F> for Reading<'_> {
+    fn turn(&mut self, seat: &mut Seat<'_, F>, _: Option<Wake>) -> Result<Next, Breach> {
+        let row = &seat.rows[A.index()];
+        let seen = self.seen.load(Ordering::Relaxed);
+        let counter = cell(row, COUNTER);
+        if counter == seen {
+            return Ok(if seen == self.rounds { Next::Done } else { Next::Turn });
+        }
+        ensure!(counter == seen + 1, "after message {seen} the counter says {counter}");
+        seat.fabric.observe_barrier();
+        let mut payload = [0; PAYLOAD.1];
+        let read = row.read(PAYLOAD.0, &mut payload);
+        debug_assert!(read.is_ok(), "the slot lies in the row");
+        let torn = payload.iter().position(|byte| *byte != fill_of(counter));
+        if let Some(at) = torn {
+            let byte = payload[at];
+            return Err(Breach(format!(
+                "the counter says {counter}, and byte {at} of its message is {byte} and not {}",
+                fill_of(counter)
+            )));
+        }
+        self.seen.store(counter, Ordering::Release);
+        Ok(Next::Turn)
+    }
+}
+
+fn hunt<T: Bench>(bench: &mut T, manner: Manner) -> Outcome {
+    open_all(bench)?;
+    let seen = AtomicU64::new(0);
+    let rounds = bench.rounds();
+    let mut writer =
+        Filling { manner, rounds, round: 0, stage: Stage::Build, completed: 0, seen: &seen };
+    bench.race([(A, &mut writer), (B, &mut Reading { rounds, seen: &seen })])?;
+    Ok(Finding::Holds)
+}
+
+fn address_order<T: Bench>(bench: &mut T) -> Outcome {
+    if !promises(bench, Promises::ADDRESS_ORDER) {
+        return Ok(Finding::NotApplicable("address order is not promised"));
+    }
+    hunt(bench, Manner::OneWrite)
+}
+
+fn guard_after_content<T: Bench>(bench: &mut T) -> Outcome {
+    if promises(bench, Promises::WRITE_ORDER) {
+        hunt(bench, Manner::OneList)
+    } else if promises(bench, Promises::COMPLETION_VISIBLE) {
+        hunt(bench, Manner::GuardUponCompletion)
+    } else {
+        Ok(Finding::NotApplicable("nothing is promised that a guard could rest on"))
+    }
+}

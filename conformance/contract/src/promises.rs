@@ -1,0 +1,105 @@
+//! Capabilities, and calls that come back at once.
+
+use std::time::{Duration, Instant};
+
+use tramontane_core::fabric::{Capabilities, Fabric};
+
+use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::scene::{A, B, C, capabilities, drain, everyone, guard, open_all, try_post};
+use crate::testbed::{Bench, VIEW};
+
+pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
+    vec![
+        Clause {
+            id: "capabilities-constant",
+            says: "A fabric promises and takes the same at every call, at every member, from before open \
+                   until after retire.",
+            source: "Fabric::capabilities",
+            check: constant,
+        },
+        Clause {
+            id: "capabilities-sane",
+            says: "A guard can be kept behind its content; a list takes four writes, a guard 24 bytes.",
+            source: "Capabilities; DESIGN, The seam; SMC-6, HAL-1",
+            check: sane,
+        },
+        Clause {
+            id: "calls-return",
+            says: "No call blocks: not a poll with nothing to report, not a post to a peer that takes nothing.",
+            source: "Fabric: what every implementation keeps; HAL-2",
+            check: calls_return,
+        },
+    ]
+}
+
+fn constant<T: Bench>(bench: &mut T) -> Outcome {
+    let first = capabilities(bench);
+    let same = |bench: &mut T, when: &str| -> Result<(), Breach> {
+        for member in everyone() {
+            let now = bench.fabric(member).capabilities();
+            ensure!(now == first, "{when}, {member} says {now:?}; {A} said {first:?}");
+        }
+        Ok(())
+    };
+    same(bench, "before open")?;
+    open_all(bench)?;
+    same(bench, "after open")?;
+    for _ in 0..50 {
+        // Whether it is taken does not matter here.
+        let _ = try_post(bench, (A, B), &[guard(0, 8)], None);
+    }
+    same(bench, "after posts")?;
+    bench.fabric(A).cut(VIEW, C);
+    bench.fabric(B).retire(VIEW);
+    bench.settle();
+    same(bench, "after a cut and a retired view")?;
+    Ok(Finding::Holds)
+}
+
+fn sane<T: Bench>(bench: &mut T) -> Outcome {
+    let says = capabilities(bench);
+    ensure!(
+        says.can_guard(),
+        "neither order between writes nor visible completions: {:?}",
+        says.promises
+    );
+    let Capabilities { writes_max, write_bytes_max, guard_bytes_max, .. } = says;
+    ensure!(writes_max >= 4, "a list takes {writes_max} writes");
+    ensure!(guard_bytes_max >= 24, "a guard takes {guard_bytes_max} bytes");
+    ensure!(
+        write_bytes_max >= guard_bytes_max,
+        "a write takes {write_bytes_max} bytes, less than a guard"
+    );
+    Ok(Finding::Holds)
+}
+
+fn calls_return<T: Bench>(bench: &mut T) -> Outcome {
+    // Far above what calls cost, and far below what waiting for anything would.
+    const EACH_MAX: Duration = Duration::from_millis(1);
+    const CALLS: u32 = 2000;
+    open_all(bench)?;
+    let mut timed = |what: &str, call: &mut dyn FnMut(&mut T)| -> Result<(), Breach> {
+        let start = Instant::now();
+        for calls in 1..=CALLS {
+            call(bench);
+            let taken = start.elapsed();
+            ensure!(taken < EACH_MAX * CALLS, "{what}: {calls} calls take {taken:?}");
+        }
+        Ok(())
+    };
+    timed("a poll with nothing to report", &mut |bench| {
+        bench.fabric(B).poll();
+    })?;
+    // No time passes on the way: sooner or later nothing more is taken, on most fabrics.
+    timed("a post that nobody takes off", &mut |bench| {
+        let _ = try_post(bench, (A, B), &[guard(0, 8)], None);
+    })?;
+    timed("a wake", &mut |bench| bench.fabric(A).wake(VIEW, C))?;
+    timed("arm and disarm", &mut |bench| {
+        bench.fabric(C).arm();
+        bench.fabric(C).disarm();
+    })?;
+    bench.settle();
+    drain(bench, A)?;
+    Ok(Finding::Holds)
+}

@@ -1,0 +1,360 @@
+//! What each line of a member means: a record of the history, an answer, or the end of the run.
+
+use std::time::Duration;
+
+use super::ledger::{Fate, only};
+use super::lines::{Received, What};
+use super::member::{Asked, Phase};
+use super::protocol::{Delivery, HaltReason, Notice};
+use super::stage::{Ending, Introduction, Stage};
+use crate::history::{EndReason, Event};
+
+/// The code by which an adapter says that something is missing.
+const UNSUPPORTED: &str = "unsupported";
+
+/// How long a process may take to end after its output did.
+const EXIT_WAIT: Duration = Duration::from_secs(2);
+
+/// So much of a bad line is shown.
+const SHOWN_CHARACTERS: usize = 160;
+
+/// Where a line came from.
+#[derive(Clone, Copy)]
+struct Origin {
+    node: usize,
+    inc: u32,
+    t_ns: u64,
+    line: u64,
+}
+
+impl Stage<'_> {
+    /// Takes what came from a member.
+    pub(super) fn receive(&mut self, received: Received) -> Result<(), Ending> {
+        let Received { node, inc, t_ns, line, what } = received;
+        let member = &self.members[node];
+        if inc != member.inc {
+            // Of an earlier start, whose end was given up waiting for.
+            return Ok(());
+        }
+        // What a member said before it was killed, it said before it was killed, whenever it is
+        // read.
+        let t_ns = member.killed_ns.map_or(t_ns, |killed_ns| t_ns.min(killed_ns));
+        let origin = Origin { node, inc, t_ns, line };
+        if line > self.lines_max {
+            return Err(self.broken(origin, "it says more and more", &[]));
+        }
+        match what {
+            What::Line(text) => match Notice::read(&text) {
+                Ok(notice) => self.take(origin, &text, notice),
+                Err(why) => Err(self.broken(origin, &why, &text)),
+            },
+            What::TooLong(text) => Err(self.broken(origin, "longer than 1 MiB", &text)),
+            What::Cut(_) if member.killed_ns.is_some() => Ok(()),
+            What::Cut(text) => Err(self.broken(origin, "cut off by the end of the output", &text)),
+            What::End => self.take_end(origin),
+        }
+    }
+
+    fn take(&mut self, origin: Origin, text: &[u8], notice: Notice) -> Result<(), Ending> {
+        let Origin { node, inc, t_ns, .. } = origin;
+        if self.members[node].phase == Phase::Ended && !matches!(notice, Notice::Deliver(_)) {
+            self.note(format!("{} said more after its last line", self.members[node].name));
+            return Ok(());
+        }
+        match notice {
+            Notice::InitOk { name, version, features } => {
+                if self.members[node].phase != Phase::Starting {
+                    return Err(self.broken(origin, "a second init_ok", text));
+                }
+                self.take_introduction(node, Introduction { name, version, features });
+                Ok(())
+            }
+            Notice::Ok { message: Some(message) } => {
+                let Some(place) = self.answer(node, &message) else {
+                    return Err(self.broken(origin, "an answer to nothing that is open", text));
+                };
+                self.ledger.answer(place, Fate::Taken);
+                Ok(())
+            }
+            Notice::Ok { message: None } => {
+                if self.members[node].take_asked(Asked::Pause) {
+                    return Ok(());
+                }
+                Err(self.broken(origin, "an answer to nothing that is open", text))
+            }
+            Notice::Error { code, definite, message: Some(message), text: why } => {
+                let Some(place) = self.answer(node, &message) else {
+                    return Err(self.broken(origin, "an answer to nothing that is open", text));
+                };
+                self.ledger.answer(place, if definite { Fate::Refused } else { Fate::Unsure });
+                self.history_file.of(node, t_ns, |t_ns, node| Event::Refused {
+                    t_ns,
+                    node,
+                    inc,
+                    msg: message.as_str().into(),
+                    definite,
+                    code: Some(code.as_str().into()),
+                })?;
+                self.unless_unsupported(node, &code, why)
+            }
+            Notice::Error { code, message: None, text: why, .. } => {
+                self.take_error(origin, text, &code, why)
+            }
+            Notice::Deliver(delivery) => self.take_delivery(origin, &delivery),
+            Notice::View { group, view, members } => {
+                self.take_view(origin, text, &group, view, &members)
+            }
+            Notice::Durable { group, upto } => {
+                self.known_group(origin, text, &group)?;
+                self.history_file.of(node, t_ns, |t_ns, node| Event::Durable {
+                    t_ns,
+                    node,
+                    inc,
+                    group: group.as_str().into(),
+                    upto,
+                })?;
+                Ok(())
+            }
+            Notice::Stats { posts } => {
+                if !self.members[node].take_asked(Asked::Stats) {
+                    return Err(self.broken(origin, "an answer to nothing that is open", text));
+                }
+                self.history_file.of(node, t_ns, |t_ns, node| Event::Stats {
+                    t_ns,
+                    node,
+                    inc,
+                    posts,
+                })?;
+                Ok(())
+            }
+            Notice::Halt { reason, text: why } => self.take_halt(origin, reason, why),
+        }
+    }
+
+    fn take_introduction(&mut self, node: usize, introduction: Introduction) {
+        let sent = self.ledger.len();
+        let member = &mut self.members[node];
+        member.ready_at = sent;
+        member.phase = Phase::Ready;
+        match &self.introduction {
+            None => self.introduction = Some(introduction),
+            Some(first) if *first != introduction => {
+                let name = self.members[node].name.clone();
+                self.note(format!("{name} claims something else than the first that answered"));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Takes a message off the list of what a member has not answered.
+    fn answer(&mut self, node: usize, message: &str) -> Option<usize> {
+        let place = self.ledger.find(message)?;
+        let member = &mut self.members[node];
+        let known = member.unanswered.remove(&place);
+        member.answered += u64::from(known);
+        known.then_some(place)
+    }
+
+    fn take_error(
+        &mut self,
+        origin: Origin,
+        text: &[u8],
+        code: &str,
+        why: Option<String>,
+    ) -> Result<(), Ending> {
+        let node = origin.node;
+        if self.members[node].phase == Phase::Starting {
+            self.unless_unsupported(node, code, why)?;
+            return Err(self.broken(origin, "it cannot start", text));
+        }
+        if self.members[node].asked.is_empty() {
+            return Err(self.broken(origin, "an answer to nothing that is open", text));
+        }
+        let asked = self.members[node].asked.remove(0);
+        self.unless_unsupported(node, code, why.clone())?;
+        let name = &self.members[node].name;
+        let why = why.unwrap_or_default();
+        self.note(format!("{name} was asked to {} and answered {code}: {why}", asked.word()));
+        Ok(())
+    }
+
+    fn unless_unsupported(
+        &self,
+        node: usize,
+        code: &str,
+        why: Option<String>,
+    ) -> Result<(), Ending> {
+        if code != UNSUPPORTED {
+            return Ok(());
+        }
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        Err(Ending::Unsupported(format!("{} says so{why}", self.members[node].name)))
+    }
+
+    fn take_delivery(&mut self, origin: Origin, delivery: &Delivery) -> Result<(), Ending> {
+        let Origin { node, inc, t_ns, .. } = origin;
+        let place = match &delivery.message {
+            Some(name) => self.ledger.find(name),
+            None => self.empty_message(origin, delivery),
+        };
+        let resolved = place.map(|place| self.ledger.message(place).name.clone());
+        let msg = delivery.message.clone().or(resolved);
+        self.history_file.of(node, t_ns, |t_ns, node| Event::Deliver {
+            t_ns,
+            node,
+            inc,
+            group: delivery.group.as_str().into(),
+            view: delivery.view,
+            msg: msg.map(Into::into),
+            sender: Some(delivery.sender.as_str().into()),
+            bytes: delivery.bytes,
+            digest: delivery.digest.as_deref().map(Into::into),
+            replayed: delivery.replayed,
+        })?;
+        self.members[node].delivered += 1;
+        if let Some(place) = place {
+            self.ledger.deliver(place, (node, inc));
+        }
+        Ok(())
+    }
+
+    /// Which message a delivery without a name was, if it was anybody's.
+    fn empty_message(&mut self, origin: Origin, delivery: &Delivery) -> Option<usize> {
+        if delivery.bytes.is_some_and(|bytes| bytes > 0) {
+            return None;
+        }
+        let sender = self.members.iter().position(|member| member.name == delivery.sender)?;
+        let group = self.group(&delivery.group)?;
+        self.ledger.oldest_empty(sender, group, (origin.node, origin.inc))
+    }
+
+    fn take_view(
+        &mut self,
+        origin: Origin,
+        text: &[u8],
+        group: &str,
+        view: u64,
+        members: &[String],
+    ) -> Result<(), Ending> {
+        let place = self.known_group(origin, text, group)?;
+        let Origin { node, inc, t_ns, .. } = origin;
+        let position = |name: &String| self.members.iter().position(|member| member.name == *name);
+        let set = members.iter().filter_map(position).fold(0, |set, node| set | only(node));
+        self.members[node].views[place] = Some(set);
+        self.seen[place] |= set;
+        if self.highest[place].is_none_or(|(highest, _)| highest < view) {
+            self.highest[place] = Some((view, set));
+        }
+        self.history_file.of(node, t_ns, |t_ns, node| Event::View {
+            t_ns,
+            node,
+            inc,
+            group: group.into(),
+            view,
+            members: members.iter().map(|name| name.as_str().into()).collect(),
+        })?;
+        Ok(())
+    }
+
+    fn group(&self, name: &str) -> Option<usize> {
+        (0..self.plan.groups.len()).find(|group| super::stage::group_name(*group) == name)
+    }
+
+    fn known_group(&self, origin: Origin, text: &[u8], name: &str) -> Result<usize, Ending> {
+        self.group(name).ok_or_else(|| self.broken(origin, "there is no such group", text))
+    }
+
+    fn take_halt(
+        &mut self,
+        origin: Origin,
+        reason: HaltReason,
+        why: Option<String>,
+    ) -> Result<(), Ending> {
+        let Origin { node, inc, t_ns, .. } = origin;
+        let member = &mut self.members[node];
+        if member.killed_ns.is_some() {
+            // It came to its end just before; the kill that follows is what is recorded.
+            return Ok(());
+        }
+        // To stop without having been asked to is to give up, whatever the member calls it.
+        let reason = match reason {
+            HaltReason::Done if member.stopping => EndReason::Done,
+            HaltReason::Left if member.asked.contains(&Asked::Leave) => EndReason::Left,
+            _ => EndReason::Halted,
+        };
+        member.phase = Phase::Ended;
+        member.forget_orders();
+        if reason == EndReason::Halted {
+            let why = why.unwrap_or_else(|| "no reason given".to_owned());
+            let name = member.name.clone();
+            self.note(format!("{name} gave up: {why}"));
+        }
+        self.history_file.end(node, inc, t_ns, reason)?;
+        Ok(())
+    }
+
+    /// The output ended: after a kill or the last line, or else the member broke the protocol.
+    fn take_end(&mut self, origin: Origin) -> Result<(), Ending> {
+        let member = &mut self.members[origin.node];
+        member.silent = true;
+        if member.killed_ns.is_some() {
+            return Ok(());
+        }
+        let Some(process) = &mut member.process else { return Ok(()) };
+        let ended = process.ends_within(EXIT_WAIT);
+        let status = process.kill();
+        let how = match status {
+            Some(status) if ended => format!("its process ended with {status}"),
+            _ => "its output ended and its process did not".to_owned(),
+        };
+        if member.phase != Phase::Ended {
+            return Err(self.broken(origin, &format!("{how}, and it had not said halt"), &[]));
+        }
+        if !ended || !status.is_some_and(|status| status.success()) {
+            let name = member.name.clone();
+            self.note(format!("{name} said halt, and then {how}"));
+        }
+        Ok(())
+    }
+
+    /// Adds a note, once.
+    pub(super) fn note(&mut self, text: String) {
+        if !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    fn broken(&self, origin: Origin, why: &str, text: &[u8]) -> Ending {
+        let name = &self.members[origin.node].name;
+        let mut what = format!("{name}, line {}: {why}", origin.line);
+        if !text.is_empty() {
+            what += &format!(": {}", shown(text));
+        }
+        Ending::Broken {
+            what,
+            log: self.log_end(origin.node).map(|end| format!("{name}'s log ends: {end}")),
+        }
+    }
+}
+
+impl Asked {
+    /// What was asked, for people.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Stats => "report its statistics",
+            Self::Leave => "leave",
+        }
+    }
+}
+
+/// A line, cut to a length that can be shown, and without what a terminal would take for orders.
+fn shown(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut shown: String =
+        text.chars().take(SHOWN_CHARACTERS).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN_CHARACTERS).is_some() {
+        shown.push_str("...");
+    }
+    shown
+}

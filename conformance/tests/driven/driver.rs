@@ -1,0 +1,295 @@
+//! The driver against adapters that misbehave, and against one that does not: whatever a member
+//! does, a run ends with a case that says what is wrong, and nothing is left of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tramontane_conformance::check::CheckId;
+use tramontane_conformance::drive::{Interrupts, Options, drive};
+use tramontane_conformance::history::{Event, Reader};
+use tramontane_conformance::report::{Case, CaseStatus, Run};
+
+const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
+
+/// The command of an adapter that is bad in that way.
+fn bad(way: &str) -> String {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driven/bad_adapters/adapter.sh");
+    format!("sh {} {way}", shell_words::quote(&script.to_string_lossy()))
+}
+
+struct Driven {
+    run: Run,
+    folder: TempDir,
+}
+
+/// Runs scenarios with so many nodes.
+fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -> Driven {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = Options {
+        adapter: adapter.to_owned(),
+        nodes,
+        scenarios: scenarios.iter().map(ToString::to_string).collect(),
+        seed: 7,
+        deadline,
+        messages: 40,
+        output: folder.path().to_owned(),
+    };
+    let run = drive(&options, &Interrupts::default(), &|_| {}).expect("a run").run;
+    Driven { run, folder }
+}
+
+/// Runs the calmest scenario with one bad member.
+fn bad_case(way: &str) -> Case {
+    let driven = driven(&bad(way), 1, &["one-sender"], Duration::from_secs(2));
+    assert_gone(driven.folder.path(), "one-sender");
+    driven.run.cases.into_iter().next().expect("one scenario is one case")
+}
+
+/// The process ids that members wrote into their logs.
+fn pids(folder: &Path, scenario: &str) -> Vec<u32> {
+    let logs = fs::read_dir(folder.join(scenario)).into_iter().flatten().flatten();
+    let logs = logs
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "log"));
+    logs.filter_map(|path| fs::read(path).ok())
+        .flat_map(|log| {
+            String::from_utf8_lossy(&log)
+                .lines()
+                .filter_map(|line| line.parse().ok())
+                .collect::<Vec<u32>>()
+        })
+        .collect()
+}
+
+fn assert_gone(folder: &Path, scenario: &str) {
+    let pids = pids(folder, scenario);
+    assert!(!pids.is_empty(), "the members said who they are");
+    let until = Instant::now() + Duration::from_secs(20);
+    while pids.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+        assert!(Instant::now() < until, "a member is left: {pids:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn assert_broken(way: &str, parts: &[&str]) {
+    let case = bad_case(way);
+    let CaseStatus::Broken(what) = &case.status else { panic!("{way}: {:?}", case.status) };
+    assert!(what.starts_with("n0"), "{way}: which member: {what}");
+    for part in parts {
+        assert!(what.contains(part), "{way}: {part} in {what}");
+    }
+    assert!(case.verdict.is_none(), "{way}: no verdict on the system");
+}
+
+/// A broken promise of the system is what the checker finds, not a broken adapter.
+fn assert_failed(way: &str, check: CheckId) {
+    let case = bad_case(way);
+    assert_eq!(case.status, CaseStatus::Failed, "{way}: {:?}", case.notes);
+    let verdict = case.verdict.expect("it was judged");
+    let outcome = &verdict.of(check).outcome;
+    assert!(
+        matches!(outcome, tramontane_conformance::check::Outcome::Broken { .. }),
+        "{way}: {check} {outcome:?}"
+    );
+}
+
+pub fn the_script_without_a_fault_passes() {
+    let case = bad_case("good");
+    assert_eq!(case.status, CaseStatus::Passed, "{:?}", case.notes);
+    assert!(case.reached.iter().all(|(_, reached)| *reached));
+}
+
+pub fn what_is_no_line_of_the_protocol_is_shown_with_its_number() {
+    assert_broken("garbage", &["line 1", "not a JSON object", "hello, world"]);
+    assert_broken("wrong-type", &["line 2", "integer `7`"]);
+    assert_broken("unknown-type", &["line 2", "applause"]);
+    assert_broken("not-utf8", &["line 2", "not UTF-8 from byte 9 on"]);
+    assert_broken("unasked", &["line 2", "nothing that is open"]);
+    assert_broken("unknown-group", &["line 2", "no such group", "g7"]);
+}
+
+pub fn an_output_that_ends_too_early_is_told() {
+    assert_broken("half-a-line", &["line 1", "cut off", "init_ok"]);
+    assert_broken("exit-later", &["exit status: 0", "had not said halt"]);
+    assert_broken("closed", &["its output ended and its process did not"]);
+    let case = bad_case("exit-at-once");
+    assert!(matches!(&case.status, CaseStatus::Broken(what) if what.contains("exit status: 3")));
+    assert!(case.notes.iter().any(|note| note.contains("no licence found")), "{:?}", case.notes);
+}
+
+pub fn one_that_says_nothing_is_not_waited_for_longer_than_the_deadline() {
+    let began = Instant::now();
+    assert_broken("nothing", &["did not answer init within 2 s"]);
+    // What matters is that it ends, and that it is the deadline that ends it.
+    assert!(began.elapsed() >= Duration::from_secs(2));
+}
+
+pub fn too_much_is_not_taken() {
+    assert_broken("endless-line", &["line 1", "longer than 1 MiB", "xxx"]);
+    // The flood is a broken adapter; what it claims to have delivered is a broken promise before
+    // that.
+    let case = bad_case("endless-lines");
+    assert_eq!(case.status, CaseStatus::Failed);
+    assert!(case.notes.iter().any(|note| note.contains("says more and more")), "{:?}", case.notes);
+}
+
+pub fn an_endless_log_is_cut_and_does_no_harm() {
+    let driven = driven(&bad("endless-log"), 1, &["one-sender"], Duration::from_secs(20));
+    let case = &driven.run.cases[0];
+    assert_eq!(case.status, CaseStatus::Passed, "{:?}", case.notes);
+    let log = driven.folder.path().join("one-sender/n0.log");
+    assert!(fs::metadata(log).expect("a log").len() < 17 << 20);
+}
+
+pub fn a_log_is_whole_when_its_member_is_gone() {
+    for _ in 0..20 {
+        let driven = driven(&bad("last-words"), 1, &["one-sender"], Duration::from_secs(2));
+        let log = fs::read(driven.folder.path().join("one-sender/n0.log")).expect("a log");
+        assert_eq!(log.iter().filter(|byte| **byte == b'x').count(), 60_000);
+    }
+}
+
+pub fn broken_promises_are_for_the_checker_to_name() {
+    assert_failed("unknown-message", CheckId::IntegritySent);
+    assert_failed("null", CheckId::NullsInvisible);
+    assert_failed("gives-up", CheckId::Liveness);
+    assert_failed("hang-at-stop", CheckId::Liveness);
+    assert_failed("deaf", CheckId::Liveness);
+}
+
+pub fn what_is_odd_but_harmless_is_noted() {
+    let case = bad_case("lingering");
+    assert_eq!(case.status, CaseStatus::Passed);
+    assert!(case.notes.iter().any(|note| note.contains("did not end")), "{:?}", case.notes);
+    assert_eq!(bad_case("child-holds-on").status, CaseStatus::Passed);
+}
+
+pub fn what_is_missing_is_unsupported_whichever_way_it_is_said() {
+    let case = bad_case("cannot-start");
+    assert!(matches!(&case.status, CaseStatus::Unsupported(why) if why.contains("not today")));
+    // It claims to be able to pause, and says that it is not when it is asked to.
+    let run = driven(&bad("no-pause"), 2, &["slow-consumer"], Duration::from_secs(2)).run;
+    let status = &run.cases[0].status;
+    assert!(
+        matches!(status, CaseStatus::Unsupported(why) if why.contains("no hurry")),
+        "{status:?}"
+    );
+    // It claims nothing.
+    let run =
+        driven(&bad("good"), 3, &["kill-sender", "partition", "quiet"], Duration::from_secs(2)).run;
+    let lacking: Vec<_> = run.cases.iter().map(|case| case.status.reason().unwrap_or("")).collect();
+    assert_eq!(lacking, ["crash", "network", "stats"]);
+    // There are too few nodes.
+    let run = driven(REFERENCE, 2, &["kill-sender"], Duration::from_secs(2)).run;
+    assert!(
+        matches!(&run.cases[0].status, CaseStatus::Unsupported(why) if why.starts_with("3 nodes"))
+    );
+}
+
+/// What each node was asked to send, and what was done to whom, in order.
+fn commands(folder: &Path, scenario: &str, nodes: usize) -> (Vec<Vec<String>>, Vec<String>) {
+    let history = fs::File::open(folder.join(scenario).join("history.jsonl")).expect("a history");
+    let mut reader = Reader::new(std::io::BufReader::new(history));
+    let (mut sent, mut faults) = (vec![Vec::new(); nodes], Vec::new());
+    while let Some((_, event)) = reader.next_event().expect("a whole history") {
+        match event {
+            Event::Multicast { node, msg, groups, bytes, .. } => {
+                let node: usize = node[1..].parse().expect("a number");
+                sent[node].push(format!("{msg} to {groups:?} with {bytes:?}"));
+            }
+            Event::Fault { kind, nodes, .. } => faults.push(format!("{kind:?} {nodes:?}")),
+            _ => {}
+        }
+    }
+    (sent, faults)
+}
+
+pub fn the_same_seed_gives_the_same_commands() {
+    let scenarios =
+        ["kill-sender", "kill-during-leave", "restart-all", "across-groups", "stop-continue"];
+    let first = driven(REFERENCE, 4, &scenarios, Duration::from_secs(30));
+    let second = driven(REFERENCE, 4, &scenarios, Duration::from_secs(30));
+    for scenario in scenarios {
+        let commands = |driven: &Driven| commands(driven.folder.path(), scenario, 4);
+        assert_eq!(commands(&first), commands(&second), "{scenario}");
+        assert!(commands(&first).0.iter().any(|sent| !sent.is_empty()), "{scenario}");
+    }
+}
+
+/// The program itself, with a member that never ends by itself.
+fn start_program(folder: &Path, way: &str) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+    command.args([
+        "run",
+        "--nodes",
+        "2",
+        "--scenario",
+        "all-senders",
+        "--deadline",
+        "600",
+        "--adapter",
+    ]);
+    command.arg(bad(way)).arg("--output").arg(folder);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts")
+}
+
+fn await_members(folder: &Path, count: usize) {
+    let until = Instant::now() + Duration::from_secs(60);
+    while pids(folder, "all-senders").len() < count {
+        assert!(Instant::now() < until, "no members came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let killed = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status();
+    assert!(killed.is_ok_and(|status| status.success()));
+}
+
+pub fn however_the_driver_ends_no_member_is_left() {
+    for (name, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut program = start_program(folder.path(), "nothing");
+        await_members(folder.path(), 2);
+        signal(&program, name);
+        let status: ExitStatus = program.wait().expect("it was started");
+        assert_eq!(status.code(), code, "{name}");
+        assert_gone(folder.path(), "all-senders");
+    }
+}
+
+pub fn what_was_judged_before_an_interrupt_is_reported() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+    command.args(["run", "--nodes", "2", "--scenario", "one-sender", "--scenario", "all-senders"]);
+    command
+        .args(["--messages", "100000", "--deadline", "600", "--adapter", REFERENCE, "--output"])
+        .arg(folder.path());
+    let mut program =
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let until = Instant::now() + Duration::from_secs(120);
+    while !folder.path().join("all-senders").exists() {
+        assert!(Instant::now() < until, "the second scenario did not begin");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&program, "INT");
+    assert_eq!(program.wait().expect("it was started").code(), Some(130));
+    let results = fs::read(folder.path().join("results.json")).expect("a report");
+    let results: serde_json::Value = serde_json::from_slice(&results).expect("JSON");
+    let names: Vec<_> =
+        results["cases"].as_array().expect("cases").iter().map(|case| &case["name"]).collect();
+    assert_eq!(names, ["one-sender"]);
+}
+
+pub fn a_folder_of_somebody_else_is_neither_used_nor_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file: PathBuf = folder.path().join("thesis.txt");
+    fs::write(&file, "years of work").expect("written");
+    let mut program = start_program(folder.path(), "good");
+    assert_eq!(program.wait().expect("it was started").code(), Some(64));
+    assert_eq!(fs::read_to_string(&file).expect("still there"), "years of work");
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+}

@@ -1,0 +1,64 @@
+//! Adapters under the driver: right ones, wrong ones, and one on a machine that has no time.
+//!
+//! Most of these tests wait, for a deadline or for processes, so more of them run side by side than
+//! there are processors. That is why they have a program of their own, and say themselves which
+//! they are.
+
+mod driver;
+mod example_adapter;
+mod mutants;
+mod runs;
+mod starved;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// How many tests run at once, unless `--test-threads` says otherwise.
+const AT_ONCE: usize = 12;
+
+/// The tests of a module: functions that panic if they fail. Those that take longest come first.
+macro_rules! tests {
+    ($module:ident: $($name:ident)*) => {
+        [$((concat!(stringify!($module), "::", stringify!($name)), $module::$name as fn())),*]
+    };
+}
+
+fn main() -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads = arguments.test_threads.or(Some(AT_ONCE));
+    let long = tests! { mutants: the_reference_keeps_every_promise_and_reaches_every_scenario };
+    let starved = tests! { starved:
+        what_a_starved_run_lacks_is_never_taken_for_broken
+        even_a_loss_cannot_be_told_from_a_delay_on_a_starved_machine
+    };
+    let driver = tests! { driver:
+        the_same_seed_gives_the_same_commands
+        an_output_that_ends_too_early_is_told
+        broken_promises_are_for_the_checker_to_name
+        what_is_odd_but_harmless_is_noted
+        what_was_judged_before_an_interrupt_is_reported
+        the_script_without_a_fault_passes
+        what_is_no_line_of_the_protocol_is_shown_with_its_number
+        one_that_says_nothing_is_not_waited_for_longer_than_the_deadline
+        too_much_is_not_taken
+        an_endless_log_is_cut_and_does_no_harm
+        a_log_is_whole_when_its_member_is_gone
+        what_is_missing_is_unsupported_whichever_way_it_is_said
+        however_the_driver_ends_no_member_is_left
+        a_folder_of_somebody_else_is_neither_used_nor_changed
+    };
+    let example = tests! { example_adapter:
+        the_example_passes_what_it_claims_and_the_rest_is_unsupported
+        the_example_has_less_than_a_hundred_lines
+    };
+    let mutants = tests! { mutants: each_check_has_a_mutant };
+    let named = long.into_iter().chain(starved).chain(driver).chain(example).chain(mutants);
+    let named = named.map(|(name, test)| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    });
+    libtest_mimic::run(&arguments, named.chain(mutants::each()).collect()).exit_code()
+}

@@ -1,0 +1,168 @@
+//! The reference and its mutants under the driver: what is right passes, and what is wrong is
+//! called by its name, and by no other.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::Trial;
+use serde_json::Value;
+use tempfile::TempDir;
+use tramontane_conformance::check::CheckId;
+
+use crate::runs::{self, Results, Run};
+
+const REFERENCE: &str = env!("CARGO_BIN_EXE_tramontane-reference");
+
+/// How many nodes the mutants are shown with: the fewest with which any two groups of a node have
+/// another member in common, in `across-groups`.
+const NODES: u32 = 4;
+
+/// How many seeds a mutant has to be wrong in: whether there is an occasion can be chance.
+const SEEDS: u64 = 3;
+
+/// How long the driver waits for what a mutant has lost, on a machine at rest; longer on one with
+/// more to do. The right program needs a hundredth of it.
+const DEADLINE_S: f64 = 3.0;
+
+/// A line of `--list-mutants`.
+struct Mutant {
+    name: String,
+    checks: Vec<String>,
+    scenario: String,
+    at: String,
+}
+
+fn mutants() -> Vec<Mutant> {
+    let listed =
+        std::process::Command::new(REFERENCE).arg("--list-mutants").output().expect("it is built");
+    let text = String::from_utf8(listed.stdout).expect("it is text");
+    let mutant = |line: &str| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [name, checks, scenario, at, _what] = fields[..] else {
+            panic!("five fields: {line:?}")
+        };
+        let checks = checks.split(' ').map(str::to_owned).collect();
+        Mutant { name: name.to_owned(), checks, scenario: scenario.to_owned(), at: at.to_owned() }
+    };
+    text.lines().map(mutant).collect()
+}
+
+fn run(folder: &Path, scenario: &str, seed: u64, arguments: &str) -> Results {
+    let adapter = format!("'{REFERENCE}' {arguments}");
+    Run { adapter, nodes: NODES, scenarios: &[scenario], seed, deadline_s: DEADLINE_S }.run(folder)
+}
+
+pub fn the_reference_keeps_every_promise_and_reaches_every_scenario() {
+    let folder = TempDir::new().expect("a folder");
+    let statuses = runs::play_all(&format!("'{REFERENCE}'"), 5, DEADLINE_S, folder.path());
+    for (scenario, status) in &statuses {
+        // Its members talk over sockets in a folder.
+        let expected = if scenario == "partition" { "unsupported" } else { "passed" };
+        if status == runs::STARVED {
+            println!("inconclusive: this machine has no time for {scenario}");
+            continue;
+        }
+        assert_eq!(status, expected, "{scenario}");
+    }
+    assert!(statuses.len() > 20, "{statuses:?}");
+    let results = std::fs::read(folder.path().join("1/results.json")).expect("there are results");
+    let results: Value = serde_json::from_slice(&results).expect("results are JSON");
+    assert!(results["implementation"].as_str().is_some_and(|name| name.starts_with("reference")));
+    assert_nothing_is_left_behind(folder.path());
+}
+
+/// A test for each mutant, with its name.
+pub fn each() -> impl Iterator<Item = Trial> {
+    mutants().into_iter().map(|mutant| {
+        Trial::test(format!("mutants::{}", mutant.name), move || {
+            is_named_by_the_check_that_is_meant_for_it_and_by_no_other(&mutant);
+            Ok(())
+        })
+    })
+}
+
+fn is_named_by_the_check_that_is_meant_for_it_and_by_no_other(mutant: &Mutant) {
+    let folder = TempDir::new().expect("a folder");
+    let results = show(mutant, folder.path());
+    let broken: BTreeSet<&str> = results.broken().into_iter().collect();
+    let meant: BTreeSet<&str> = mutant.checks.iter().map(String::as_str).collect();
+    if broken.is_empty() && !results.starved().is_empty() {
+        println!("inconclusive: this machine has no time for {}", mutant.name);
+    } else {
+        assert_eq!(broken, meant, "in {}\n{}", mutant.scenario, results.told);
+    }
+    assert_nothing_is_left_behind(folder.path());
+}
+
+/// Has the mutant be wrong, with another seed if it was not.
+fn show(mutant: &Mutant, folder: &Path) -> Results {
+    let once = |seed: u64| {
+        let at = mutant.node(&folder.join(format!("{seed}-right")), seed);
+        let at = at.map(|node| format!(" --at {node}")).unwrap_or_default();
+        let arguments = format!("--mutant {}{at}", mutant.name);
+        run(&folder.join(format!("{seed}-wrong")), &mutant.scenario, seed, &arguments)
+    };
+    let mut results = once(1);
+    for seed in 2..=SEEDS {
+        if !results.broken().is_empty() {
+            break;
+        }
+        results = once(seed);
+    }
+    results
+}
+
+pub fn each_check_has_a_mutant() {
+    let mutants = mutants();
+    let named: BTreeSet<&str> =
+        mutants.iter().flat_map(|mutant| &mutant.checks).map(String::as_str).collect();
+    let all: BTreeSet<&str> = CheckId::ALL.iter().map(|id| id.check().name).collect();
+    assert_eq!(named, all);
+}
+
+impl Mutant {
+    /// The node that must be wrong, where it matters which. The seed decides what is done to whom:
+    /// so it is the same for the right program.
+    fn node(&self, folder: &Path, seed: u64) -> Option<String> {
+        let is_meant: fn(&Value) -> bool = match self.at.as_str() {
+            "any" => return None,
+            "killed" => |record| record["kind"] == "kill",
+            "leaver" => |record| record["reason"] == "left",
+            "survivor" => |record| record["reason"] == "done",
+            at => panic!("which node is {at}?"),
+        };
+        run(folder, &self.scenario, seed, "");
+        let history = std::fs::read_to_string(folder.join(&self.scenario).join("history.jsonl"));
+        let history = history.expect("there is a history");
+        let mut records =
+            history.lines().map(|line| serde_json::from_str(line).expect("a record is JSON"));
+        let record: Value = records.find(is_meant).expect("it is done to somebody");
+        let node = record["node"].as_str().or(record["nodes"][0].as_str());
+        Some(node.expect("the record names a node").to_owned())
+    }
+}
+
+/// The sequencers end when nobody is connected to them: then their locks are free.
+fn assert_nothing_is_left_behind(folder: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let locks = locks_below(folder);
+    assert!(!locks.is_empty(), "there were sequencers");
+    while locks.iter().any(|lock| lock.try_lock().is_err()) {
+        assert!(Instant::now() < deadline, "a sequencer is left");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn locks_below(folder: &Path) -> Vec<File> {
+    let entries = std::fs::read_dir(folder).expect("a folder").flatten().map(|entry| entry.path());
+    let locks = entries.map(|path| match path.file_name() {
+        Some(name) if name == "sequencer.lock" => {
+            vec![File::open(&path).expect("it can be opened")]
+        }
+        _ if path.is_dir() => locks_below(&path),
+        _ => Vec::new(),
+    });
+    locks.flatten().collect()
+}

@@ -1,0 +1,117 @@
+//! Runs of `tramontane-conformance run`, and what their results say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// What to run.
+pub struct Run<'a> {
+    /// The adapter's command.
+    pub adapter: String,
+    /// How many nodes.
+    pub nodes: u32,
+    /// Which scenarios; all if none is named.
+    pub scenarios: &'a [&'a str],
+    /// The seed of the plans.
+    pub seed: u64,
+    /// How long the driver waits for anything.
+    pub deadline_s: f64,
+}
+
+/// What came of it.
+pub struct Results {
+    /// What the program printed, for whoever has to find out why a test failed.
+    pub told: String,
+    json: Value,
+}
+
+impl Run<'_> {
+    /// Runs it, with everything that it leaves in that folder.
+    pub fn run(&self, folder: &Path) -> Results {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+        command.args(["run", "--adapter", &self.adapter]).arg("--output").arg(folder);
+        command.args([format!("--nodes={}", self.nodes), format!("--seed={}", self.seed)]);
+        command.arg(format!("--deadline={}", self.deadline_s));
+        command.args(self.scenarios.iter().flat_map(|scenario| ["--scenario", scenario]));
+        let Output { status, stdout, stderr } = command.output().expect("the program is built");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let told = format!("{command:?}\n{status}\n{}{}", text(&stdout), text(&stderr));
+        let results = folder.join("results.json");
+        let results =
+            std::fs::read_to_string(results).unwrap_or_else(|error| panic!("{error}\n{told}"));
+        let json = serde_json::from_str(&results).expect("results are JSON");
+        Results { told, json }
+    }
+}
+
+/// How many seeds a scenario has to reach what it is for: whether messages of two senders come in
+/// turns, or a kill finds something under way, is chance.
+const SEEDS: u64 = 6;
+
+/// The status of a scenario of which nothing can be said, because the machine has no time for it.
+pub const STARVED: &str = "starved";
+
+/// What becomes of each scenario, with nothing broken. One that did not reach what it is for gets
+/// more seeds.
+pub fn play_all(
+    adapter: &str,
+    nodes: u32,
+    deadline_s: f64,
+    folder: &Path,
+) -> BTreeMap<String, String> {
+    let mut statuses = BTreeMap::new();
+    let mut open: Vec<String> = Vec::new();
+    for seed in 1..=SEEDS {
+        let scenarios: Vec<&str> = open.iter().map(String::as_str).collect();
+        let run =
+            Run { adapter: adapter.to_owned(), nodes, scenarios: &scenarios, seed, deadline_s };
+        let results = run.run(&folder.join(seed.to_string()));
+        assert_eq!(results.broken(), [""; 0], "{}", results.told);
+        let starved = results.starved();
+        for (scenario, status) in results.cases() {
+            assert_ne!(status, "broken", "{}", results.told);
+            let status = if starved.contains(&scenario) { STARVED } else { status };
+            statuses.insert(scenario.to_owned(), status.to_owned());
+        }
+        let unreached = statuses
+            .iter()
+            .filter(|(_, status)| ["inconclusive", STARVED].contains(&status.as_str()));
+        open = unreached.map(|(scenario, _)| scenario.clone()).collect();
+        if open.is_empty() {
+            break;
+        }
+    }
+    statuses
+}
+
+impl Results {
+    /// Scenarios with how they came out.
+    pub fn cases(&self) -> Vec<(&str, &str)> {
+        let cases = self.json["cases"].as_array().expect("there are cases").iter();
+        cases.map(|case| (text(&case["name"]), text(&case["status"]))).collect()
+    }
+
+    /// Scenarios of which nothing can be said, because the machine had no time for a deadline.
+    pub fn starved(&self) -> Vec<&str> {
+        let cases = self.json["cases"].as_array().expect("there are cases").iter();
+        let is_starved =
+            |case: &&Value| case.to_string().contains("passed on a machine that had time for");
+        cases.filter(is_starved).map(|case| text(&case["name"])).collect()
+    }
+
+    /// The checks that are broken in any of the cases, in the order of reports.
+    pub fn broken(&self) -> Vec<&str> {
+        let cases = self.json["cases"].as_array().expect("there are cases").iter();
+        let checks = cases.flat_map(|case| case["checks"].as_array().into_iter().flatten());
+        checks
+            .filter(|check| check["outcome"] == "broken")
+            .map(|check| text(&check["name"]))
+            .collect()
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

@@ -1,0 +1,395 @@
+//! The command line as its users meet it: real processes, their exit statuses, and what they say.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A history that breaks total order in its line 9.
+const BAD: &str = "bad/total-order-two-orders";
+/// A history that breaks nothing.
+const GOOD: &str = "good/suspended";
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../fixtures/histories/{name}.jsonl"))
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane-conformance"));
+    command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").stdin(Stdio::null());
+    command
+}
+
+/// What came of a command.
+struct Told {
+    status: Option<i32>,
+    out: String,
+    error: String,
+}
+
+impl From<Output> for Told {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("what is said is UTF-8");
+        Self { status: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
+    }
+}
+
+fn tell<I: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = I>) -> Told {
+    command().args(arguments).output().expect("the program starts").into()
+}
+
+/// Judges these, with options before them.
+fn check(options: &[&str], histories: &[&Path]) -> Told {
+    let mut command = command();
+    command.arg("check").args(options).args(histories);
+    command.output().expect("the program starts").into()
+}
+
+/// A history of these bytes, in a folder that is gone with what is returned first.
+fn history(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("history.jsonl");
+    fs::write(&path, bytes).expect("written");
+    (folder, path)
+}
+
+/// That an error is one line that names the program and says what to do.
+fn assert_one_line(error: &str, parts: &[&str]) {
+    assert_eq!(error.lines().count(), 1, "{error}");
+    assert!(error.starts_with("tramontane-conformance: ") && error.contains("; "), "{error}");
+    for part in parts {
+        assert!(error.contains(part), "{part}: {error}");
+    }
+}
+
+#[test]
+fn a_good_history_passes_and_a_bad_one_fails_with_what_shows_it() {
+    let good = check(&[], &[&fixture(GOOD)]);
+    assert_eq!(good.status, Some(0), "{}{}", good.out, good.error);
+    assert!(good.out.contains("PASSED") && good.error.is_empty(), "{}{}", good.out, good.error);
+
+    let bad = check(&[], &[&fixture(BAD)]);
+    assert_eq!(bad.status, Some(1), "{}{}", bad.out, bad.error);
+    assert!(bad.out.contains("total-order (must) is broken"), "{}", bad.out);
+    assert!(
+        bad.out.contains("line 9: ") && bad.out.contains(r#"{"ev":"deliver","t_ns":80"#),
+        "{}",
+        bad.out
+    );
+    assert!(
+        bad.out.contains("(culprit)") && bad.out.contains("judged 11 events in "),
+        "{}",
+        bad.out
+    );
+}
+
+#[test]
+fn a_broken_should_costs_nothing_and_is_said() {
+    let told = check(&[], &[&fixture("bad/view-majority-alone")]);
+    assert_eq!(told.status, Some(0), "{}", told.out);
+    assert!(told.out.contains("view-majority (should) is broken"), "{}", told.out);
+    assert!(told.out.contains("one check that is only a should is broken"), "{}", told.out);
+}
+
+#[test]
+fn what_gives_nothing_to_judge_is_inconclusive() {
+    for name in ["good/empty", "good/cut-short"] {
+        let told = check(&[], &[&fixture(name)]);
+        assert_eq!(told.status, Some(2), "{name}: {}{}", told.out, told.error);
+        assert!(told.out.contains("INCONCLUSIVE"), "{}", told.out);
+    }
+}
+
+#[test]
+fn of_several_histories_the_worst_counts() {
+    let (good, bad, open) = (fixture(GOOD), fixture(BAD), fixture("good/empty"));
+    let missing = Path::new("/nowhere/at/all.jsonl");
+    for (histories, status) in [
+        (vec![&*good, &*good], 0),
+        (vec![&*good, &*open], 2),
+        (vec![&*open, missing, &*good], 3),
+        (vec![missing, &*bad, &*open], 1),
+    ] {
+        assert_eq!(check(&[], &histories).status, Some(status), "{histories:?}");
+    }
+    let told = check(&[], &[missing, &bad]);
+    assert_one_line(&told.error, &["/nowhere/at/all.jsonl", "no such file"]);
+    assert!(told.out.contains("total-order (must) is broken"), "the other is judged: {}", told.out);
+}
+
+#[test]
+fn what_is_no_history_is_refused_with_its_line() {
+    let start = br#"{"ev":"start","t_ns":1,"node":"a","inc":1}"#;
+    let deep = "[".repeat(100_000);
+    let long = "x".repeat(3 << 20);
+    for (bytes, parts) in [
+        (b"garbage\n".to_vec(), &["line 1", "is this a history?"][..]),
+        (vec![0; 5000], &["line 1"]),
+        (deep.into_bytes(), &["line 1"]),
+        (long.into_bytes(), &["line 1", "longer than"]),
+        ([start, b"\n\xff\xfe\n" as &[u8]].concat(), &["line 2", "UTF-8"]),
+        (
+            [start, b"\n{\"ev\":\"start\",\"node\":\"b\",\"inc\":1}\n" as &[u8]].concat(),
+            &["line 2", "t_ns"],
+        ),
+    ] {
+        let (_folder, path) = history(&bytes);
+        let told = check(&[], &[&path]);
+        // A last line without an end may be cut: then there is nothing to judge, and no error.
+        if bytes.ends_with(b"\n") || bytes.len() > 1 << 20 {
+            assert_eq!(told.status, Some(3), "{}{}", told.out, told.error);
+            assert_one_line(&told.error, parts);
+            assert!(told.out.is_empty(), "{}", told.out);
+        } else {
+            assert!(matches!(told.status, Some(2 | 3)), "{}{}", told.out, told.error);
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_told_in_one_line() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let missing = check(&[], &[&folder.path().join("missing")]);
+    assert_eq!(missing.status, Some(3));
+    assert_one_line(&missing.error, &["no such file", "check the path"]);
+
+    let directory = check(&["--quiet"], &[folder.path()]);
+    assert_eq!(directory.status, Some(3));
+    assert_one_line(&directory.error, &["this is a folder", "name the histories in it"]);
+    assert!(directory.out.is_empty());
+
+    let hostile = check(&[], &[&folder.path().join("a\nb\u{1b}[2J")]);
+    assert_one_line(&hostile.error, &["a\\u{a}b\\u{1b}[2J"]);
+}
+
+#[test]
+fn a_wrong_command_line_exits_with_64() {
+    for arguments in [
+        &[][..],
+        &["check"],
+        &["nonsense"],
+        &["check", "x", "--nonsense"],
+        &["--json"],
+        &["check", "x", "--json", "-", "--html", "-"],
+        &["run", "--nodes", "many"],
+    ] {
+        let told = tell(arguments);
+        assert_eq!(told.status, Some(64), "{arguments:?}: {}{}", told.out, told.error);
+        assert_one_line(&told.error, &[]);
+        assert!(told.out.is_empty(), "{}", told.out);
+    }
+}
+
+#[test]
+fn help_has_examples_and_the_exit_statuses() {
+    for arguments in [&["--help"][..], &["check", "--help"], &["run", "--help"]] {
+        let told = tell(arguments);
+        assert_eq!(told.status, Some(0));
+        assert!(told.error.is_empty());
+        for part in [
+            "Examples:\n  tramontane-conformance",
+            "  0  all musts hold",
+            " 64  ",
+            "130  ",
+            "143  ",
+        ] {
+            assert!(told.out.contains(part), "{arguments:?} {part}: {}", told.out);
+        }
+    }
+    assert!(tell(["--version"]).out.starts_with("tramontane-conformance "));
+}
+
+#[test]
+fn the_checks_are_listed_with_what_they_promise() {
+    let told = tell(["--list"]);
+    assert_eq!(told.status, Some(0));
+    assert!(told.out.contains("total-order (must)\n  Two members of a group"), "{}", told.out);
+    assert!(told.out.contains("view-majority (should)"), "{}", told.out);
+
+    let lists: Value = serde_json::from_str(&tell(["--list", "--json"]).out).expect("JSON");
+    let checks = lists["checks"].as_array().expect("a list");
+    for field in ["name", "strength", "sentence", "source"] {
+        assert!(
+            checks.iter().all(|check| check[field].as_str().is_some_and(|text| !text.is_empty())),
+            "{field}"
+        );
+    }
+    assert!(lists["scenarios"].is_array());
+}
+
+#[test]
+fn reports_are_written_where_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mut command = command();
+    command.arg("check").arg("--json").arg(path("a.json")).arg("--junit").arg(path("b.xml"));
+    command.arg("--html").arg(path("c.html")).arg("-q").args([fixture(GOOD), fixture(BAD)]);
+    let told = Told::from(command.output().expect("the program starts"));
+    assert_eq!(told.status, Some(1), "{}", told.error);
+    assert!(told.out.is_empty() && told.error.is_empty(), "quiet: {}{}", told.out, told.error);
+
+    let results = fs::read(path("a.json")).expect("it was written");
+    let results: Value = serde_json::from_slice(&results).expect("JSON");
+    assert_eq!(
+        (&results["exit_status"], &results["cases"][1]["status"]),
+        (&1.into(), &"failed".into())
+    );
+    let junit = fs::read_to_string(path("b.xml")).expect("it was written");
+    let junit = quick_junit::Report::deserialize_from_str(&junit).expect("it is JUnit XML");
+    assert_eq!((junit.failures, junit.errors, junit.test_suites.len()), (1, 0, 2));
+    let page = fs::read_to_string(path("c.html")).expect("it was written");
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>") && page.contains("<svg")
+    );
+}
+
+#[test]
+fn a_dash_is_standard_output_for_one_report_and_standard_input_for_a_history() {
+    let told = check(&["--json", "-"], &[&fixture(BAD)]);
+    assert_eq!(told.status, Some(1));
+    let results: Value = serde_json::from_str(&told.out).expect("nothing but JSON");
+    assert_eq!(results["status"], "failed");
+
+    let mut child = command();
+    let mut child = child
+        .args(["check", "--json", "-", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    input.write_all(&fs::read(fixture(BAD)).expect("a fixture")).expect("it is read");
+    drop(input);
+    let told = Told::from(child.wait_with_output().expect("it ends"));
+    assert_eq!(told.status, Some(1));
+    let results: Value = serde_json::from_str(&told.out).expect("JSON");
+    assert_eq!(results["cases"][0]["name"], "standard input");
+}
+
+#[test]
+fn a_history_that_can_be_read_only_once_is_judged_all_the_same() {
+    let (_folder, path) = history(b"");
+    fs::remove_file(&path).expect("there is none");
+    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere");
+    assert!(made.success());
+    let child = command().args(["check", "--json", "-"]).arg(&path).stdout(Stdio::piped()).spawn();
+    let child = child.expect("the program starts");
+    // Opening waits until the program reads.
+    let mut pipe = File::options().write(true).open(&path).expect("the other end opens");
+    pipe.write_all(&fs::read(fixture(BAD)).expect("a fixture")).expect("it is read");
+    drop(pipe);
+    let told = Told::from(
+        child.wait_with_output().expect("it ends, and does not wait for a second reading"),
+    );
+    let results: Value = serde_json::from_str(&told.out).expect("JSON");
+    assert_eq!((told.status, &results["status"]), (Some(1), &"failed".into()));
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_told_and_hides_no_verdict() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nowhere = folder.path().join("no/such/folder/x.json");
+    let full = Path::new("/dev/full");
+    for (target, part) in [
+        (full, "free some space"),
+        (&*nowhere, "make the folder first"),
+        (folder.path(), "name a file"),
+    ] {
+        for (name, status) in [(GOOD, 3), (BAD, 1)] {
+            for form in ["--json", "--junit", "--html"] {
+                let mut command = command();
+                command.arg("check").arg(form).arg(target).arg(fixture(name));
+                let told = Told::from(command.output().expect("the program starts"));
+                assert_eq!(
+                    told.status,
+                    Some(status),
+                    "{form} {}: {}",
+                    target.display(),
+                    told.error
+                );
+                assert_one_line(&told.error, &["cannot write", part]);
+                assert!(told.out.contains("judged"), "the text is there: {}", told.out);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_report_without_a_folder_is_told_before_a_run_and_not_after() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = command();
+    command
+        .args(["run", "--adapter", "/nowhere/adapter", "--nodes", "3", "--output"])
+        .arg(folder.path());
+    command.arg("--html").arg(folder.path().join("no/such/folder.html"));
+    let told = Told::from(command.output().expect("the program starts"));
+    assert_eq!(told.status, Some(3));
+    assert_one_line(&told.error, &["cannot write", "no/such/folder.html", "make the folder first"]);
+}
+
+#[test]
+fn a_full_standard_output_is_told_and_a_closed_one_is_not() {
+    let full = || File::options().write(true).open("/dev/full").expect("Linux has one");
+    for arguments in
+        [vec!["check".into(), fixture(GOOD)], vec!["--list".into()], vec!["--help".into()]]
+    {
+        let told = command().args(&arguments).stdout(full()).output();
+        let told = Told::from(told.expect("the program starts"));
+        assert_eq!(told.status, Some(3), "{arguments:?}: {}", told.error);
+        assert_one_line(&told.error, &["standard output", "free some space"]);
+    }
+    for (arguments, status) in [
+        (vec!["check".into(), fixture(GOOD)], 0),
+        (vec!["check".into(), fixture(BAD)], 1),
+        (vec!["check".into(), "--json".into(), "-".into(), fixture(BAD)], 1),
+        (vec!["--list".into()], 0),
+    ] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let told = command().args(&arguments).stdout(writer).output();
+        let told = Told::from(told.expect("the program starts"));
+        assert_eq!((told.status, &*told.error), (Some(status), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_check_ends_at_once() {
+    let (_folder, path) = history(b"");
+    fs::remove_file(&path).expect("there is none");
+    assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere").success());
+    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+        // Whoever runs the tests may have these signals ignored, and a program leaves that as it
+        // finds it.
+        let mut child = Command::new("env")
+            .arg("--default-signal=INT,TERM")
+            .arg(command().get_program())
+            .arg("check")
+            .arg(&path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        // It reads, and nothing comes: the pipe stays open.
+        let pipe = File::options().write(true).open(&path).expect("the other end opens");
+        let told =
+            Command::new("kill").arg(format!("-{signal}")).arg(child.id().to_string()).status();
+        assert!(told.expect("kill is everywhere").success());
+        let ended = child.wait().expect("it ends");
+        drop(pipe);
+        // A process that dies of a signal has no status of its own; a shell shows 128 and its
+        // number.
+        let shown = ended.code().or(ended.signal().map(|number| 128 + number));
+        assert_eq!(shown, Some(status), "{ended}");
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_and_for_those_who_force_them() {
+    let plain = check(&[], &[&fixture(BAD)]);
+    assert!(!plain.out.contains('\u{1b}'), "{}", plain.out);
+    let forced = command().env("CLICOLOR_FORCE", "1").arg("check").arg(fixture(BAD)).output();
+    assert!(Told::from(forced.expect("the program starts")).out.contains('\u{1b}'));
+}

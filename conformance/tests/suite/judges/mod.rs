@@ -1,0 +1,144 @@
+//! The fast judge beside the naive one.
+
+use std::collections::BTreeSet;
+use std::panic::catch_unwind;
+
+use tramontane_conformance::check::{self, CheckId, Judge, Outcome, Verdict};
+use tramontane_conformance::history::{Event, Reader, Trouble};
+
+use crate::naive::{self, Kind};
+
+/// What was said of a history: of each check, or the line at which it was refused.
+pub type Said = Result<Vec<(CheckId, Kind)>, u64>;
+
+/// What the naive statements say.
+pub fn naively(history: &[u8]) -> Said {
+    naive::judge(history).map_err(|error| error.line)
+}
+
+/// What the judge says.
+pub fn fast(history: &[u8]) -> Said {
+    check::judge(history).map(|verdict| kinds(&verdict)).map_err(|error| error.line)
+}
+
+/// What a judge says that forgets what it can from the first messages on, as the other does only
+/// with thousands.
+pub fn forgetful(history: &[u8], messages: usize) -> Said {
+    let mut judge = Judge::holding(messages);
+    let mut reader = Reader::new(history);
+    loop {
+        match reader.next_event() {
+            Ok(Some((line, event))) => judge.take(line, &event).map_err(|error| error.line)?,
+            Err(error) if error.trouble != Trouble::Cut => return Err(error.line),
+            Ok(None) | Err(_) => return Ok(kinds(&judge.finish())),
+        }
+    }
+}
+
+fn kinds(verdict: &Verdict) -> Vec<(CheckId, Kind)> {
+    let kind = |outcome: &Outcome| match outcome {
+        Outcome::Held { judged } => {
+            assert!(*judged > 0, "held, and nothing was judged");
+            Kind::Held
+        }
+        Outcome::Broken { .. } => Kind::Broken,
+        Outcome::Inconclusive(_) => Kind::Inconclusive,
+        Outcome::NotJudged(_) => Kind::NotJudged,
+    };
+    verdict.judgements.iter().map(|said| (said.check, kind(&said.outcome))).collect()
+}
+
+/// How many messages the forgetful judges hold.
+pub const HOLDING: [usize; 2] = [0, 3];
+
+/// How the judges differ, if they do. A panic differs from everything.
+pub fn difference(history: &[u8]) -> Option<String> {
+    let naively = naively(history);
+    let Ok(fast) = catch_unwind(|| fast(history)) else {
+        return Some("the fast judge panics".to_owned());
+    };
+    if let Some(difference) = difference_of("fast", &fast, &naively, false) {
+        return Some(difference);
+    }
+    if is_refused_late(history) {
+        return None;
+    }
+    HOLDING.iter().find_map(|messages| {
+        let Ok(forgetful) = catch_unwind(|| forgetful(history, *messages)) else {
+            return Some(format!("the fast judge that holds {messages} panics"));
+        };
+        difference_of(&format!("fast, holding {messages},"), &forgetful, &naively, true)
+    })
+}
+
+/// How what one says differs from what the naive statements say. Who has forgotten may be in doubt.
+fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Option<String> {
+    match (said, naively) {
+        (Ok(said), Ok(naively)) => {
+            let in_doubt = |kind: Kind| may_doubt && kind == Kind::Inconclusive;
+            let differing =
+                said.iter().zip(naively).filter(|(one, other)| one != other && !in_doubt(one.1));
+            let said: Vec<String> = differing
+                .map(|((id, kind), (_, naive))| format!("{id}: {name} {kind:?}, naive {naive:?}"))
+                .collect();
+            (!said.is_empty()).then(|| said.join("\n"))
+        }
+        (Err(line), Err(other)) if line == other => None,
+        (said, naively) => {
+            let line = |said: &Said| {
+                said.as_ref()
+                    .map_or_else(|line| format!("refused at line {line}"), |_| "taken".into())
+            };
+            Some(format!("{name}: {}, naive: {}", line(said), line(naively)))
+        }
+    }
+}
+
+/// Whether a message is surely refused after somebody delivered it: who has forgotten it has taken
+/// it for a message by then, and the history is broken anyhow.
+fn is_refused_late(history: &[u8]) -> bool {
+    let mut delivered = BTreeSet::new();
+    let mut reader = Reader::new(history);
+    while let Ok(Some((_, event))) = reader.next_event() {
+        match event {
+            Event::Deliver { msg: Some(msg), .. } => {
+                delivered.insert(msg.into_owned());
+            }
+            Event::Refused { msg, definite: true, .. } if delivered.contains(msg.as_ref()) => {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The history without the lines that it does not need to be wrong in this way.
+pub fn shrunk(history: &[u8], is_wrong: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let mut lines: Vec<&[u8]> = history.split_inclusive(|byte| *byte == b'\n').collect();
+    loop {
+        let before = lines.len();
+        let mut place = 0;
+        while place < lines.len() {
+            let line = lines.remove(place);
+            if !is_wrong(&lines.concat()) {
+                lines.insert(place, line);
+                place += 1;
+            }
+        }
+        if lines.len() == before {
+            return lines.concat();
+        }
+    }
+}
+
+/// Fails with the smallest history that shows it, if the two judges differ.
+pub fn assert_agreed(which: &str, history: &[u8]) {
+    let Some(difference) = difference(history) else { return };
+    let history = shrunk(history, |history| self::difference(history).is_some());
+    let still = self::difference(&history).unwrap_or_default();
+    panic!(
+        "{which} is judged in two ways:\n{difference}\nat its smallest:\n{still}\n{}",
+        String::from_utf8_lossy(&history)
+    );
+}

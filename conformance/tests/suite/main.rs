@@ -1,0 +1,14 @@
+//! The checker and the command line. What drives adapters is in `tests/driven`.
+
+mod cli;
+mod forgetting;
+mod format;
+mod garbage;
+#[path = "../../examples/good_history/mod.rs"]
+mod good_history;
+mod histories;
+mod judges;
+mod naive;
+mod random_histories;
+mod samples;
+mod two_statements;

@@ -1,0 +1,226 @@
+//! Who delivers, as the definitions read.
+
+use super::Found;
+use super::progress;
+use super::terms::{Fate, Message, Start, World};
+
+/// For what a message is judged once: a group with views, or all its groups without.
+pub enum Unit<'m> {
+    Viewed(&'m str),
+    Plain(Vec<&'m str>),
+}
+
+/// A message in one of its units, with those who are due it.
+struct Duty<'w, 'h> {
+    message: &'w Message<'h>,
+    unit: Unit<'w>,
+    /// Q
+    due: Vec<&'w Start<'h>>,
+    /// P
+    due_anywhere: Vec<&'w Start<'h>>,
+    /// D
+    deliverers: Vec<&'w Start<'h>>,
+}
+
+fn units<'m>(world: &World<'_>, message: &'m Message<'_>) -> Vec<Unit<'m>> {
+    let (viewed, plain): (Vec<&str>, Vec<&str>) =
+        message.groups.iter().partition(|group| world.has_views(group));
+    let mut units: Vec<Unit<'_>> = viewed.into_iter().map(Unit::Viewed).collect();
+    if !plain.is_empty() {
+        units.push(Unit::Plain(plain));
+    }
+    units
+}
+
+/// The view of a message in its unit, where it has one.
+fn view(world: &World<'_>, message: &Message<'_>, unit: &Unit<'_>) -> Option<u64> {
+    match unit {
+        Unit::Viewed(group) => world.view_of_message(message, group),
+        Unit::Plain(_) => None,
+    }
+}
+
+/// Those who are due a message of that view.
+fn due<'w, 'h>(world: &'w World<'h>, unit: &Unit<'_>, view: Option<u64>) -> Vec<&'w Start<'h>> {
+    let is_due = |start: &&Start<'h>| match unit {
+        Unit::Plain(groups) => {
+            world.last_start(start.node) == Some(*start)
+                && start.is_correct()
+                && groups.iter().any(|group| world.is_member(start.node, group))
+        }
+        Unit::Viewed(group) => {
+            let installed = world.installed(start, group);
+            let stayed = start.is_correct() && !world.is_removed(start, group);
+            let is_last =
+                |view: u64| installed.last().is_some_and(|last| last.id == view) && stayed;
+            world.is_member(start.node, group)
+                && match view {
+                    Some(view) => {
+                        installed.iter().any(|installed| installed.id == view)
+                            && (world.next_view(start, group, view).is_some() || is_last(view))
+                    }
+                    None => !installed.is_empty() && stayed,
+                }
+        }
+    };
+    world.starts.iter().filter(is_due).collect()
+}
+
+fn duties<'w, 'h>(world: &'w World<'h>) -> Vec<Duty<'w, 'h>> {
+    let mut duties = Vec::new();
+    for message in world.messages.iter().filter(|message| message.refused != Some(true)) {
+        let due_anywhere: Vec<&Start<'_>> = units(world, message)
+            .iter()
+            .flat_map(|unit| due(world, unit, view(world, message, unit)))
+            .collect();
+        for unit in units(world, message) {
+            duties.push(Duty {
+                message,
+                due: due(world, &unit, view(world, message, &unit)),
+                unit,
+                due_anywhere: due_anywhere.clone(),
+                deliverers: world.deliverers(message),
+            });
+        }
+    }
+    duties
+}
+
+impl<'h> Duty<'_, 'h> {
+    fn lacks(&self, world: &World<'_>, start: &Start<'_>) -> bool {
+        !world.node_delivered(start.node, self.message)
+    }
+
+    /// The view to which a start went on from that of the message.
+    fn next(&self, world: &World<'_>, start: &Start<'_>) -> Option<u64> {
+        let Unit::Viewed(group) = self.unit else { return None };
+        let view = world.view_of_message(self.message, group)?;
+        world.next_view(start, group, view)
+    }
+
+    fn anybody_due_delivered(&self, world: &World<'_>) -> bool {
+        self.due_anywhere.iter().any(|start| !self.lacks(world, start))
+    }
+
+    fn somebody_lacks(&self, world: &World<'_>) -> bool {
+        self.due.iter().any(|start| self.lacks(world, start))
+    }
+
+    /// Whether another who is due, and delivered it, went to the same next view as this one, who
+    /// lacks it.
+    fn is_other_set(&self, world: &World<'_>, lacking: &Start<'_>) -> bool {
+        let next = self.next(world, lacking);
+        next.is_some()
+            && self
+                .due
+                .iter()
+                .any(|other| !self.lacks(world, other) && self.next(world, other) == next)
+    }
+
+    fn is_no_longer_there(&self, world: &World<'h>, start: &Start<'h>) -> bool {
+        matches!(start.fate, Fate::Left | Fate::Halted)
+            || world.is_removed_from_any(start, self.message)
+            || world.last_start(start.node) != Some(start)
+    }
+}
+
+/// What came of the messages that would be missed if nobody had delivered them (so they have no
+/// view here): those of `liveness`, or those of `validity`.
+pub fn promised(world: &World<'_>, liveness: bool) -> Vec<(String, bool)> {
+    let mut promised = Vec::new();
+    for duty in duties(world) {
+        let message = duty.message;
+        let Some(sender) = world.start(message.node, message.inc) else { continue };
+        let owed = message.refused.is_none()
+            && sender.is_correct()
+            && !world.is_removed_from_any(sender, message)
+            && !due(world, &duty.unit, None).is_empty();
+        if owed && progress::is_of_liveness(world, message) == liveness {
+            promised.push((message.name.to_owned(), duty.deliverers.is_empty()));
+        }
+    }
+    promised
+}
+
+/// `validity`
+pub fn validity(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for (_, lost) in promised(world, false) {
+        found.case();
+        found.broken_if(lost);
+    }
+    found
+}
+
+/// `agreement`
+pub fn agreement(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for duty in duties(world) {
+        if duty.due.is_empty() || !duty.anybody_due_delivered(world) {
+            continue;
+        }
+        found.case();
+        found.broken_if(
+            duty.due
+                .iter()
+                .any(|start| duty.lacks(world, start) && !duty.is_other_set(world, start)),
+        );
+    }
+    found
+}
+
+/// `view-same-set`
+pub fn same_set(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for duty in duties(world) {
+        if duty
+            .due
+            .iter()
+            .any(|start| !duty.lacks(world, start) && duty.next(world, start).is_some())
+        {
+            found.case();
+        }
+        found.broken_if(
+            duty.due
+                .iter()
+                .any(|start| duty.lacks(world, start) && duty.is_other_set(world, start)),
+        );
+    }
+    found
+}
+
+/// `uniform-agreement`
+pub fn uniform_agreement(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for duty in duties(world) {
+        let by_a_killed_one = duty.deliverers.iter().any(|start| start.fate == Fate::Killed);
+        if duty.due.is_empty() || !by_a_killed_one {
+            continue;
+        }
+        found.case();
+        found.broken_if(duty.somebody_lacks(world) && !duty.anybody_due_delivered(world));
+    }
+    found
+}
+
+/// `removed-silent`
+pub fn removed_silent(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for duty in duties(world) {
+        let gone = |start: &&Start<'_>| duty.is_no_longer_there(world, start);
+        if duty.due.is_empty() || !duty.deliverers.iter().any(gone) {
+            continue;
+        }
+        found.case();
+        found.broken_if(
+            duty.somebody_lacks(world)
+                && !duty.anybody_due_delivered(world)
+                && duty.deliverers.iter().all(gone)
+                && !duty.deliverers.iter().any(|start| start.fate == Fate::Killed),
+        );
+    }
+    for delivery in &world.deliveries {
+        found.broken_if(progress::is_after_its_end(world, delivery));
+    }
+    found
+}

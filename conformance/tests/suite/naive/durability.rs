@@ -1,0 +1,106 @@
+//! Durability, as the definitions read. Every recorded delivery has its place here.
+
+use tramontane_conformance::history::Event;
+
+use super::Found;
+use super::terms::{Delivery, Fate, Start, World};
+
+/// A `durable` record.
+struct Durable<'h> {
+    line: u64,
+    node: &'h str,
+    inc: u32,
+    group: &'h str,
+    upto: u64,
+}
+
+fn durables<'h>(world: &World<'h>) -> Vec<Durable<'h>> {
+    let records = world.events.iter().filter_map(|(line, event)| match event {
+        Event::Durable { node, inc, group, upto, .. } => {
+            Some(Durable { line: *line, node, inc: *inc, group, upto: *upto })
+        }
+        _ => None,
+    });
+    records.collect()
+}
+
+/// Everything that a start recorded as delivered in the group.
+fn places<'w, 'h>(
+    world: &'w World<'h>,
+    node: &str,
+    inc: u32,
+    group: &str,
+) -> Vec<&'w Delivery<'h>> {
+    let here = |delivery: &&Delivery<'_>| {
+        (delivery.node, delivery.inc) == (node, inc) && delivery.group == group
+    };
+    world.recorded.iter().filter(here).collect()
+}
+
+/// How many of them come before a line.
+fn before(places: &[&Delivery<'_>], line: u64) -> usize {
+    places.iter().filter(|delivery| delivery.line < line).count()
+}
+
+/// `durable-prefix`
+pub fn prefix(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    let records = durables(world);
+    for record in &records {
+        found.case();
+        let falls = records.iter().any(|earlier| {
+            earlier.line < record.line
+                && (earlier.node, earlier.inc, earlier.group)
+                    == (record.node, record.inc, record.group)
+                && earlier.upto > record.upto
+        });
+        let delivered = before(&places(world, record.node, record.inc, record.group), record.line);
+        found.broken_if(falls || record.upto >= delivered as u64);
+    }
+    found
+}
+
+/// `durable-kept`
+pub fn kept(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for start in &world.starts {
+        for group in &world.groups {
+            let durable = made_durable(world, start, group.name);
+            let later = world
+                .starts
+                .iter()
+                .filter(|later| later.node == start.node && later.line > start.line);
+            let replays = later.filter_map(|later| replays(world, later, group.name)).next();
+            let (false, Some(replays)) = (durable.is_empty(), replays) else { continue };
+            found.case();
+            found.broken_if(!replays.starts_with(&durable));
+        }
+    }
+    found
+}
+
+/// The messages that a start made durable in the group.
+fn made_durable<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Vec<Option<&'h str>> {
+    let places = places(world, start.node, start.inc, group);
+    let counts = durables(world).into_iter().filter_map(|record| {
+        let here = (record.node, record.inc, record.group) == (start.node, start.inc, group);
+        here.then(|| {
+            before(&places, record.line)
+                .min(usize::try_from(record.upto).unwrap_or(usize::MAX).saturating_add(1))
+        })
+    });
+    let count = counts.max().unwrap_or(0);
+    places.iter().take(count).map(|delivery| delivery.message).collect()
+}
+
+/// What a start replayed in the group before it did anything new there; nothing if it did not get
+/// so far.
+fn replays<'h>(world: &World<'h>, start: &Start<'_>, group: &str) -> Option<Vec<Option<&'h str>>> {
+    let places = places(world, start.node, start.inc, group);
+    let new = places.iter().position(|delivery| !delivery.replayed);
+    let ended = !matches!(start.fate, Fate::Killed | Fate::Unfinished);
+    if new.is_none() && !ended {
+        return None;
+    }
+    Some(places.iter().take(new.unwrap_or(places.len())).map(|delivery| delivery.message).collect())
+}

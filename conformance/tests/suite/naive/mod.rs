@@ -1,0 +1,156 @@
+//! The second statement of every check: as `docs/checks.md` reads, over a whole history in memory.
+//!
+//! It is slow on purpose and shares nothing with the fast judge but the names of the checks and the
+//! reading of lines, so that a mistake in one is not a mistake in both. It says only what came out
+//! of each check, not why.
+
+mod delivery;
+mod durability;
+mod format;
+mod integrity;
+mod order;
+mod progress;
+mod terms;
+mod views;
+
+use tramontane_conformance::check::CheckId;
+use tramontane_conformance::history::{Event, HistoryError, Reader, Trouble, parse};
+
+use terms::World;
+
+/// What came out of a check, without the reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// It holds.
+    Held,
+    /// It is broken.
+    Broken,
+    /// The rest of the history would have told.
+    Inconclusive,
+    /// There was nothing to judge.
+    NotJudged,
+}
+
+/// What a check found in a history: how much there was to judge, and how much of it is wrong.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Found {
+    cases: usize,
+    broken: usize,
+}
+
+impl Found {
+    /// Counts one case.
+    fn case(&mut self) {
+        self.cases += 1;
+    }
+
+    /// Counts one break, if it is one.
+    fn broken_if(&mut self, broken: bool) {
+        self.broken += usize::from(broken);
+    }
+}
+
+/// What came out of each check, in the order of [`CheckId::ALL`].
+///
+/// # Errors
+/// The first line that no history may have.
+pub fn judge(history: &[u8]) -> Result<Vec<(CheckId, Kind)>, HistoryError> {
+    let (events, unread) = read(history);
+    if let Some((line, contradiction)) = format::contradiction(&events) {
+        return Err(HistoryError { line, trouble: Trouble::Contradiction(contradiction) });
+    }
+    match unread {
+        Some(error) if error.trouble != Trouble::Cut => return Err(error),
+        _ => {}
+    }
+    let as_it_is = World::new(&events, false);
+    let were_all_done = World::new(&events, true);
+    Ok(CheckId::ALL.iter().map(|id| (*id, kind(*id, &as_it_is, &were_all_done))).collect())
+}
+
+/// The records up to the end or the first line that cannot be read, and what is wrong with that
+/// line.
+fn read(history: &[u8]) -> (Vec<(u64, Event<'_>)>, Option<HistoryError>) {
+    let unread = first_unreadable(history);
+    let readable = unread.as_ref().map_or(u64::MAX, |error| error.line);
+    let lines = (1..readable).zip(history.split(|byte| *byte == b'\n'));
+    let records = lines.filter_map(|(number, line)| {
+        let text = std::str::from_utf8(line).ok()?.trim_ascii();
+        Some((number, parse(text).ok()?))
+    });
+    (records.collect(), unread)
+}
+
+fn first_unreadable(history: &[u8]) -> Option<HistoryError> {
+    let mut reader = Reader::new(history);
+    loop {
+        match reader.next_event() {
+            Ok(Some(_)) => {}
+            Ok(None) => return None,
+            Err(error) => return Some(error),
+        }
+    }
+}
+
+fn kind(id: CheckId, as_it_is: &World<'_>, were_all_done: &World<'_>) -> Kind {
+    if builds_on_what_is_broken(id, as_it_is) {
+        return Kind::NotJudged;
+    }
+    let found = state(id, as_it_is);
+    if found.broken > 0 {
+        Kind::Broken
+    } else if !builds_on_what_is_broken(id, were_all_done) && state(id, were_all_done).broken > 0 {
+        Kind::Inconclusive
+    } else if found.cases > 0 {
+        Kind::Held
+    } else {
+        Kind::NotJudged
+    }
+}
+
+/// The two checks that are silent where another has spoken.
+fn builds_on_what_is_broken(id: CheckId, world: &World<'_>) -> bool {
+    let before: &[CheckId] = match id {
+        CheckId::AcyclicOrder => &[CheckId::TotalOrder],
+        CheckId::PrefixOrder => &[
+            CheckId::SenderOrder,
+            CheckId::TotalOrder,
+            CheckId::AcyclicOrder,
+            CheckId::Validity,
+            CheckId::Agreement,
+            CheckId::ViewSameSet,
+            CheckId::UniformAgreement,
+            CheckId::RemovedSilent,
+        ],
+        _ => &[],
+    };
+    before.iter().any(|id| state(*id, world).broken > 0)
+}
+
+fn state(id: CheckId, world: &World<'_>) -> Found {
+    match id {
+        CheckId::IntegrityOnce => integrity::once(world),
+        CheckId::IntegritySent => integrity::sent(world),
+        CheckId::IntegrityAddressee => integrity::addressee(world),
+        CheckId::IntegrityBytes => integrity::bytes(world),
+        CheckId::NullsInvisible => integrity::nulls_invisible(world),
+        CheckId::Validity => delivery::validity(world),
+        CheckId::Agreement => delivery::agreement(world),
+        CheckId::UniformAgreement => delivery::uniform_agreement(world),
+        CheckId::SenderOrder => order::sender_order(world),
+        CheckId::TotalOrder => order::total_order(world),
+        CheckId::AcyclicOrder => order::acyclic_order(world),
+        CheckId::PrefixOrder => order::prefix_order(world),
+        CheckId::ViewUnique => views::unique(world),
+        CheckId::ViewRising => views::rising(world),
+        CheckId::ViewSelf => views::includes_self(world),
+        CheckId::ViewMajority => views::majority(world),
+        CheckId::ViewDelivery => views::delivery(world),
+        CheckId::ViewSameSet => delivery::same_set(world),
+        CheckId::RemovedSilent => delivery::removed_silent(world),
+        CheckId::Quiescence => progress::quiescence(world),
+        CheckId::DurablePrefix => durability::prefix(world),
+        CheckId::DurableKept => durability::kept(world),
+        CheckId::Liveness => progress::liveness(world),
+    }
+}

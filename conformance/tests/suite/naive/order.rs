@@ -1,0 +1,203 @@
+//! Order, as the definitions read.
+
+use super::Found;
+use super::delivery::promised;
+use super::progress::faults_ended;
+use super::terms::{Message, Start, World};
+
+/// The groups that both messages are to.
+fn shared<'m>(one: &Message<'m>, other: &Message<'_>) -> Vec<&'m str> {
+    one.groups.iter().copied().filter(|group| other.groups.contains(group)).collect()
+}
+
+/// Where in what the start delivered the message is.
+fn place(world: &World<'_>, start: &Start<'_>, message: &Message<'_>) -> Option<usize> {
+    world.log(start).iter().position(|delivery| delivery.message == Some(message.name))
+}
+
+/// Whether the node is a member of one of the message's groups that promise their members one
+/// order.
+fn is_ordered_at(world: &World<'_>, node: &str, message: &Message<'_>) -> bool {
+    message.groups.iter().any(|group| world.is_ordered(group) && world.is_member(node, group))
+}
+
+/// `sender-order`
+pub fn sender_order(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for first in &world.messages {
+        for second in &world.messages {
+            let of_one_start = (first.node, first.inc) == (second.node, second.inc);
+            if !of_one_start || first.line >= second.line {
+                continue;
+            }
+            for group in shared(first, second) {
+                judge_senders_pair(world, &mut found, [first, second], group);
+            }
+        }
+    }
+    found
+}
+
+fn judge_senders_pair(
+    world: &World<'_>,
+    found: &mut Found,
+    [first, second]: [&Message<'_>; 2],
+    group: &str,
+) {
+    for start in world.starts.iter().filter(|start| world.is_member(start.node, group)) {
+        if let (Some(one), Some(other)) = (place(world, start, first), place(world, start, second))
+        {
+            found.case();
+            found.broken_if(one > other);
+        }
+    }
+    let left_out = first.refused.is_none() && world.deliverers(first).is_empty();
+    let later_came =
+        world.deliverers(second).iter().any(|start| world.is_member(start.node, group));
+    found.broken_if(left_out && later_came && !is_told_elsewhere(world, first));
+}
+
+/// Whether the message breaks `validity` or `liveness`.
+fn is_told_elsewhere(world: &World<'_>, message: &Message<'_>) -> bool {
+    let lost = (message.name.to_owned(), true);
+    promised(world, false).contains(&lost)
+        || (faults_ended(world) && promised(world, true).contains(&lost))
+}
+
+/// `total-order`
+pub fn total_order(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for group in world.groups.iter().filter(|group| world.is_ordered(group.name)) {
+        let members: Vec<&Start<'_>> =
+            world.starts.iter().filter(|start| world.is_member(start.node, group.name)).collect();
+        let messages: Vec<&Message<'_>> =
+            world.messages.iter().filter(|message| message.groups.contains(&group.name)).collect();
+        let twice = messages.iter().filter(|message| {
+            members.iter().filter(|start| place(world, start, message).is_some()).count() >= 2
+        });
+        if twice.count() >= 2 {
+            found.case();
+        }
+        for p in &members {
+            for q in &members {
+                found.broken_if(orders_differ(world, p, q, &messages));
+            }
+        }
+    }
+    found
+}
+
+fn orders_differ(
+    world: &World<'_>,
+    p: &Start<'_>,
+    q: &Start<'_>,
+    messages: &[&Message<'_>],
+) -> bool {
+    let both: Vec<(usize, usize)> = messages
+        .iter()
+        .filter_map(|message| place(world, p, message).zip(place(world, q, message)))
+        .collect();
+    both.iter().any(|one| both.iter().any(|other| one.0 < other.0 && one.1 > other.1))
+}
+
+/// `acyclic-order`
+pub fn acyclic_order(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    let count = world.messages.len();
+    let mut before = vec![vec![false; count]; count];
+    for start in &world.starts {
+        let placed: Vec<(usize, usize)> = (0..count)
+            .filter(|one| is_ordered_at(world, start.node, &world.messages[*one]))
+            .filter_map(|one| Some((place(world, start, &world.messages[one])?, one)))
+            .collect();
+        for (place, one) in &placed {
+            for (other_place, other) in &placed {
+                if place < other_place {
+                    found.case();
+                    before[*one][*other] |=
+                        world.share_an_order(&world.messages[*one], &world.messages[*other]);
+                }
+            }
+        }
+    }
+    // What comes before what comes before m, comes before m.
+    for through in 0..count {
+        for one in 0..count {
+            for other in 0..count {
+                before[one][other] |= before[one][through] && before[through][other];
+            }
+        }
+    }
+    found.broken_if((0..count).any(|one| before[one][one]));
+    found
+}
+
+/// `prefix-order`
+pub fn prefix_order(world: &World<'_>) -> Found {
+    let mut found = Found::default();
+    for message in &world.messages {
+        let nodes = nodes(world);
+        let delivered = nodes.iter().filter(|node| {
+            world.node_delivered(node, message) && is_ordered_at(world, node, message)
+        });
+        if delivered.count() >= 2 {
+            found.case();
+        }
+    }
+    for p in nodes(world) {
+        for q in nodes(world) {
+            for m in &world.messages {
+                for other in &world.messages {
+                    found.broken_if(p != q && has_gap(world, [p, q], [m, other]));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The nodes that started.
+fn nodes<'h>(world: &World<'h>) -> Vec<&'h str> {
+    let mut nodes: Vec<&str> = world.starts.iter().map(|start| start.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Whether p delivered m but not the other, while q delivered the other, and not m before it.
+fn has_gap(world: &World<'_>, [p, q]: [&str; 2], [m, other]: [&Message<'_>; 2]) -> bool {
+    let wrong_way_round = world.starts.iter().filter(|start| start.node == q).any(|start| {
+        place(world, start, other).zip(place(world, start, m)).is_some_and(|(other, m)| other < m)
+    });
+    world.node_delivered(p, m)
+        && !world.node_delivered(p, other)
+        && world.node_delivered(q, other)
+        && (!world.node_delivered(q, m) || wrong_way_round)
+        && world.share_an_order(m, other)
+        && should_both_have(world, [p, q], [m, other])
+}
+
+fn should_both_have(world: &World<'_>, nodes: [&str; 2], messages: [&Message<'_>; 2]) -> bool {
+    let plainly_addressed = |node: &str, message: &Message<'_>| {
+        message.groups.iter().any(|group| {
+            world.is_ordered(group) && !world.has_views(group) && world.is_member(node, group)
+        })
+    };
+    let in_one_view = |group: &str| {
+        let view = world.view_of_message(messages[0], group);
+        view.is_some()
+            && view == world.view_of_message(messages[1], group)
+            && nodes.iter().all(|node| {
+                world.is_member(node, group)
+                    && world.views.iter().any(|installed| {
+                        installed.node == *node
+                            && installed.group == group
+                            && Some(installed.id) == view
+                    })
+            })
+    };
+    nodes.iter().all(|node| messages.iter().all(|message| plainly_addressed(node, message)))
+        || shared(messages[0], messages[1])
+            .into_iter()
+            .any(|group| world.is_ordered(group) && world.has_views(group) && in_one_view(group))
+}

@@ -1,0 +1,390 @@
+//! The terms of `docs/checks.md`, each found by looking through the whole history.
+
+use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
+
+/// What became of a start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Done,
+    Left,
+    Halted,
+    Hung,
+    Killed,
+    Unfinished,
+}
+
+/// One start of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start<'h> {
+    pub node: &'h str,
+    pub inc: u32,
+    pub line: u64,
+    pub fate: Fate,
+}
+
+impl Start<'_> {
+    pub fn is_correct(&self) -> bool {
+        matches!(self.fate, Fate::Done | Fate::Hung)
+    }
+}
+
+/// A message, from its `multicast` record and what was said of it after.
+#[derive(Clone, Debug)]
+pub struct Message<'h> {
+    pub name: &'h str,
+    pub line: u64,
+    pub t_ns: u64,
+    pub node: &'h str,
+    pub inc: u32,
+    pub groups: Vec<&'h str>,
+    pub bytes: Option<u64>,
+    pub digest: Option<&'h str>,
+    /// Nothing if it was not refused, else whether definitely.
+    pub refused: Option<bool>,
+}
+
+/// A `deliver` record.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'h> {
+    pub line: u64,
+    pub t_ns: u64,
+    pub node: &'h str,
+    pub inc: u32,
+    pub group: &'h str,
+    pub view: Option<u64>,
+    /// Nothing where it is nobody's message.
+    pub message: Option<&'h str>,
+    pub sender: Option<&'h str>,
+    pub bytes: Option<u64>,
+    pub digest: Option<&'h str>,
+    pub replayed: bool,
+}
+
+impl Delivery<'_> {
+    pub fn is_by(&self, start: &Start<'_>) -> bool {
+        self.node == start.node && self.inc == start.inc
+    }
+}
+
+/// A `view` record.
+#[derive(Clone, Debug)]
+pub struct View<'h> {
+    pub line: u64,
+    pub node: &'h str,
+    pub inc: u32,
+    pub group: &'h str,
+    pub id: u64,
+    pub members: Vec<&'h str>,
+}
+
+/// A `group` record.
+#[derive(Clone, Debug)]
+pub struct Group<'h> {
+    pub name: &'h str,
+    pub members: Vec<&'h str>,
+    pub order: GroupOrder,
+}
+
+/// A history, and the terms in which the checks speak of it.
+pub struct World<'h> {
+    pub events: &'h [(u64, Event<'h>)],
+    pub groups: Vec<Group<'h>>,
+    pub starts: Vec<Start<'h>>,
+    pub messages: Vec<Message<'h>>,
+    /// Every `deliver` record.
+    pub recorded: Vec<Delivery<'h>>,
+    /// Those that no check passes over.
+    pub deliveries: Vec<Delivery<'h>>,
+    pub views: Vec<View<'h>>,
+}
+
+impl<'h> World<'h> {
+    /// The history as it is; or as it would be, were every unfinished start done.
+    pub fn new(events: &'h [(u64, Event<'h>)], were_all_done: bool) -> Self {
+        let mut world = Self {
+            events,
+            groups: groups(events),
+            starts: starts(events, were_all_done),
+            messages: messages(events),
+            recorded: recorded(events),
+            deliveries: Vec::new(),
+            views: views(events),
+        };
+        world.deliveries = world
+            .recorded
+            .iter()
+            .copied()
+            .filter(|delivery| !world.is_passed_over(delivery))
+            .collect();
+        world
+    }
+
+    pub fn is_member(&self, node: &str, group: &str) -> bool {
+        self.groups.iter().any(|told| told.name == group && told.members.contains(&node))
+    }
+
+    /// Whether the group promises its members one order.
+    pub fn is_ordered(&self, group: &str) -> bool {
+        self.groups.iter().any(|told| told.name == group && told.order != GroupOrder::Sender)
+    }
+
+    /// Whether one order is promised for both messages.
+    pub fn share_an_order(&self, one: &Message<'_>, other: &Message<'_>) -> bool {
+        let has_its_own = |group: &&&str| {
+            self.groups.iter().any(|told| told.name == **group && told.order == GroupOrder::Group)
+        };
+        let is_apart = |one: &Message<'_>, other: &Message<'_>| {
+            one.groups.iter().filter(has_its_own).any(|group| !other.groups.contains(group))
+        };
+        !is_apart(one, other) && !is_apart(other, one)
+    }
+
+    pub fn has_views(&self, group: &str) -> bool {
+        self.views.iter().any(|view| view.group == group)
+    }
+
+    pub fn message(&self, name: &str) -> Option<&Message<'h>> {
+        self.messages.iter().find(|message| message.name == name)
+    }
+
+    pub fn start(&self, node: &str, inc: u32) -> Option<&Start<'h>> {
+        self.starts.iter().find(|start| start.node == node && start.inc == inc)
+    }
+
+    pub fn last_start(&self, node: &str) -> Option<&Start<'h>> {
+        self.starts.iter().rfind(|start| start.node == node)
+    }
+
+    pub fn is_addressed(&self, message: &Message<'_>, node: &str) -> bool {
+        message.groups.iter().any(|group| self.is_member(node, group))
+    }
+
+    /// Whether a start delivered the message before, on an earlier line.
+    pub fn is_repeat(&self, delivery: &Delivery<'_>) -> bool {
+        self.recorded.iter().any(|earlier| {
+            earlier.line < delivery.line
+                && (earlier.node, earlier.inc) == (delivery.node, delivery.inc)
+                && earlier.message == delivery.message
+        })
+    }
+
+    fn is_passed_over(&self, delivery: &Delivery<'_>) -> bool {
+        let Some(message) = delivery.message.and_then(|name| self.message(name)) else {
+            return true;
+        };
+        message.refused == Some(true)
+            || !self.is_addressed(message, delivery.node)
+            || self.is_repeat(delivery)
+    }
+
+    /// Whether the delivery came by one of the message's groups, of which the node is a member.
+    pub fn is_in_its_group(&self, delivery: &Delivery<'_>) -> bool {
+        let message = delivery.message.and_then(|name| self.message(name));
+        message.is_some_and(|message| message.groups.contains(&delivery.group))
+            && self.is_member(delivery.node, delivery.group)
+    }
+
+    /// Whether any start of the node delivered the message.
+    pub fn node_delivered(&self, node: &str, message: &Message<'_>) -> bool {
+        self.deliveries
+            .iter()
+            .any(|delivery| delivery.node == node && delivery.message == Some(message.name))
+    }
+
+    /// The starts that delivered the message.
+    pub fn deliverers(&self, message: &Message<'_>) -> Vec<&Start<'h>> {
+        let delivered = |start: &&Start<'h>| {
+            self.deliveries
+                .iter()
+                .any(|delivery| delivery.is_by(start) && delivery.message == Some(message.name))
+        };
+        self.starts.iter().filter(delivered).collect()
+    }
+
+    /// What the start delivered, in its order.
+    pub fn log(&self, start: &Start<'_>) -> Vec<&Delivery<'h>> {
+        self.deliveries.iter().filter(|delivery| delivery.is_by(start)).collect()
+    }
+
+    /// The group's views that the start installed, in its order.
+    pub fn installed(&self, start: &Start<'_>, group: &str) -> Vec<&View<'h>> {
+        let by_start = |view: &&View<'h>| {
+            (view.node, view.inc) == (start.node, start.inc) && view.group == group
+        };
+        self.views.iter().filter(by_start).collect()
+    }
+
+    /// The view of a delivery.
+    pub fn view_of_delivery(&self, delivery: &Delivery<'_>) -> Option<u64> {
+        delivery.view.or_else(|| self.last_installed_before(delivery))
+    }
+
+    /// The last view of the delivery's group that the start installed on an earlier line.
+    pub fn last_installed_before(&self, delivery: &Delivery<'_>) -> Option<u64> {
+        self.in_view_at(delivery, delivery.group)
+    }
+
+    /// The last view of a group that the start of the delivery installed on an earlier line.
+    fn in_view_at(&self, delivery: &Delivery<'_>, group: &str) -> Option<u64> {
+        let start = self.start(delivery.node, delivery.inc)?;
+        let installed = self.installed(start, group);
+        installed.iter().rfind(|view| view.line < delivery.line).map(|view| view.id)
+    }
+
+    /// The view of a message in a group: the lowest of its deliveries there, replays left out; if
+    /// there are none, the lowest in which members delivered it by another of its groups.
+    pub fn view_of_message(&self, message: &Message<'_>, group: &str) -> Option<u64> {
+        let by_members = self.deliveries.iter().filter(|delivery| {
+            delivery.message == Some(message.name)
+                && !delivery.replayed
+                && self.is_in_its_group(delivery)
+                && self.is_member(delivery.node, group)
+        });
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            by_members.partition(|delivery| delivery.group == group);
+        let view_here = here.iter().filter_map(|delivery| self.view_of_delivery(delivery)).min();
+        view_here.or_else(|| {
+            elsewhere.iter().filter_map(|delivery| self.in_view_at(delivery, group)).min()
+        })
+    }
+
+    /// The view that the start installed next after `view`, if it went on from it.
+    pub fn next_view(&self, start: &Start<'_>, group: &str, view: u64) -> Option<u64> {
+        let installed = self.installed(start, group);
+        let place = installed.iter().position(|installed| installed.id == view)?;
+        installed.get(place + 1).map(|next| next.id)
+    }
+
+    /// Whether the start was removed from the group, knowing it or not.
+    pub fn is_removed(&self, start: &Start<'_>, group: &str) -> bool {
+        let Some(last) = self.installed(start, group).last().map(|view| view.id) else {
+            return false;
+        };
+        start.fate != Fate::Killed
+            && self.views.iter().any(|view| {
+                view.group == group
+                    && view.node != start.node
+                    && view.id > last
+                    && !view.members.contains(&start.node)
+            })
+    }
+
+    pub fn is_removed_from_any(&self, start: &Start<'_>, message: &Message<'_>) -> bool {
+        message.groups.iter().any(|group| self.is_removed(start, group))
+    }
+}
+
+fn groups<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Group<'h>> {
+    let told = events.iter().filter_map(|(_, event)| match event {
+        Event::Group { group, members, order, .. } => Some(Group {
+            name: group,
+            members: members.iter().map(AsRef::as_ref).collect(),
+            order: *order,
+        }),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn starts<'h>(events: &'h [(u64, Event<'h>)], were_all_done: bool) -> Vec<Start<'h>> {
+    let begun = events.iter().filter_map(|(line, event)| match event {
+        Event::Start { node, inc, .. } => {
+            let fate = match fate(events, node, *inc, *line) {
+                Fate::Unfinished if were_all_done => Fate::Done,
+                fate => fate,
+            };
+            Some(Start { node, inc: *inc, line: *line, fate })
+        }
+        _ => None,
+    });
+    begun.collect()
+}
+
+fn fate(events: &[(u64, Event<'_>)], of: &str, of_inc: u32, from: u64) -> Fate {
+    let end = events.iter().find_map(|(_, event)| match event {
+        Event::End { node, inc, reason, .. } if node == of && *inc == of_inc => Some(*reason),
+        _ => None,
+    });
+    let next = events.iter().find_map(|(line, event)| match event {
+        Event::Start { node, .. } if node == of && *line > from => Some(*line),
+        _ => None,
+    });
+    let is_killed = events.iter().any(|(line, event)| match event {
+        Event::Fault { kind: FaultKind::Kill, nodes, .. } => {
+            nodes.iter().any(|node| node == of)
+                && *line > from
+                && next.is_none_or(|next| *line < next)
+        }
+        _ => false,
+    });
+    match end {
+        Some(EndReason::Done) => Fate::Done,
+        Some(EndReason::Left) => Fate::Left,
+        Some(EndReason::Halted) => Fate::Halted,
+        Some(EndReason::Hung) => Fate::Hung,
+        None if is_killed => Fate::Killed,
+        None => Fate::Unfinished,
+    }
+}
+
+fn messages<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Message<'h>> {
+    let asked = events.iter().filter_map(|(line, event)| match event {
+        Event::Multicast { t_ns, node, inc, msg, groups, bytes, digest } => Some(Message {
+            name: msg,
+            line: *line,
+            t_ns: *t_ns,
+            node,
+            inc: *inc,
+            groups: groups.iter().map(AsRef::as_ref).collect(),
+            bytes: *bytes,
+            digest: digest.as_deref(),
+            refused: refusal(events, msg),
+        }),
+        _ => None,
+    });
+    asked.collect()
+}
+
+fn refusal(events: &[(u64, Event<'_>)], message: &str) -> Option<bool> {
+    events.iter().find_map(|(_, event)| match event {
+        Event::Refused { msg, definite, .. } if msg == message => Some(*definite),
+        _ => None,
+    })
+}
+
+fn recorded<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<Delivery<'h>> {
+    let delivered = events.iter().filter_map(|(line, event)| match event {
+        Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } => {
+            Some(Delivery {
+                line: *line,
+                t_ns: *t_ns,
+                node,
+                inc: *inc,
+                group,
+                view: *view,
+                message: msg.as_deref().filter(|name| !name.is_empty()),
+                sender: sender.as_deref(),
+                bytes: *bytes,
+                digest: digest.as_deref(),
+                replayed: *replayed,
+            })
+        }
+        _ => None,
+    });
+    delivered.collect()
+}
+
+fn views<'h>(events: &'h [(u64, Event<'h>)]) -> Vec<View<'h>> {
+    let installed = events.iter().filter_map(|(line, event)| match event {
+        Event::View { node, inc, group, view, members, .. } => Some(View {
+            line: *line,
+            node,
+            inc: *inc,
+            group,
+            id: *view,
+            members: members.iter().map(AsRef::as_ref).collect(),
+        }),
+        _ => None,
+    });
+    installed.collect()
+}

@@ -1,0 +1,304 @@
+//! What can happen to the group of the model.
+
+use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
+
+use super::Chance;
+use super::cast::{Delivered, Message};
+use super::model::Model;
+
+/// Longer than the silence that quiescence asks for.
+const SILENCE_NS: u64 = 600_000_000;
+
+impl<C: Chance> Model<'_, C> {
+    /// One thing happens.
+    pub fn step(&mut self) {
+        let node = self.chance.index(self.nodes.len());
+        let up = self.nodes[node].up;
+        match self.chance.below(100) {
+            0..20 if up => self.multicast(node),
+            20..34 => self.order_message(node),
+            34..40 if up => self.drain(node),
+            40..68 if up => {
+                self.advance(node);
+            }
+            68..76 if up => self.say_durable(node),
+            76..79 if up => self.count(node),
+            79..84 if up => self.kill(node),
+            84..86 if up => self.leave(node),
+            86..88 if up && (self.faulty || self.chance.percent(20)) => self.halt(node),
+            88..91 if up => self.cut_off(node),
+            91..93 => self.suspend(node),
+            93..94 => self.heal(node),
+            94..95 => self.renew_view(),
+            95..97 if up => self.return_from_a_crash(node),
+            _ if !up && self.chance.percent(60) => self.start(node),
+            _ => {}
+        }
+    }
+
+    fn multicast(&mut self, node: usize) {
+        let sends = |group: &usize| self.groups[*group].senders.contains(&node);
+        let open: Vec<usize> = (0..self.groups.len()).filter(sends).collect();
+        let Some(first) = self.chance.pick(&open) else { return };
+        if self.nodes[node].muted {
+            return;
+        }
+        let mut groups = vec![first];
+        for group in open {
+            // Who is in a group that has views may not be in the others: what is for several is
+            // seldom right.
+            let views = self.groups[group].viewed || self.groups[first].viewed;
+            let alone =
+                [group, first].iter().any(|group| self.groups[*group].order == GroupOrder::Group);
+            let percent = match (alone, views) {
+                (true, _) => 0,
+                (false, true) => 2,
+                (false, false) => 40,
+            };
+            if group != first && self.chance.percent(percent) {
+                groups.push(group);
+            }
+        }
+        let message = self.write_multicast(node, groups);
+        let refused = self.chance.percent(8);
+        let definite = self.chance.percent(60);
+        if refused {
+            self.write_refusal(node, message, definite);
+        }
+        if !refused || (!definite && self.chance.percent(50)) {
+            self.nodes[node].queue.push(message);
+        }
+    }
+
+    fn write_multicast(&mut self, node: usize, groups: Vec<usize>) -> usize {
+        let t_ns = self.tick();
+        let sender = &mut self.nodes[node];
+        let name = format!("{}/{}/{}", sender.name, sender.inc, sender.sent);
+        sender.sent += 1;
+        sender.posts += 1;
+        let told = self.chance.percent(60);
+        let message = Message {
+            digest: told.then(|| format!("d{}", self.messages.len())),
+            name,
+            sender: node,
+            groups,
+            bytes: told.then(|| self.chance.below(3)),
+        };
+        self.records.push(Event::Multicast {
+            t_ns,
+            node: self.nodes[node].name.clone().into(),
+            inc: self.nodes[node].inc,
+            msg: message.name.clone().into(),
+            groups: message
+                .groups
+                .iter()
+                .map(|group| self.groups[*group].name.clone().into())
+                .collect(),
+            bytes: message.bytes,
+            digest: message.digest.clone().map(Into::into),
+        });
+        self.messages.push(message);
+        self.messages.len() - 1
+    }
+
+    fn write_refusal(&mut self, node: usize, message: usize, definite: bool) {
+        let t_ns = self.tick();
+        self.records.push(Event::Refused {
+            t_ns,
+            node: self.nodes[node].name.clone().into(),
+            inc: self.nodes[node].inc,
+            msg: self.messages[message].name.clone().into(),
+            definite,
+            code: None,
+        });
+    }
+
+    fn say_durable(&mut self, node: usize) {
+        let group = self.chance.index(self.groups.len());
+        let delivered =
+            self.nodes[node].log.iter().filter(|delivered| delivered.group == group).count() as u64;
+        let low = self.nodes[node].upto[group].unwrap_or(0);
+        if delivered <= low {
+            return;
+        }
+        let upto = self.chance.between(low, delivered - 1);
+        let t_ns = self.tick();
+        let kept = self.nodes[node].kept[group].max(upto as usize + 1);
+        self.nodes[node].upto[group] = Some(upto);
+        self.nodes[node].kept[group] = kept;
+        self.records.push(Event::Durable {
+            t_ns,
+            node: self.nodes[node].name.clone().into(),
+            inc: self.nodes[node].inc,
+            group: self.groups[group].name.clone().into(),
+            upto,
+        });
+    }
+
+    /// Counts posts, mostly twice and with silence before.
+    fn count(&mut self, node: usize) {
+        if self.chance.percent(70) {
+            self.now_ns += SILENCE_NS;
+        }
+        for _ in 0..self.chance.between(1, 2) {
+            let t_ns = self.tick();
+            self.records.push(Event::Stats {
+                t_ns,
+                node: self.nodes[node].name.clone().into(),
+                inc: self.nodes[node].inc,
+                posts: self.nodes[node].posts,
+            });
+        }
+    }
+
+    /// Some of the node's last messages are lost with it, and the groups go on without it where
+    /// they can.
+    fn part_with(&mut self, node: usize) {
+        while !self.nodes[node].muted
+            && !self.nodes[node].queue.is_empty()
+            && self.chance.percent(50)
+        {
+            self.order_message(node);
+        }
+        self.nodes[node].queue.clear();
+        self.remove(node, false);
+    }
+
+    /// Gives each group with views, of which the node is a member, a view without it. Who leaves
+    /// counts as there.
+    fn remove(&mut self, node: usize, left: bool) {
+        for group in 0..self.groups.len() {
+            let Some((_, members)) = self.groups[group].view.clone() else { continue };
+            let rest: Vec<usize> =
+                members.iter().copied().filter(|member| *member != node).collect();
+            let left = left && self.nodes[node].view[group].is_some();
+            let enough = left || 2 * rest.len() > members.len();
+            if rest.len() < members.len() && !rest.is_empty() && enough {
+                self.order_view(group, rest);
+            }
+        }
+    }
+
+    fn kill(&mut self, node: usize) {
+        self.write_fault(FaultKind::Kill, &[node]);
+        self.nodes[node].up = false;
+        self.part_with(node);
+    }
+
+    /// A node comes back at once with what it kept, if it kept anything.
+    fn return_from_a_crash(&mut self, node: usize) {
+        self.drain(node);
+        self.say_durable(node);
+        self.kill(node);
+        self.start(node);
+    }
+
+    fn leave(&mut self, node: usize) {
+        if self.chance.percent(70) {
+            self.drain(node);
+            self.remove(node, true);
+            self.drain(node);
+        } else {
+            self.part_with(node);
+        }
+        self.nodes[node].queue.clear();
+        self.write_end(node, EndReason::Left);
+    }
+
+    fn halt(&mut self, node: usize) {
+        self.part_with(node);
+        self.write_end(node, EndReason::Halted);
+    }
+
+    /// A node is cut off, and removed where the others can go on.
+    fn cut_off(&mut self, node: usize) {
+        while !self.nodes[node].queue.is_empty() {
+            self.order_message(node);
+        }
+        self.write_fault(FaultKind::Partition, &[node]);
+        self.remove(node, false);
+        self.nodes[node].muted = true;
+        if self.chance.percent(70) {
+            self.write_fault(FaultKind::Heal, &[node]);
+        }
+    }
+
+    fn suspend(&mut self, node: usize) {
+        self.write_fault(FaultKind::Stop, &[node]);
+        if self.chance.percent(80) {
+            self.write_fault(FaultKind::Continue, &[node]);
+        }
+    }
+
+    fn heal(&mut self, node: usize) {
+        let everyone: Vec<usize> = (0..self.nodes.len()).collect();
+        let nodes = if self.chance.percent(50) { everyone } else { vec![node] };
+        self.write_fault(FaultKind::Heal, &nodes);
+    }
+
+    fn renew_view(&mut self) {
+        let group = self.chance.index(self.groups.len());
+        if let Some((_, members)) = self.groups[group].view.clone() {
+            self.order_view(group, members);
+        }
+    }
+
+    /// A node starts, perhaps again: it replays what it kept, and joins its groups.
+    fn start(&mut self, node: usize) {
+        if self.nodes[node].stuck {
+            return;
+        }
+        let log = self.nodes[node].log.clone();
+        let enough = |length: &usize| {
+            self.nodes[node].kept.iter().enumerate().all(|(group, kept)| {
+                log[..*length].iter().filter(|delivered| delivered.group == group).count() >= *kept
+            })
+        };
+        let Some(least) = (0..=log.len()).find(enough) else { return };
+        let keeps = least + self.chance.index(log.len() - least + 1);
+        if self.chance.percent(15) {
+            self.start_in_vain(node, &log);
+        }
+        if self.nodes[node].stuck {
+            return;
+        }
+        self.write_start(node);
+        for delivered in &log[..keeps] {
+            self.write_delivery(node, delivered, true);
+        }
+        self.nodes[node].log = log[..keeps].to_vec();
+        self.join(node);
+    }
+
+    /// A start that is killed while it replays, or of which nothing more is heard.
+    fn start_in_vain(&mut self, node: usize, log: &[Delivered]) {
+        self.write_start(node);
+        for delivered in &log[..self.chance.index(log.len() + 1)] {
+            self.write_delivery(node, delivered, true);
+        }
+        if self.chance.percent(75) {
+            self.write_fault(FaultKind::Kill, &[node]);
+        } else {
+            self.nodes[node].stuck = true;
+            self.nodes[node].up = false;
+        }
+    }
+
+    fn join(&mut self, node: usize) {
+        for group in 0..self.groups.len() {
+            if !self.groups[group].viewed || !self.groups[group].members.contains(&node) {
+                continue;
+            }
+            match self.groups[group].view.clone() {
+                None => self.order_view(group, vec![node]),
+                Some((_, members)) if members == [node] => self.order_view(group, members),
+                // It could not be removed, so nobody can take it back.
+                Some((_, members)) if members.contains(&node) => self.nodes[node].muted = true,
+                Some((_, mut members)) => {
+                    members.push(node);
+                    self.order_view(group, members);
+                }
+            }
+        }
+    }
+}

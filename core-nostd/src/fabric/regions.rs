@@ -1,0 +1,107 @@
+//! Which regions of block memory a member has.
+//!
+//! # Invariants
+//! - A region's number belongs to one memory at a time; it is free again when that memory is gone.
+//! - Region 0 is that of rows, and never given.
+
+use super::Region;
+
+/// Block memories that a member may have at a time.
+pub const REGIONS_MAX: usize = 1024;
+
+/// A member has [`REGIONS_MAX`] block memories already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct TooManyRegions;
+
+impl core::fmt::Display for TooManyRegions {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(
+            out,
+            "this member has {REGIONS_MAX} block memories already; drop one before another is made"
+        )
+    }
+}
+
+impl core::error::Error for TooManyRegions {}
+
+/// What finds a member's block memories by region. `W` finds one as long as it is there, and keeps
+/// none: where memory is shared, a weak pointer.
+#[derive(Debug)]
+pub struct Regions<W> {
+    /// The first is region 1.
+    slots: [Option<W>; REGIONS_MAX],
+}
+
+impl<W> Regions<W> {
+    /// No region.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { slots: [const { None }; REGIONS_MAX] }
+    }
+
+    /// Gives a memory the lowest region that is free. A region is free too once `is_gone` says so
+    /// of what had it.
+    ///
+    /// # Errors
+    /// [`TooManyRegions`].
+    pub fn take(
+        &mut self,
+        memory: W,
+        is_gone: impl Fn(&W) -> bool,
+    ) -> Result<Region, TooManyRegions> {
+        let mut numbered = (1..).map(Region).zip(&mut self.slots);
+        let free = numbered.find(|(_, slot)| slot.as_ref().is_none_or(&is_gone));
+        let (region, slot) = free.ok_or(TooManyRegions)?;
+        *slot = Some(memory);
+        Ok(region)
+    }
+
+    /// What finds the memory of a region, if the region was ever given.
+    #[must_use]
+    pub fn get(&self, region: Region) -> Option<&W> {
+        let slot = usize::from(region.0).checked_sub(1)?;
+        self.slots.get(slot)?.as_ref()
+    }
+}
+
+impl<W> Default for Regions<W> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Weak};
+
+    #[test]
+    fn a_region_is_free_again_when_its_memory_is_gone() {
+        let mut regions = Regions::<Weak<u8>>::new();
+        let is_gone = |memory: &Weak<u8>| memory.strong_count() == 0;
+        let memories: Vec<Arc<u8>> = (0..3).map(Arc::new).collect();
+        for (memory, region) in memories.iter().zip(1..) {
+            assert_eq!(regions.take(Arc::downgrade(memory), is_gone), Ok(Region(region)));
+        }
+        assert!(regions.get(Region::ROW).is_none() && regions.get(Region(4)).is_none());
+        assert_eq!(regions.get(Region(2)).and_then(Weak::upgrade).as_deref(), Some(&1));
+        let mut memories = memories;
+        drop(memories.remove(1));
+        assert!(regions.get(Region(2)).and_then(Weak::upgrade).is_none());
+        assert_eq!(regions.take(Arc::downgrade(&memories[0]), is_gone), Ok(Region(2)));
+        assert_eq!(regions.take(Arc::downgrade(&memories[0]), is_gone), Ok(Region(4)));
+    }
+
+    #[test]
+    fn there_are_so_many_regions_and_no_more() {
+        let mut regions = Regions::<u8>::default();
+        for region in 1..=REGIONS_MAX {
+            let taken = regions.take(0, |_| false).map(|taken| usize::from(taken.0));
+            assert_eq!(taken, Ok(region));
+        }
+        assert_eq!(regions.take(0, |_| false), Err(TooManyRegions));
+        assert_eq!(regions.take(0, |_| true), Ok(Region(1)));
+        assert!(regions.get(Region(u16::MAX)).is_none());
+    }
+}

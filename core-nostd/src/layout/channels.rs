@@ -1,0 +1,87 @@
+//! What block multicast adds to a layout: the channels' cells in every row, and the subgroups whose
+//! senders may send large messages.
+
+use super::configuration::each;
+use super::{BLOCK, CHANNEL_BYTES, Group, Layout, LayoutError};
+use crate::fabric::Channel;
+use crate::ids::{NodeId, SenderRank, SubgroupId, index_from_u16, u16_from_index};
+
+impl<'c> Layout<'c> {
+    /// Rows of so many channels' cells and nothing else: for block groups alone (RDM-5), without
+    /// subgroups.
+    ///
+    /// # Errors
+    /// What is wrong with the members.
+    pub const fn of_channels(members: &'c [NodeId], channels: u16) -> Result<Self, LayoutError> {
+        let group = Group { members, subgroups: &[] };
+        if let Err(error) = group.check_members() {
+            return Err(error);
+        }
+        Self { group, view_columns: 0, large: &[], channels }.measured()
+    }
+
+    /// The same with large messages in some subgroups: each of their senders has a channel, for a
+    /// block group whose root it is and whose members are the subgroup's (RDM-7).
+    ///
+    /// # Errors
+    /// A subgroup that there is not, or that is named twice; or too many senders.
+    pub const fn with_large(self, large: &'c [SubgroupId]) -> Result<Self, LayoutError> {
+        let mut channels = 0_usize;
+        let mut rest = large;
+        while let [first, tail @ ..] = rest {
+            each!(other in tail, {
+                if other.0 == first.0 {
+                    return Err(LayoutError::BadLargeSubgroup);
+                }
+            });
+            let Some(subgroup) = self.subgroup(*first) else {
+                return Err(LayoutError::BadLargeSubgroup);
+            };
+            channels = channels.saturating_add(subgroup.senders.len());
+            rest = tail;
+        }
+        match u16_from_index(channels) {
+            Some(channels) => Self { large, channels, ..self }.measured(),
+            None => Err(LayoutError::TooManyChannels),
+        }
+    }
+
+    /// The channel by which a sender's large messages in a subgroup go, if it may send such.
+    #[must_use]
+    pub const fn large_channel(&self, subgroup: SubgroupId, sender: SenderRank) -> Option<Channel> {
+        let mut before = 0_usize;
+        each!(large in self.large, {
+            let senders = match self.subgroup(*large) {
+                Some(subgroup) => subgroup.senders.len(),
+                None => 0,
+            };
+            if large.0 == subgroup.0 {
+                if sender.index() >= senders {
+                    return None;
+                }
+                return match u16_from_index(before.saturating_add(sender.index())) {
+                    Some(channel) => Some(Channel(channel)),
+                    None => None,
+                };
+            }
+            before = before.saturating_add(senders);
+        });
+        None
+    }
+
+    /// How many channels have cells in each row.
+    #[must_use]
+    pub const fn channels(&self) -> u16 {
+        self.channels
+    }
+
+    /// Where a channel's cells lie, in bytes from the start of every row: a multiple of
+    /// [`CACHE_LINE`](super::CACHE_LINE). None if there is no such channel.
+    #[must_use]
+    pub const fn channel_offset(&self, channel: Channel) -> Option<usize> {
+        if channel.0 >= self.channels {
+            return None;
+        }
+        Some(BLOCK.saturating_add(index_from_u16(channel.0).saturating_mul(CHANNEL_BYTES)))
+    }
+}

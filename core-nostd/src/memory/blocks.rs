@@ -1,0 +1,227 @@
+//! Block memory on hosts: bytes that blocks are sent from and received into, as their owner has
+//! them.
+//!
+//! While a block is under way the fabric, or a device, reads and fills the same bytes. So their
+//! owner copies them out and in atomically, as cells are; a plain slice of them needs its promise
+//! that no block is under way there.
+
+use core::ops::Deref;
+use core::ptr::NonNull;
+
+use super::{OutOfRow, Row, RowWriter};
+use crate::fabric::{Area, Region};
+
+/// What keeps the bytes of a block memory.
+///
+/// # Safety
+/// While this is there, `bytes()` bytes from `base()` can be read and written by this process;
+/// `base()` is aligned to a cache line, and neither changes. Threads of this process touch them by
+/// atomic operations alone, but for slices that were promised for ([`BlockMemory::slice`]).
+pub unsafe trait BlockPages {
+    /// The first byte.
+    fn base(&self) -> NonNull<u8>;
+
+    /// How many bytes.
+    fn bytes(&self) -> usize;
+
+    /// The address of a range.
+    ///
+    /// # Errors
+    /// If the range is not inside.
+    fn at(&self, offset: usize, length: usize) -> Result<NonNull<u8>, OutOfBlock> {
+        let end = offset.checked_add(length).ok_or(OutOfBlock)?;
+        if end > self.bytes() {
+            return Err(OutOfBlock);
+        }
+        // SAFETY: not past the end of the same range, by the check.
+        Ok(unsafe { self.base().add(offset) })
+    }
+}
+
+/// A range that lies outside its block memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct OutOfBlock;
+
+impl core::fmt::Display for OutOfBlock {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.write_str("a range outside the block memory; compare with its bytes()")
+    }
+}
+
+impl core::error::Error for OutOfBlock {}
+
+impl From<OutOfRow> for OutOfBlock {
+    fn from(_: OutOfRow) -> Self {
+        Self
+    }
+}
+
+/// Block memory: the owner's handle. The memory goes when this is dropped and no block from it or
+/// into it is under way.
+///
+/// `P` is a pointer that the fabric has too ([`BlockStore`](crate::fabric::BlockStore)).
+pub struct BlockMemory<P> {
+    region: Region,
+    pages: P,
+}
+
+impl<P> core::fmt::Debug for BlockMemory<P> {
+    fn fmt(&self, out: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        out.debug_struct("BlockMemory").field("region", &self.region).finish_non_exhaustive()
+    }
+}
+
+impl<P> BlockMemory<P> {
+    /// Memory that its fabric knows by a region.
+    #[must_use]
+    pub const fn new(region: Region, pages: P) -> Self {
+        Self { region, pages }
+    }
+
+    /// The region by which its fabric knows it. Peers never learn it.
+    #[must_use]
+    pub const fn region(&self) -> Region {
+        self.region
+    }
+
+    /// A place in it.
+    #[must_use]
+    pub const fn area(&self, offset: usize) -> Area {
+        Area { region: self.region, offset }
+    }
+
+    /// The same memory by another pointer.
+    #[must_use]
+    pub fn map<Q>(self, pages: impl FnOnce(P) -> Q) -> BlockMemory<Q> {
+        BlockMemory { region: self.region, pages: pages(self.pages) }
+    }
+}
+
+impl<P: Deref<Target: BlockPages>> BlockMemory<P> {
+    /// How many bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pages.bytes()
+    }
+
+    /// The first byte, which is aligned to a cache line.
+    #[must_use]
+    pub fn base(&self) -> NonNull<u8> {
+        self.pages.base()
+    }
+
+    /// Copies bytes out. A range that a block is just coming into gives a mix of old and new.
+    ///
+    /// # Errors
+    /// If the range is not inside.
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfBlock> {
+        let pages = &*self.pages;
+        // SAFETY: readable while the pages are, which are borrowed for as long as the row is.
+        let row = unsafe { Row::from_raw(pages.base(), pages.bytes()) };
+        Ok(row.read(offset, into)?)
+    }
+
+    /// Copies bytes in. Not into a range that a block is sent from: its receiver would get a mix.
+    ///
+    /// # Errors
+    /// If the range is not inside.
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBlock> {
+        let pages = &*self.pages;
+        // SAFETY: as in `read`, and writable.
+        let row = unsafe { RowWriter::from_raw(pages.base(), pages.bytes()) };
+        Ok(row.apply(offset, bytes)?)
+    }
+
+    /// A range as it is, without a copy.
+    ///
+    /// # Errors
+    /// If the range is not inside.
+    ///
+    /// # Safety
+    /// While the slice is there nothing is written to the range, and no receive is posted into it
+    /// that may still be filled.
+    pub unsafe fn slice(&self, offset: usize, length: usize) -> Result<&[u8], OutOfBlock> {
+        let base = self.pages.at(offset, length)?;
+        // SAFETY: in range by the check, and there while `self` is; not written meanwhile, by the
+        // caller's promise.
+        Ok(unsafe { core::slice::from_raw_parts(base.as_ptr(), length) })
+    }
+
+    /// A range to be filled in place.
+    ///
+    /// # Errors
+    /// If the range is not inside.
+    ///
+    /// # Safety
+    /// While the slice is there nothing else reads or writes the range: no thread, no receive that
+    /// may still be filled, and no block that is being sent from it.
+    pub unsafe fn slice_mut(
+        &mut self,
+        offset: usize,
+        length: usize,
+    ) -> Result<&mut [u8], OutOfBlock> {
+        let base = self.pages.at(offset, length)?;
+        // SAFETY: in range by the check, and writable while `self` is there; touched by nothing
+        // else meanwhile, by the caller's promise.
+        Ok(unsafe { core::slice::from_raw_parts_mut(base.as_ptr(), length) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Line;
+    use std::sync::Arc;
+
+    struct Lines(Box<[Line]>, usize);
+
+    // SAFETY: boxed, so at one address; made of atomics.
+    unsafe impl BlockPages for Lines {
+        fn base(&self) -> NonNull<u8> {
+            Row::from_lines(&self.0).base()
+        }
+
+        fn bytes(&self) -> usize {
+            self.1
+        }
+    }
+
+    fn memory(bytes: usize) -> BlockMemory<Arc<Lines>> {
+        let lines = (0..bytes.div_ceil(64)).map(|_| Line::new()).collect();
+        BlockMemory::new(Region(3), Arc::new(Lines(lines, bytes)))
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_beside_it() {
+        let mut memory = memory(200);
+        memory.write(77, &[5; 100]).expect("inside");
+        let mut seen = [1; 200];
+        memory.read(0, &mut seen).expect("inside");
+        assert!(seen[..77].iter().chain(&seen[177..]).all(|byte| *byte == 0));
+        assert_eq!(seen[77..177], [5; 100]);
+        memory.write(199, &[9]).expect("the last byte");
+        // SAFETY: nothing else has this memory.
+        assert_eq!(unsafe { memory.slice(198, 2) }, Ok(&[0, 9][..]));
+        // SAFETY: as above.
+        unsafe { memory.slice_mut(0, 2) }.expect("inside").fill(8);
+        memory.read(0, &mut seen[..3]).expect("inside");
+        assert_eq!(seen[..3], [8, 8, 0]);
+        assert_eq!(memory.area(7), Area { region: Region(3), offset: 7 });
+    }
+
+    #[test]
+    fn ranges_outside_are_refused_although_the_lines_have_more() {
+        let mut memory = memory(100);
+        for (offset, length) in [(100, 1), (41, 60), (101, 0), (usize::MAX, 2)] {
+            let mut bytes = [0; 60];
+            assert_eq!(memory.read(offset, &mut bytes[..length]), Err(OutOfBlock), "{offset}");
+            assert_eq!(memory.write(offset, &bytes[..length]), Err(OutOfBlock), "{offset}");
+            // SAFETY: nothing else has this memory.
+            assert_eq!(unsafe { memory.slice(offset, length) }, Err(OutOfBlock), "{offset}");
+        }
+        // SAFETY: as above.
+        assert_eq!(unsafe { memory.slice(0, usize::MAX) }, Err(OutOfBlock));
+        assert!(memory.read(100, &mut []).is_ok() && memory.read(40, &mut [0; 60]).is_ok());
+    }
+}

@@ -1,0 +1,309 @@
+//! A ring: the slots of one sender in its row, read by every member.
+
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use super::{Cell, Line, OutOfRow, OwnCell, Row, RowWriter};
+use crate::ids::{Slot, index_from_u32};
+use crate::layout::{CACHE_LINE, RingShape, SLOT_HEADER};
+use crate::sync::between_accesses;
+
+impl<'m> Row<'m> {
+    /// The ring of that shape.
+    ///
+    /// # Errors
+    /// If it does not lie inside the row, or its slots do not hold what the shape says.
+    pub fn ring(&self, shape: &RingShape) -> Result<Ring<'m>, OutOfRow> {
+        self.ring_at(&RingPlace::new(shape)?)
+    }
+
+    /// The ring at a place that was checked before: one comparison is left.
+    ///
+    /// # Errors
+    /// If it does not lie inside the row.
+    #[inline]
+    pub fn ring_at(&self, place: &RingPlace) -> Result<Ring<'m>, OutOfRow> {
+        if place.end > self.bytes {
+            return Err(OutOfRow);
+        }
+        let RingPlace { offset, stride, slots, capacity, end: _ } = *place;
+        // SAFETY: a place's end is not before its offset, and it is inside the row.
+        let base = unsafe { self.base.add(offset) };
+        Ok(Ring { base, stride, slots, capacity, lent: PhantomData })
+    }
+}
+
+impl<'m> RowWriter<'m> {
+    /// The ring of that shape, to be filled.
+    ///
+    /// # Errors
+    /// As [`Row::ring`].
+    pub fn ring(&self, shape: &RingShape) -> Result<OwnRing<'m>, OutOfRow> {
+        self.ring_at(&RingPlace::new(shape)?)
+    }
+
+    /// The ring at a place that was checked before.
+    ///
+    /// # Errors
+    /// As [`Row::ring_at`].
+    #[inline]
+    pub fn ring_at(&self, place: &RingPlace) -> Result<OwnRing<'m>, OutOfRow> {
+        Ok(OwnRing { ring: self.row.ring_at(place)? })
+    }
+}
+
+/// Where a ring lies in a row, checked once: its slots hold what they should, are aligned, and end
+/// where it says. What is left to compare is the end with the row's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingPlace {
+    offset: usize,
+    stride: usize,
+    slots: u32,
+    capacity: u32,
+    end: usize,
+}
+
+impl RingPlace {
+    /// A place to be filled later: a ring without slots, at which every payload is empty.
+    pub const VACANT: Self = Self { offset: 0, stride: 0, slots: 0, capacity: 0, end: usize::MAX };
+
+    /// The place of a ring of that shape.
+    ///
+    /// # Errors
+    /// If the slots do not hold what the shape says, are not aligned, or cannot be addressed.
+    pub fn new(shape: &RingShape) -> Result<Self, OutOfRow> {
+        let RingShape { offset, stride, slots, capacity } = *shape;
+        let needed = index_from_u32(capacity).checked_add(SLOT_HEADER).ok_or(OutOfRow)?;
+        let bytes = stride.checked_mul(index_from_u32(slots)).ok_or(OutOfRow)?;
+        let end = offset.checked_add(bytes).ok_or(OutOfRow)?;
+        if slots == 0 || stride < needed {
+            return Err(OutOfRow);
+        }
+        if !offset.is_multiple_of(8) || !stride.is_multiple_of(8) {
+            return Err(OutOfRow);
+        }
+        Ok(Self { offset, stride, slots, capacity, end })
+    }
+
+    /// Bytes from the start of the row.
+    #[must_use]
+    pub const fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
+// SAFETY: a ring is a part of its row.
+unsafe impl Send for Ring<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Ring<'_> {}
+
+/// A sender's ring, to be read.
+///
+/// A slot is payload, padding, a length of 4 bytes, and the counter of 8 at its very end (SMC-6).
+#[derive(Clone, Copy, Debug)]
+pub struct Ring<'m> {
+    base: NonNull<u8>,
+    stride: usize,
+    slots: u32,
+    capacity: u32,
+    lent: PhantomData<&'m [Line]>,
+}
+
+impl<'m> Ring<'m> {
+    /// How many slots.
+    #[must_use]
+    pub const fn slots(&self) -> u32 {
+        self.slots
+    }
+
+    /// The largest payload, in bytes.
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// The counter of a slot.
+    #[inline]
+    #[must_use]
+    pub fn counter(&self, slot: Slot) -> Cell<'m> {
+        let offset = self.slot_end(slot).wrapping_sub(8);
+        // SAFETY: a slot's last 8 bytes; `RingPlace` and `Row::ring_at` hold the whole ring in the
+        // row and its strides and start on multiples of 8; rule 1.
+        Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() })
+    }
+
+    /// The length that stands in a slot, as its owner wrote it: not to be trusted before it is
+    /// compared with the capacity.
+    #[inline]
+    #[must_use]
+    pub(crate) fn length(&self, slot: Slot) -> u32 {
+        between_accesses();
+        self.length_cell(slot).load(Ordering::Relaxed)
+    }
+
+    /// The payload of a slot, cut to the capacity if `length` is above it.
+    ///
+    /// Read it only between the counter that announced it and the delivered frontier that frees it
+    /// (rule 2).
+    #[inline]
+    #[must_use]
+    pub(crate) fn payload(&self, slot: Slot, length: u32) -> &'m [u8] {
+        let start = self.slot_end(slot).wrapping_sub(self.stride);
+        let length = index_from_u32(length.min(self.capacity));
+        // SAFETY: the payload lies at the start of a slot of the ring and is at most the capacity
+        // long; it is not written while it is lent, by rule 2.
+        unsafe { NonNull::slice_from_raw_parts(self.base.add(start), length).as_ref() }
+    }
+
+    fn length_cell(&self, slot: Slot) -> &'m AtomicU32 {
+        let offset = self.slot_end(slot).wrapping_sub(SLOT_HEADER);
+        // SAFETY: 12 bytes before a slot's end, on a multiple of 4, inside the ring as above;
+        // touched only atomically.
+        unsafe { self.base.add(offset).cast::<AtomicU32>().as_ref() }
+    }
+
+    /// Bytes from the ring's start to the end of a slot; a slot out of range counts as the first.
+    ///
+    /// Cannot wrap: `RingPlace` showed `stride * slots` to lie in the row.
+    #[inline(always)]
+    fn slot_end(&self, slot: Slot) -> usize {
+        let slot = if slot.0 < self.slots { slot.0 } else { 0 };
+        self.stride.wrapping_mul(index_from_u32(slot)).wrapping_add(self.stride)
+    }
+}
+
+/// Bytes of the next message whose lines are asked for ahead: about as many lines as a processor
+/// fetches at once.
+const ASKED_AHEAD: usize = 1024;
+
+/// The node's own ring, to be filled.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnRing<'m> {
+    ring: Ring<'m>,
+}
+
+impl<'m> OwnRing<'m> {
+    /// The same ring, for reading.
+    #[must_use]
+    pub const fn reader(&self) -> Ring<'m> {
+        self.ring
+    }
+
+    /// The counter of a slot, to be published.
+    #[inline]
+    #[must_use]
+    pub fn counter(&self, slot: Slot) -> OwnCell<'m> {
+        OwnCell(self.ring.counter(slot).0)
+    }
+
+    /// Writes a slot's length; it is published with the counter.
+    #[inline]
+    pub(crate) fn set_length(&self, slot: Slot, length: u32) {
+        self.ring.length_cell(slot).store(length, Ordering::Relaxed);
+    }
+
+    /// Asks for a slot's lines to be written soon: the slot's end, and of a message of `length`
+    /// bytes the first [`ASKED_AHEAD`].
+    ///
+    /// Peers have read these lines, so the first store to each waits until their processors let go
+    /// of it. Asked for while the message before is built, they are here when they are needed: at 1
+    /// KB that is worth a fifth of the rate (`docs/lab-notes/small-messages.md`). A hint: it
+    /// changes nothing that can be read.
+    #[inline]
+    pub(crate) fn ask_ahead(&self, slot: Slot, length: u32) {
+        let end = self.ring.slot_end(slot);
+        let start = end.wrapping_sub(self.ring.stride);
+        let bytes = index_from_u32(length.min(self.ring.capacity)).min(ASKED_AHEAD);
+        self.ask_for_line(end.wrapping_sub(8));
+        let mut at = 0;
+        while at < bytes {
+            self.ask_for_line(start.wrapping_add(at));
+            at = at.wrapping_add(CACHE_LINE);
+        }
+    }
+
+    #[inline]
+    fn ask_for_line(&self, offset: usize) {
+        // SAFETY: callers give offsets inside the ring.
+        let line = unsafe { self.ring.base.add(offset) };
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a prefetch touches no register and no memory that a program can see.
+        unsafe {
+            core::arch::asm!("prefetchw [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags));
+        }
+        #[cfg(all(target_arch = "aarch64", not(miri)))]
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) line.as_ptr(), options(nostack, preserves_flags));
+        }
+        #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+        let _ = line;
+    }
+
+    /// The payload of a slot, to be built; cut to the capacity if `length` is above it.
+    ///
+    /// For the holder of the slot's reservation alone: it is exclusive because a reservation is.
+    #[inline]
+    #[must_use]
+    pub(crate) fn payload_mut(&self, slot: Slot, length: u32) -> &'m mut [u8] {
+        let start = self.ring.slot_end(slot).wrapping_sub(self.ring.stride);
+        let length = index_from_u32(length.min(self.ring.capacity));
+        // SAFETY: in range as in `Ring::payload`; exclusive, since a position is reserved once (the
+        // compare-and-swap in `smc::handoff`) and its slot is free of readers by rule 2.
+        unsafe { NonNull::slice_from_raw_parts(self.ring.base.add(start), length).as_mut() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines<const N: usize>() -> [Line; N] {
+        [const { Line::new() }; N]
+    }
+
+    #[test]
+    fn rings_that_do_not_fit_are_refused() {
+        let memory = lines::<2>();
+        let row = Row::from_lines(&memory);
+        let good = RingShape { offset: 0, stride: 16, slots: 8, capacity: 4 };
+        assert!(row.ring(&good).is_ok());
+        for bad in [
+            RingShape { slots: 9, ..good },
+            RingShape { slots: 0, ..good },
+            RingShape { capacity: 5, ..good },
+            RingShape { offset: 4, slots: 1, ..good },
+            RingShape { stride: usize::MAX, ..good },
+        ] {
+            assert!(row.ring(&bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_built_in_a_slot_is_read_from_it_and_nowhere_else() {
+        let memory = lines::<4>();
+        let writer = RowWriter::from_lines(&memory);
+        let shape = RingShape { offset: 64, stride: 32, slots: 6, capacity: 20 };
+        let ring = writer.ring(&shape).expect("it fits");
+        ring.payload_mut(Slot(5), 20).fill(0xaa);
+        ring.set_length(Slot(5), 20);
+        ring.counter(Slot(5)).publish(3);
+        let reader = writer.reader().ring(&shape).expect("it fits");
+        assert_eq!(reader.counter(Slot(5)).load(), 3);
+        assert_eq!(reader.length(Slot(5)), 20);
+        assert_eq!(reader.payload(Slot(5), 20), &[0xaa; 20]);
+        assert_eq!(reader.counter(Slot(4)).load(), 0);
+        assert_eq!(reader.payload(Slot(4), 20), &[0; 20]);
+    }
+
+    #[test]
+    fn a_slot_or_length_out_of_range_is_brought_into_range() {
+        let memory = lines::<1>();
+        let row = Row::from_lines(&memory);
+        let shape = RingShape { offset: 0, stride: 32, slots: 2, capacity: 20 };
+        let ring = row.ring(&shape).expect("it fits");
+        assert_eq!(ring.payload(Slot(7), u32::MAX).len(), 20);
+        assert_eq!(ring.counter(Slot(u32::MAX)).load(), 0);
+    }
+}

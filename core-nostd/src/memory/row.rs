@@ -1,0 +1,316 @@
+//! A row: bytes that its owner writes and every member reads, 8 at a time.
+
+use core::marker::PhantomData;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use super::{Line, OutOfRow};
+use crate::sync::between_accesses;
+
+/// A row as every member may see it: read-only.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'m> {
+    pub(super) base: NonNull<u8>,
+    pub(super) bytes: usize,
+    lent: PhantomData<&'m [Line]>,
+}
+
+/// A row as its writer sees it: its owner, or a fabric that applies the writes of the owner to a
+/// copy.
+#[derive(Clone, Copy, Debug)]
+pub struct RowWriter<'m> {
+    pub(super) row: Row<'m>,
+}
+
+// SAFETY: a row is a shared slice of atomics in disguise: all access is atomic, or ordered by
+// rule 2.
+unsafe impl Send for Row<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Row<'_> {}
+// SAFETY: as above; writing needs no exclusive access, as with an atomic.
+unsafe impl Send for RowWriter<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for RowWriter<'_> {}
+
+static_assertions::assert_impl_all!(Row<'static>: Send, Sync, Copy);
+static_assertions::assert_impl_all!(RowWriter<'static>: Send, Sync, Copy);
+
+impl<'m> Row<'m> {
+    /// A row over memory that was mapped or registered.
+    ///
+    /// # Safety
+    /// For all of `'m`: `base` is aligned to a cache line and `bytes` bytes from it can be read;
+    /// every writer of them keeps the rules of this module.
+    #[must_use]
+    pub const unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Self {
+        Self { base, bytes, lent: PhantomData }
+    }
+
+    /// A row over a slice of lines.
+    #[must_use]
+    pub const fn from_lines(lines: &'m [Line]) -> Self {
+        // A `NonNull` from a shared slice: writes through it go to the atomics' interior.
+        let base = NonNull::from_ref(lines).cast::<u8>();
+        Self { base, bytes: size_of_val(lines), lent: PhantomData }
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The address of the first byte, for a fabric that registers memory with a device.
+    #[must_use]
+    pub const fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// The cell at an offset.
+    ///
+    /// # Errors
+    /// If it is not aligned, or not inside the row.
+    #[inline]
+    pub fn cell(&self, offset: usize) -> Result<Cell<'m>, OutOfRow> {
+        self.check(offset, 8)?;
+        if !offset.is_multiple_of(8) {
+            return Err(OutOfRow);
+        }
+        // SAFETY: in range and aligned, by the two checks above; the memory lives for `'m`; rule 1.
+        Ok(Cell(unsafe { self.base.add(offset).cast::<AtomicU64>().as_ref() }))
+    }
+
+    /// Copies bytes out, as a fabric does that carries them elsewhere: each aligned group of 8 at
+    /// once. A row that is being written meanwhile yields some mix of old and new groups, as
+    /// hardware does that reads late.
+    ///
+    /// # Errors
+    /// If the range is not inside the row.
+    pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), OutOfRow> {
+        self.check(offset, into.len())?;
+        let mut at = offset;
+        let mut rest = into;
+        while !rest.is_empty() {
+            let count = if at.is_multiple_of(8) && rest.len() >= 8 { 8 } else { 1 };
+            let Some((part, after)) = core::mem::take(&mut rest).split_at_mut_checked(count) else {
+                break;
+            };
+            match part.first_chunk_mut::<8>() {
+                Some(group) => *group = self.cell(at)?.load().to_ne_bytes(),
+                None => part.fill(self.byte(at)?),
+            }
+            at = at.saturating_add(count);
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// The byte at an offset, out of its group.
+    fn byte(&self, offset: usize) -> Result<u8, OutOfRow> {
+        let within = offset % 8;
+        match self.cell(offset.saturating_sub(within)) {
+            Ok(group) => group.load().to_ne_bytes().get(within).copied().ok_or(OutOfRow),
+            Err(OutOfRow) => Ok(self.odd_byte(offset)?.load(Ordering::Acquire)),
+        }
+    }
+
+    /// A byte behind the last whole group of a row that does not end with one.
+    fn odd_byte(&self, offset: usize) -> Result<&'m AtomicU8, OutOfRow> {
+        self.check(offset, 1)?;
+        // SAFETY: in range by the check; no group holds it, so it is touched by this alone.
+        Ok(unsafe { self.base.add(offset).cast::<AtomicU8>().as_ref() })
+    }
+
+    fn check(&self, offset: usize, bytes: usize) -> Result<(), OutOfRow> {
+        let end = offset.checked_add(bytes).ok_or(OutOfRow)?;
+        if end > self.bytes { Err(OutOfRow) } else { Ok(()) }
+    }
+}
+
+impl<'m> RowWriter<'m> {
+    /// A row over memory that was mapped or registered.
+    ///
+    /// # Safety
+    /// As [`Row::from_raw`], and the memory can be written.
+    #[must_use]
+    pub const unsafe fn from_raw(base: NonNull<u8>, bytes: usize) -> Self {
+        // SAFETY: the caller's promise.
+        Self { row: unsafe { Row::from_raw(base, bytes) } }
+    }
+
+    /// A row over a slice of lines.
+    #[must_use]
+    pub const fn from_lines(lines: &'m [Line]) -> Self {
+        Self { row: Row::from_lines(lines) }
+    }
+
+    /// The same row, for readers.
+    #[must_use]
+    pub const fn reader(&self) -> Row<'m> {
+        self.row
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.row.bytes
+    }
+
+    /// The cell at an offset, to be written.
+    ///
+    /// # Errors
+    /// As [`Row::cell`].
+    pub fn cell(&self, offset: usize) -> Result<OwnCell<'m>, OutOfRow> {
+        let Cell(cell) = self.row.cell(offset)?;
+        Ok(OwnCell(cell))
+    }
+
+    /// Stores bytes as a peer's write does: in address order, each aligned group of 8 at once and
+    /// with release, so that a counter behind its message is seen after it.
+    ///
+    /// # Errors
+    /// If the range is not inside the row.
+    pub fn apply(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
+        self.row.check(offset, bytes.len())?;
+        let mut at = offset;
+        let mut rest = bytes;
+        while let [first, tail @ ..] = rest {
+            match rest.split_first_chunk::<8>() {
+                Some((chunk, after)) if at.is_multiple_of(8) => {
+                    self.row.cell(at)?.0.store(u64::from_ne_bytes(*chunk), Ordering::Release);
+                    at = at.saturating_add(8);
+                    rest = after;
+                }
+                _ => {
+                    self.store_byte(at, *first)?;
+                    at = at.saturating_add(1);
+                    rest = tail;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores a byte that is not part of a whole group, with what else is in its group: a copy has
+    /// one writer.
+    fn store_byte(&self, offset: usize, byte: u8) -> Result<(), OutOfRow> {
+        let within = offset % 8;
+        match self.row.cell(offset.saturating_sub(within)) {
+            Ok(Cell(group)) => {
+                let mut bytes = group.load(Ordering::Relaxed).to_ne_bytes();
+                if let Some(place) = bytes.get_mut(within) {
+                    *place = byte;
+                }
+                group.store(u64::from_ne_bytes(bytes), Ordering::Release);
+            }
+            Err(OutOfRow) => self.row.odd_byte(offset)?.store(byte, Ordering::Release),
+        }
+        Ok(())
+    }
+}
+
+/// A cell that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct Cell<'m>(pub(super) &'m AtomicU64);
+
+impl Cell<'_> {
+    /// The value; whatever was written before it is seen too.
+    #[inline]
+    #[must_use]
+    pub fn load(&self) -> u64 {
+        between_accesses();
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A cell of the own row.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnCell<'m>(pub(super) &'m AtomicU64);
+
+impl OwnCell<'_> {
+    /// Publishes a value: a reader that sees it sees all that was written before.
+    #[inline]
+    pub fn publish(&self, value: u64) {
+        between_accesses();
+        self.0.store(value, Ordering::Release);
+    }
+
+    /// What was last published here.
+    #[inline]
+    #[must_use]
+    pub fn load(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines<const N: usize>() -> [Line; N] {
+        [const { Line::new() }; N]
+    }
+
+    #[test]
+    fn cells_outside_or_across_the_row_are_refused() {
+        let memory = lines::<2>();
+        let row = Row::from_lines(&memory);
+        assert!(row.cell(120).is_ok());
+        assert!(row.cell(121).is_err());
+        assert!(row.cell(128).is_err());
+        assert!(row.cell(usize::MAX).is_err());
+        assert!(row.read(100, &mut [0; 29]).is_err());
+    }
+
+    #[test]
+    fn applied_bytes_land_at_any_alignment() {
+        let memory = lines::<2>();
+        let writer = RowWriter::from_lines(&memory);
+        let bytes: [u8; 37] = core::array::from_fn(|i| u8::try_from(i).unwrap_or(0));
+        for offset in 0..=(128 - 37) {
+            assert!(writer.apply(offset, &bytes).is_ok());
+            let mut back = [0; 37];
+            assert!(writer.reader().read(offset, &mut back).is_ok());
+            assert_eq!(back, bytes);
+        }
+        assert!(writer.apply(128 - 36, &bytes).is_err());
+    }
+
+    #[test]
+    fn a_row_that_ends_within_a_group_is_read_and_stored_to_its_last_byte() {
+        let memory = lines::<1>();
+        let base = NonNull::from_ref(&memory).cast::<u8>();
+        // SAFETY: the first bytes of the line above, which outlives both.
+        let writer = unsafe { RowWriter::from_raw(base, 13) };
+        for offset in 0..=5 {
+            let bytes: [u8; 8] = core::array::from_fn(|i| u8::try_from(i + offset).unwrap_or(0));
+            assert!(writer.apply(offset, &bytes).is_ok());
+            let mut back = [0; 8];
+            assert!(writer.reader().read(offset, &mut back).is_ok());
+            assert_eq!(back, bytes);
+        }
+        assert!(writer.apply(6, &[1; 8]).is_err());
+        assert!(writer.reader().read(6, &mut [0; 8]).is_err());
+    }
+
+    /// Two threads that store and copy the same bytes: groups may be mixed, and none is torn.
+    #[test]
+    fn what_is_copied_while_it_is_stored_has_whole_groups() {
+        let memory = lines::<4>();
+        let (writer, rounds) =
+            (RowWriter::from_lines(&memory), if cfg!(miri) { 20 } else { 20_000 });
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..rounds {
+                    let byte = u8::try_from(round % 251).unwrap_or(0);
+                    writer.apply(0, &[byte; 256]).expect("in the row");
+                }
+            });
+            let mut copy = [0; 256];
+            for _ in 0..rounds {
+                writer.reader().read(0, &mut copy).expect("in the row");
+                assert!(copy.chunks(8).all(|group| group.iter().all(|byte| *byte == group[0])));
+            }
+        });
+    }
+}

@@ -1,0 +1,129 @@
+//! How the columns of the view protocol reach the peers: content first, then the guards that speak
+//! for it.
+//!
+//! Content may be read late, so a peer may see a column newer than its guards say. That is
+//! harmless: every cell only grows, and a list that is newer than its guard shows so.
+
+use super::views::{ViewLink, Views};
+use super::{Node, Progress};
+use crate::fabric::{ErrorKind, Fabric, FabricError, Kind, Write, WriteList};
+use crate::ids::Rank;
+use crate::layout::ViewColumn;
+use crate::view::Loss;
+
+impl<'m> Node<'m> {
+    /// Brings each peer's copy of the view columns up to date: content first, then the guards.
+    pub(super) fn post_views<F: Fabric>(
+        &mut self,
+        fabric: &mut F,
+        views: &mut Views<'m>,
+        progress: &mut Progress,
+    ) {
+        let (version, heartbeats) = (views.table.version(), views.table.heartbeats());
+        let current = ViewLink { version, heartbeats };
+        if views.posted == current {
+            return;
+        }
+        let offset = |column| views.table.own_offset(column);
+        let places = (
+            offset(ViewColumn::Heartbeat),
+            offset(ViewColumn::Stance),
+            offset(ViewColumn::Suspicions(0)),
+        );
+        let (Some(head), Some(guards), Some(rest)) = places else { return };
+        let end =
+            views.layout.view_block().map_or(rest, |block| head.saturating_add(block.bytes()));
+        let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
+        let is_final = views.state.status().is_final();
+        let mut all = true;
+        for rank in (0..count).map(Rank) {
+            let given_up = views.is_given_up(rank);
+            let Some(link) = views.links.get_mut(rank.index()) else { continue };
+            if rank == self.rank || given_up || *link == current {
+                continue;
+            }
+            // At the end no step reports losses in this view any more: a failed post shows which
+            // peers are gone.
+            if !is_final && !fabric.ready(self.view, rank) {
+                all = false;
+                continue;
+            }
+            let mut list = WriteList::new();
+            let mut fits = list.push(head_write(head)).is_ok();
+            if link.version != version {
+                fits &=
+                    list.push(Write::of_row(rest, end.saturating_sub(rest), Kind::Content)).is_ok();
+                fits &= list.push(Write::of_row(guards, 24, Kind::Guard)).is_ok();
+            }
+            match fabric.post(self.view, rank, &list, None) {
+                Ok(()) if fits => {
+                    *link = current;
+                    progress.lists = progress.lists.saturating_add(1);
+                    let writes = u32::try_from(list.len()).unwrap_or(0);
+                    if list.len() > 1 {
+                        progress.writes = progress.writes.saturating_add(writes);
+                    } else {
+                        progress.heartbeats = progress.heartbeats.saturating_add(1);
+                    }
+                }
+                Ok(()) => all = false,
+                Err(error) => {
+                    views.refused(rank, error.kind());
+                    all = false;
+                }
+            }
+        }
+        if all {
+            views.posted = current;
+        }
+    }
+
+    /// Brings each peer the newest heartbeat and nothing else. It guards nothing, so it may go
+    /// before whatever else has to be posted.
+    pub(super) fn post_heartbeat<F: Fabric>(
+        &mut self,
+        fabric: &mut F,
+        views: &mut Views<'m>,
+        progress: &mut Progress,
+    ) {
+        let heartbeats = views.table.heartbeats();
+        let Some(head) = views.table.own_offset(ViewColumn::Heartbeat) else { return };
+        let count = u16::try_from(views.layout.members()).unwrap_or(u16::MAX);
+        for rank in (0..count).map(Rank) {
+            if rank == self.rank || views.is_given_up(rank) || !fabric.ready(self.view, rank) {
+                continue;
+            }
+            match fabric.post(self.view, rank, &[head_write(head)], None) {
+                Ok(()) => {
+                    if let Some(link) = views.links.get_mut(rank.index()) {
+                        link.heartbeats = heartbeats;
+                    }
+                    progress.lists = progress.lists.saturating_add(1);
+                    progress.heartbeats = progress.heartbeats.saturating_add(1);
+                }
+                Err(error) => views.refused(rank, error.kind()),
+            }
+        }
+    }
+}
+
+impl Views<'_> {
+    /// A peer did not take a post. Only a full queue is worth another try. For anything else the
+    /// peer is suspected, in the next step and together with all others for which that holds: a
+    /// member that lost most of its peers must not accuse them one by one before it halts.
+    fn refused(&mut self, rank: Rank, kind: ErrorKind) {
+        match kind {
+            ErrorKind::QueueFull => {}
+            ErrorKind::Revoked => self.note_loss(rank, Loss::Denied),
+            ErrorKind::PeerLost
+            | ErrorKind::OutOfRange
+            | ErrorKind::Other
+            | ErrorKind::WrongMemory => self.note_loss(rank, Loss::Reported),
+        }
+    }
+}
+
+/// The cells before the guards: the heartbeat, and two that need no order.
+fn head_write(offset: usize) -> Write {
+    Write::of_row(offset, 24, Kind::Content)
+}

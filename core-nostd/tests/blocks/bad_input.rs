@@ -1,0 +1,242 @@
+//! What a peer can do to a block group: end it, and nothing else (RDM-4). Seeds are proptest's,
+//! printed on failure.
+
+use super::member::*;
+use proptest::prelude::*;
+use tramontane_core::fabric::{
+    BlockEvent, Channel, ErrorKind, LossCause, Promises, Token, ViewMemory, Way,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::memory::{Line, Row, RowWriter};
+use tramontane_core::rdmc::Algorithm;
+use tramontane_core::rdmc::transfer::{
+    BlockGroup, CELLS_BYTES, Cause, Failure, OpenError, Outcome, SendError, Setup, Window,
+};
+
+fn misbehaved(member: Rank) -> Option<Outcome> {
+    Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Misbehaved) }))
+}
+
+/// What the first block of a message may not be.
+#[test]
+fn a_first_block_that_cannot_be_ends_the_group() {
+    let cases = [
+        ("no blocks", ROOT, 0, BLOCK),
+        ("fewer blocks than a pipeline has", ROOT, 1, BLOCK),
+        ("more blocks than there is memory for", ROOT, BLOCKS_MAX + 1, BLOCK),
+        ("as many as can be counted", ROOT, u32::MAX, BLOCK),
+        ("short", ROOT, 9, BLOCK - 1),
+        ("from another", OTHER, 9, BLOCK),
+    ];
+    for (what, peer, immediate, length) in cases {
+        with_member(Algorithm::Pipeline, Default::default(), |mut group, fabric, desk| {
+            group.step(fabric, desk);
+            let token = fabric.receives[0].1;
+            assert!(
+                group
+                    .take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk)
+            );
+            assert_eq!(group.outcome(), misbehaved(peer), "{what}");
+        });
+    }
+}
+
+/// What a later block may not be. The second member of a chain has all from the root, in order.
+#[test]
+fn a_later_block_that_is_not_as_planned_ends_the_group() {
+    let cases = [
+        ("another's", OTHER, 1, BLOCK),
+        ("of another place", ROOT, 2, BLOCK),
+        ("short", ROOT, 1, BLOCK - 1),
+        ("empty", ROOT, 1, 0),
+    ];
+    for (what, peer, immediate, length) in cases {
+        with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
+            group.step(fabric, desk);
+            let first = fabric.receives[0].1;
+            let begun =
+                BlockEvent::Received { way: way(ROOT), token: first, immediate: 5, length: BLOCK };
+            assert!(group.take(&begun, desk));
+            group.step(fabric, desk);
+            let token = fabric.receives[1].1;
+            assert!(
+                group
+                    .take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk)
+            );
+            assert_eq!(group.outcome(), misbehaved(peer), "{what}");
+        });
+    }
+}
+
+#[test]
+fn a_block_that_comes_twice_ends_the_group() {
+    with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
+        group.step(fabric, desk);
+        let received = |token, immediate| BlockEvent::Received {
+            way: way(ROOT),
+            token,
+            immediate,
+            length: BLOCK,
+        };
+        group.take(&received(fabric.receives[0].1, 5), desk);
+        group.step(fabric, desk);
+        let again = received(fabric.receives[1].1, 1);
+        group.take(&again, desk);
+        assert_eq!(group.outcome(), None);
+        group.take(&again, desk);
+        assert_eq!(group.outcome(), misbehaved(ROOT));
+    });
+}
+
+#[test]
+fn another_groups_blocks_are_left_to_it() {
+    with_member(Algorithm::Chain, Default::default(), |mut group, _, desk| {
+        let others =
+            [Way { channel: Channel(6), ..way(ROOT) }, Way { view: ViewId(4), ..way(ROOT) }];
+        for way in others {
+            assert!(!group.take(&BlockEvent::Sent { way, token: Token(0) }, desk));
+        }
+        group.lost(ViewId(4), ROOT, LossCause::Left);
+        assert_eq!(group.outcome(), None, "another view's loss");
+        group.lost(VIEW, OTHER, LossCause::Left);
+        let cause = Cause::Lost(LossCause::Left);
+        assert_eq!(group.outcome(), Some(Outcome::Failed(Failure { member: OTHER, cause })));
+        assert_eq!(group.send(area(BLOCK), 5), Err(SendError::NotRoot));
+    });
+}
+
+/// Who revoked this member's right has taken it for dead, and is not this member's fault; nor is it
+/// a fault to whoever hears of it: to the others the one that was denied is gone.
+#[test]
+fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
+    let denied =
+        |member| Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Denied) }));
+    with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
+        fabric.refuses = Some(ErrorKind::Revoked);
+        group.step(fabric, desk);
+        assert_eq!(group.outcome(), denied(ROOT));
+    });
+    // Member 3 says in its second cell that the root denied it: the lowest bit, the cause, the
+    // rank.
+    let mut rows = <[[u64; 4]; 4]>::default();
+    rows[3][1] = 1 | (4 << 8);
+    with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
+        group.step(fabric, desk);
+        let cause = Cause::Lost(LossCause::Unreachable);
+        assert_eq!(group.outcome(), Some(Outcome::Failed(Failure { member: Rank(3), cause })));
+    });
+}
+
+#[test]
+fn groups_that_cannot_be_are_refused() {
+    let lines: [[Line; 1]; 2] = Default::default();
+    let rows = [Row::from_lines(&lines[0]), Row::from_lines(&lines[1])];
+    let nodes = [NodeId(1), NodeId(2)];
+    let memory = ViewMemory {
+        own: ROOT,
+        members: &nodes,
+        row: RowWriter::from_lines(&lines[0]),
+        rows: &rows,
+    };
+    let both = [Rank(0), Rank(1)];
+    let good = setup(&both, Algorithm::Pipeline);
+    let open = |setup: Setup<'_>, promises, words: &mut [u64]| {
+        let fabric = Willing { promises, receives: Vec::new(), sends: 0, closes: 0, refuses: None };
+        let opened = BlockGroup::open(setup, &memory, &fabric, words).map(|_| ());
+        opened.err()
+    };
+    let ordered = Promises::WRITE_ORDER;
+    assert_eq!(open(good, ordered, &mut [0]), None);
+    assert_eq!(open(good, ordered, &mut []), Some(OpenError::NoWords));
+    assert_eq!(open(good, Promises::COMPLETION_VISIBLE, &mut [0]), Some(OpenError::Unordered));
+    let wrong = |setup| open(setup, ordered, &mut [0]);
+    assert_eq!(wrong(Setup { members: &[], ..good }), Some(OpenError::Members));
+    assert_eq!(wrong(Setup { members: &[Rank(0), Rank(0)], ..good }), Some(OpenError::Members));
+    assert_eq!(wrong(Setup { members: &[Rank(0), Rank(2)], ..good }), Some(OpenError::Members));
+    assert_eq!(wrong(Setup { members: &[Rank(1)], ..good }), Some(OpenError::NotMember));
+    assert_eq!(wrong(Setup { block_bytes: 0, ..good }), Some(OpenError::BlockBytes));
+    assert_eq!(wrong(Setup { block_bytes: 2 << 20, ..good }), Some(OpenError::BlockBytes));
+    assert_eq!(wrong(Setup { cells: 8, ..good }), Some(OpenError::Cells));
+    assert_eq!(wrong(Setup { cells: CELLS_BYTES, ..good }), Some(OpenError::Cells));
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 0, sends: 1 }, ..good }),
+        Some(OpenError::Window)
+    );
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 17, sends: 1 }, ..good }),
+        Some(OpenError::Window)
+    );
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 1, sends: 0 }, ..good }),
+        Some(OpenError::Window)
+    );
+    assert_eq!(wrong(Setup { window: Window { receives: 16, sends: 12 }, ..good }), None);
+    assert_eq!(
+        wrong(Setup { window: Window { receives: 1, sends: 13 }, ..good }),
+        Some(OpenError::Window)
+    );
+    assert_eq!(wrong(Setup { channel: Channel(8), ..good }), Some(OpenError::Channel));
+    let racks = std::num::NonZeroU16::new(3).expect("three");
+    assert_eq!(wrong(setup(&both, Algorithm::Hybrid { racks })), Some(OpenError::Schedule));
+}
+
+fn algorithm() -> impl Strategy<Value = Algorithm> {
+    prop::sample::select(vec![
+        Algorithm::Sequential,
+        Algorithm::Interleaved,
+        Algorithm::Chain,
+        Algorithm::Tree,
+        Algorithm::Pipeline,
+    ])
+}
+
+/// An event that a fabric could report: mostly of receives that were posted, with numbers near the
+/// right ones.
+type Said = (bool, u16, u8, u32, usize);
+
+fn said() -> impl Strategy<Value = Said> {
+    let number = prop_oneof![0..12_u32, any::<u32>()];
+    let length = prop_oneof![Just(BLOCK), 0..=BLOCK, any::<usize>()];
+    (any::<bool>(), 0..5_u16, any::<u8>(), number, length)
+}
+
+proptest! {
+    /// Nothing that is said moves a post outside the memory, or panics; and a group that ended
+    /// stays so.
+    #[test]
+    fn no_peer_can_do_more_than_end_the_group(
+        algorithm in algorithm(),
+        cells in any::<[[u64; 4]; 4]>(),
+        is_quiet in prop::bool::weighted(0.8),
+        events in prop::collection::vec(said(), 0..60),
+    ) {
+        let mut cells = cells;
+        if is_quiet {
+            // Nobody says that the group failed or closes: what is tried is tried for longer.
+            cells.iter_mut().for_each(|cells| cells[1..].fill(0));
+        }
+        with_member(algorithm, cells, |mut group, fabric, desk| {
+            let mut ended = None;
+            for (is_sent, peer, which, immediate, length) in events {
+                group.step(fabric, desk);
+                let posted = fabric.receives.get(usize::from(which) % fabric.receives.len().max(1));
+                let (from, token) = posted.copied().unwrap_or((Rank(peer), Token(0)));
+                let peer = if which < 200 { from } else { Rank(peer) };
+                let event = if is_sent {
+                    BlockEvent::Sent { way: way(peer), token }
+                } else {
+                    BlockEvent::Received { way: way(peer), token, immediate, length }
+                };
+                group.take(&event, desk);
+                if ended.is_some() {
+                    assert_eq!(group.outcome(), ended, "a group ends once");
+                }
+                ended = group.outcome();
+            }
+            assert!(fabric.receives.len() <= 70 * BLOCKS_MAX as usize);
+            group.step(fabric, desk);
+            group.step(fabric, desk);
+            assert_eq!(fabric.closes, usize::from(group.outcome().is_some()), "a channel is closed once, at the end");
+        });
+    }
+}

@@ -1,0 +1,126 @@
+//! A member that has told the root that it has everything depends on the root alone (RDM-6): who
+//! leaves because the group is closed must not make it fail for whoever looks later.
+
+use super::member::*;
+use tramontane_core::fabric::{BlockEvent, LossCause};
+use tramontane_core::ids::Rank;
+use tramontane_core::rdmc::Algorithm;
+use tramontane_core::rdmc::transfer::{BlockGroup, Cause, Failure, Outcome};
+
+/// Places in a member's line.
+const FAILED: usize = 1;
+const CLOSING: usize = 2;
+const CLOSED: usize = 3;
+
+const LEFT: Cause = Cause::Lost(LossCause::Left);
+
+/// The cell of a member that says that another left: the lowest bit, the cause, the rank.
+fn told_left(member: Rank) -> u64 {
+    1 | (2 << 8) | (u64::from(member.0) << 16)
+}
+
+fn failed(member: Rank, cause: Cause) -> Option<Outcome> {
+    Some(Outcome::Failed(Failure { member, cause }))
+}
+
+/// A step of a member.
+type Step<'s> = dyn FnMut(&mut BlockGroup<'_>) + 's;
+
+/// A member that has confirmed a close of a group without messages, and what its peers can still
+/// say.
+fn confirmed(test: impl Fn(&mut BlockGroup<'_>, &mut Step<'_>, &dyn Fn(Rank, usize, u64))) {
+    let mut rows = <[[u64; 4]; 4]>::default();
+    rows[0][CLOSING] = 1;
+    with_peers(Algorithm::Chain, rows, |mut group, fabric, desk, say| {
+        group.step(fabric, desk);
+        assert_eq!(group.outcome(), None, "the root has not decided");
+        let mut step = |group: &mut BlockGroup<'_>| {
+            group.step(fabric, desk);
+        };
+        test(&mut group, &mut step, say);
+    });
+}
+
+#[test]
+fn a_close_that_is_here_counts_before_any_loss() {
+    for peer in [ROOT, OTHER] {
+        confirmed(|group, step, say| {
+            say(ROOT, CLOSED, 1);
+            group.lost(VIEW, peer, LossCause::Left);
+            step(group);
+            assert_eq!(group.outcome(), Some(Outcome::Closed), "{peer} left");
+        });
+        confirmed(|group, step, say| {
+            say(ROOT, CLOSED, 1);
+            say(Rank(3), FAILED, told_left(peer));
+            step(group);
+            assert_eq!(group.outcome(), Some(Outcome::Closed), "another says that {peer} left");
+        });
+    }
+}
+
+#[test]
+fn who_left_before_the_close_is_here_is_for_the_root_to_judge() {
+    confirmed(|group, step, say| {
+        group.lost(VIEW, OTHER, LossCause::Left);
+        say(Rank(3), FAILED, told_left(OTHER));
+        step(group);
+        assert_eq!(group.outcome(), None, "it may have left because it knows of the close");
+        say(ROOT, CLOSED, 1);
+        step(group);
+        assert_eq!(group.outcome(), Some(Outcome::Closed));
+    });
+    confirmed(|group, step, say| {
+        group.lost(VIEW, OTHER, LossCause::Left);
+        say(Rank(3), FAILED, told_left(OTHER));
+        say(ROOT, FAILED, told_left(OTHER));
+        step(group);
+        assert_eq!(group.outcome(), failed(OTHER, LEFT), "the root has not closed it");
+    });
+}
+
+#[test]
+fn a_root_that_goes_without_a_close_ends_the_group() {
+    confirmed(|group, _, _| {
+        group.lost(VIEW, ROOT, LossCause::Left);
+        assert_eq!(group.outcome(), failed(ROOT, LEFT));
+    });
+    confirmed(|group, step, say| {
+        say(OTHER, FAILED, told_left(Rank(3)));
+        say(Rank(3), FAILED, told_left(ROOT));
+        step(group);
+        assert_eq!(
+            group.outcome(),
+            failed(ROOT, LEFT),
+            "told by another, and behind one who tells of less"
+        );
+    });
+}
+
+/// A close says nothing to who did not confirm it: its messages are not all here.
+#[test]
+fn a_close_that_nobody_here_confirmed_hides_no_loss() {
+    let mut rows = <[[u64; 4]; 4]>::default();
+    (rows[0][CLOSING], rows[0][CLOSED]) = (2, 1);
+    with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
+        group.step(fabric, desk);
+        group.lost(VIEW, OTHER, LossCause::Left);
+        assert_eq!(group.outcome(), failed(OTHER, LEFT));
+    });
+}
+
+/// Who confirmed has every message there is.
+#[test]
+fn a_message_after_the_last_is_not_begun() {
+    let mut rows = <[[u64; 4]; 4]>::default();
+    rows[0][CLOSING] = 1;
+    with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
+        group.step(fabric, desk);
+        let token = fabric.receives[0].1;
+        group.take(
+            &BlockEvent::Received { way: way(ROOT), token, immediate: 5, length: BLOCK },
+            desk,
+        );
+        assert_eq!(group.outcome(), failed(ROOT, Cause::Lost(LossCause::Misbehaved)));
+    });
+}

@@ -1,0 +1,22 @@
+//! Block multicast: what a member of a block group does with what its peers say, and large messages
+//! in the total order.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::integer_division,
+    clippy::panic
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+#[path = "../common/weak.rs"]
+mod weak;
+
+mod bad_input;
+mod closing;
+mod large_messages;
+mod member;
+mod weak_order;

@@ -1,0 +1,102 @@
+//! A machine on which writes of a device become visible out of order (HAL-1): a guard is seen at
+//! once, and what it guards only after the next barrier of the reader. A reader that takes a
+//! length, a payload or a column of a view without a barrier reads what stood there before.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::common::{Carries, fabric};
+use tramontane_core::fabric::{Capabilities, ErrorKind, Event, Kind, Promises, WRITES_MAX, Write};
+use tramontane_core::ids::Rank;
+use tramontane_core::memory::RowWriter;
+
+/// Bytes that go to a place of an owner's row.
+struct Bytes {
+    owner: usize,
+    offset: usize,
+    bytes: Vec<u8>,
+    kind: Kind,
+}
+
+/// What is on its way to one reader.
+#[derive(Default)]
+struct Inbox {
+    /// Lists that have not arrived.
+    coming: VecDeque<Vec<Bytes>>,
+    /// Content that has arrived, and is not visible.
+    hidden: Vec<Bytes>,
+}
+
+/// One member's end of the network.
+pub struct Weak<'r> {
+    own: usize,
+    /// What each owner's row looks like at each reader.
+    copies: Vec<Vec<RowWriter<'r>>>,
+    inboxes: Rc<RefCell<Vec<Inbox>>>,
+}
+
+impl Weak<'_> {
+    fn store(&self, what: &Bytes) {
+        self.copies[what.owner][self.own].apply(what.offset, &what.bytes).expect("in the row");
+    }
+
+    /// All that has arrived becomes visible.
+    fn show(&self) {
+        for content in std::mem::take(&mut self.inboxes.borrow_mut()[self.own].hidden) {
+            self.store(&content);
+        }
+    }
+
+    /// The next list arrives: its guards are seen at once.
+    fn arrive(&self) {
+        let inbox = &mut self.inboxes.borrow_mut()[self.own];
+        for write in inbox.coming.pop_front().unwrap_or_default() {
+            match write.kind {
+                Kind::Guard => self.store(&write),
+                Kind::Content => inbox.hidden.push(write),
+            }
+        }
+    }
+}
+
+impl Carries for Weak<'_> {
+    fn limits(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::WRITE_ORDER,
+            writes_max: WRITES_MAX,
+            write_bytes_max: 4096,
+            guard_bytes_max: 24,
+        }
+    }
+    fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        let row = self.copies[self.own][self.own].reader();
+        let carried = writes.iter().map(|write| {
+            let mut bytes = vec![0; write.length];
+            row.read(write.source.offset, &mut bytes).expect("in the row");
+            Bytes { owner: self.own, offset: write.target.offset, bytes, kind: write.kind }
+        });
+        self.inboxes.borrow_mut()[to.index()].coming.push_back(carried.collect());
+        Ok(())
+    }
+    /// What arrived before this step has become visible by now.
+    fn next_event(&mut self) -> Option<Event> {
+        self.show();
+        self.arrive();
+        None
+    }
+    /// More arrives while a step looks.
+    fn barrier(&self) {
+        self.show();
+        self.arrive();
+    }
+}
+
+fabric!(Weak<'_>);
+
+/// Each member's end of a network over these copies.
+pub fn network<'r>(copies: &[Vec<RowWriter<'r>>]) -> Vec<Weak<'r>> {
+    let inboxes = Rc::new(RefCell::new(copies.iter().map(|_| Inbox::default()).collect()));
+    let end = |own| Weak { own, copies: copies.to_vec(), inboxes: Rc::clone(&inboxes) };
+    (0..copies.len()).map(end).collect()
+}

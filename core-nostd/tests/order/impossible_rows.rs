@@ -1,0 +1,253 @@
+//! Rows of a member's subgroup that no correct member publishes: their owner is reported as
+//! misbehaving, and never just waited for. Until then nothing comes of what it says.
+
+use crate::common::{OneMemory, send, settle, with_group, with_rows};
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::{NodeId, Rank, Round, SubgroupId, Time};
+use tramontane_core::layout::{ControlCell, Delivery, Group, Layout, SLOT_HEADER, Subgroup};
+use tramontane_core::memory::RowWriter;
+use tramontane_core::multicast::{Batch, Order};
+use tramontane_core::node::Node;
+use tramontane_core::smc::{Outbox, SlotCounter};
+
+const ALL: SubgroupId = SubgroupId(0);
+const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
+const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
+const WINDOW: u32 = 4;
+
+/// Three members who have sent each other a message, with the layout and the rows.
+fn with_three(
+    delivery: Delivery,
+    body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
+) {
+    with_senders(&RANKS, delivery, body);
+}
+
+/// The same, where only these send.
+fn with_senders(
+    senders: &[Rank],
+    delivery: Delivery,
+    body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
+) {
+    let subgroup = Subgroup { members: &RANKS, senders, window: WINDOW, message_max: 16, delivery };
+    let subgroups = [subgroup];
+    let layout =
+        Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
+    with_rows(&layout, |nodes, outboxes, rows| {
+        for outbox in outboxes.iter().flatten() {
+            send(outbox, &[1]).expect("room");
+        }
+        settle(nodes, &mut vec![Vec::new(); 3]);
+        body(&layout, nodes, outboxes, rows);
+    });
+}
+
+/// What is said of member 0 once it shows a number in its second slot, whose message is then looked
+/// for.
+fn counter_shown(delivery: Delivery, counter: SlotCounter) -> Option<(Rank, LossCause)> {
+    let mut said = None;
+    with_three(delivery, |layout, nodes, _, rows| {
+        let ring = layout.ring(Rank(0), ALL).expect("it sends");
+        let at = ring.offset + 2 * ring.stride - 8;
+        rows[0].cell(at).expect("a counter").publish(counter.encode().expect("it fits"));
+        said = step(nodes, 1);
+    });
+    said
+}
+
+fn step(nodes: &mut [Node<'_>], rank: usize) -> Option<(Rank, LossCause)> {
+    nodes[rank].step(Time(0), &mut OneMemory, &mut |_: &mut Batch<'_>| {}).expect("it steps").lost
+}
+
+const MISBEHAVED: Option<(Rank, LossCause)> = Some((Rank(0), LossCause::Misbehaved));
+
+/// Rounds below one are used by the first messages. All rings together hold twelve messages, so no
+/// member can be more than twelve rounds ahead of another.
+#[test]
+fn rounds_further_ahead_than_all_rings_hold_messages_make_their_sender_misbehave() {
+    let limit = Order::new(3).expect("three senders").round_limit();
+    for round in [1, 2, 13] {
+        assert_eq!(
+            counter_shown(Delivery::Ordered, SlotCounter::Message(Round(round))),
+            None,
+            "{round}"
+        );
+        assert_eq!(
+            counter_shown(Delivery::Ordered, SlotCounter::UsedBelow(Round(round + 1))),
+            None,
+            "{round}"
+        );
+    }
+    for round in [14, 15, 1000, limit.0 - 1, limit.0, limit.0 + 1] {
+        let counter = SlotCounter::Message(Round(round));
+        assert_eq!(
+            counter_shown(Delivery::Ordered, counter),
+            MISBEHAVED,
+            "a message of round {round}"
+        );
+        let counter = SlotCounter::UsedBelow(Round(round + 1));
+        assert_eq!(
+            counter_shown(Delivery::Ordered, counter),
+            MISBEHAVED,
+            "rounds below {}",
+            round + 1
+        );
+    }
+}
+
+#[test]
+fn where_order_plays_no_part_each_message_uses_the_next_round() {
+    assert_eq!(counter_shown(Delivery::Unordered, SlotCounter::Message(Round(1))), None);
+    for counter in [
+        SlotCounter::Message(Round(2)),
+        SlotCounter::Message(Round(1 << 50)),
+        SlotCounter::UsedBelow(Round(2)),
+        SlotCounter::UsedBelow(Round(1 << 50)),
+    ] {
+        assert_eq!(counter_shown(Delivery::Unordered, counter), MISBEHAVED, "{counter:?}");
+    }
+}
+
+/// What is said of member 0 once a cell of its control block holds this.
+fn control_shown(cell: ControlCell, value: u64, observer: usize) -> Option<(Rank, LossCause)> {
+    let mut said = None;
+    with_three(Delivery::Ordered, |layout, nodes, outboxes, rows| {
+        // What is new makes the observer look.
+        send(outboxes[observer].as_ref().expect("a sender"), &[2]).expect("room");
+        let at = layout.control_offset(Rank(0), ALL).expect("a member") + cell.offset();
+        rows[0].cell(at).expect("a control cell").publish(value);
+        said = (0..3).find_map(|_| step(nodes, observer));
+    });
+    said
+}
+
+#[test]
+fn silence_further_ahead_than_all_rings_hold_messages_makes_its_sender_misbehave() {
+    for (silent, said) in [(0, None), (14, None), (15, MISBEHAVED), (u64::MAX, MISBEHAVED)] {
+        assert_eq!(control_shown(ControlCell::Silent, silent, 1), said, "silent below {silent}");
+    }
+}
+
+/// Nothing of anybody would be stable, or no slot would come free, ever again.
+#[test]
+fn a_frontier_that_shrinks_makes_its_owner_misbehave() {
+    for cell in [ControlCell::Received, ControlCell::Delivered] {
+        assert_eq!(control_shown(cell, 3, 1), None, "it is three");
+        assert_eq!(control_shown(cell, 2, 1), MISBEHAVED, "{cell:?}");
+        assert_eq!(control_shown(cell, 0, 1), MISBEHAVED, "{cell:?}");
+    }
+}
+
+/// What member 1 says of member 0, which changes its second slot between receipt and delivery.
+fn slot_changed(
+    delivery: Delivery,
+    change: impl Fn(&RowWriter<'_>, usize),
+) -> Option<(Rank, LossCause)> {
+    let mut said = None;
+    with_three(delivery, |layout, nodes, outboxes, rows| {
+        let ring = layout.ring(Rank(0), ALL).expect("it sends");
+        let end = ring.offset + 2 * ring.stride;
+        for rank in [0, 1] {
+            send(outboxes[rank].as_ref().expect("a sender"), &[2]).expect("room");
+        }
+        step(nodes, 0);
+        match delivery {
+            Delivery::Ordered => {
+                // 1 has it, and it is stable once 2 has it too.
+                assert_eq!((step(nodes, 1), step(nodes, 2)), (None, None));
+                change(&rows[0], end);
+                said = step(nodes, 1);
+            }
+            Delivery::Unordered => {
+                let mut tamper = |_: &mut Batch<'_>| change(&rows[0], end);
+                said = nodes[1].step(Time(0), &mut OneMemory, &mut tamper).expect("it steps").lost;
+            }
+        }
+    });
+    said
+}
+
+#[test]
+fn a_slot_that_changes_after_it_was_received_makes_its_sender_misbehave() {
+    for (name, counter) in [
+        ("an older round", 1),
+        ("no message any more", 2),
+        ("a round that it has not reached", 2 * 9 + 1),
+        ("a round that nobody can reach", u64::MAX),
+    ] {
+        let change = |row: &RowWriter<'_>, end: usize| {
+            row.cell(end - 8).expect("a counter").publish(counter)
+        };
+        assert_eq!(slot_changed(Delivery::Ordered, change), MISBEHAVED, "{name}");
+    }
+    let longer = |row: &RowWriter<'_>, end: usize| {
+        row.apply(end - SLOT_HEADER, &17_u32.to_ne_bytes()).expect("a length");
+    };
+    for delivery in [Delivery::Ordered, Delivery::Unordered] {
+        assert_eq!(
+            slot_changed(delivery, longer),
+            MISBEHAVED,
+            "longer than any message, {delivery:?}"
+        );
+    }
+}
+
+/// A member that is lost may lack what it never said that it has, or hands over: it is the change
+/// of view that settles that.
+#[test]
+fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
+    with_senders(&RANKS[..2], Delivery::Ordered, |layout, nodes, outboxes, rows| {
+        let mut delivered = [0, 0, 0];
+        let mut step = |nodes: &mut [Node<'_>], rank: usize| {
+            let mut count = |batch: &mut Batch<'_>| delivered[rank] += batch.count();
+            nodes[rank].step(Time(0), &mut OneMemory, &mut count).expect("it steps");
+            delivered
+        };
+        let sender = outboxes[0].as_ref().expect("a sender");
+        send(sender, &[2]).expect("room");
+        // 2 has the message before it is stable, and never hands it over.
+        for rank in [0, 2, 1, 0] {
+            step(nodes, rank);
+        }
+        let at =
+            layout.control_offset(Rank(2), ALL).expect("a member") + ControlCell::Received.offset();
+        rows[2].cell(at).expect("a control cell").publish(0);
+        for _ in 0..3 {
+            step(nodes, 0);
+            assert_eq!(step(nodes, 1), [1, 1, 0]);
+        }
+        assert!(nodes[0].is_lost() && nodes[1].is_lost());
+        let mut sent = 0;
+        while send(sender, &[3]).is_ok() {
+            sent += 1;
+            for rank in [0, 1, 0, 1] {
+                assert_eq!(step(nodes, rank), [1, 1, 0], "2 may lack it");
+            }
+        }
+        assert_eq!(sent, WINDOW - 1, "one slot holds what 2 did not hand over");
+    });
+}
+
+/// The bound is of what can be: members that send as fast as their rings allow, with all others
+/// held up, are not accused.
+#[test]
+fn nobody_who_sends_as_far_ahead_as_can_be_is_accused() {
+    with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
+        let mut random = 7_u64;
+        let mut delivered = vec![0_u64; 3];
+        for _ in 0..20_000 {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            // Mostly one member sends and steps; the others come seldom.
+            let rank = [0, 0, 0, 1, 1, 2, 0, 1][(random >> 40) as usize % 8];
+            while send(outboxes[rank].as_ref().expect("a sender"), &[1]).is_ok()
+                && random >> 50 & 3 != 0
+            {}
+            let mut count = |batch: &mut Batch<'_>| delivered[rank] += batch.count() as u64;
+            let progress = nodes[rank].step(Time(0), &mut OneMemory, &mut count).expect("it steps");
+            assert_eq!(progress.lost, None);
+        }
+        assert!(delivered.iter().all(|count| *count > 1_000), "{delivered:?}");
+    });
+}

@@ -1,0 +1,19 @@
+//! Groups of a fixed membership: where everything lies in their rows, what they deliver, and what
+//! becomes of a member that publishes what no correct member can.
+
+#![allow(
+    clippy::arithmetic_side_effects,
+    clippy::as_conversions,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::integer_division,
+    clippy::panic
+)]
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod impossible_rows;
+mod layout;
+mod lone_sender;
+mod one_memory;

@@ -1,0 +1,74 @@
+//! A member changes a slot after the others have received it. Who has delivered it goes on; who has
+//! not can never deliver what the others did, and must not wait for it either.
+
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::Rank;
+use tramontane_core::view::{Halt, Status};
+
+use super::{Run, SUBGROUP};
+
+/// Three members; 0 has sent one message, which is here at all, and which 2 has delivered and 1 has
+/// not.
+fn received_and_not_delivered() -> Run {
+    let mut run = Run::new(3, true, 5);
+    run.run(3, false);
+    run.send(0);
+    for rank in [0, 1, 2] {
+        run.step(rank);
+    }
+    assert_eq!((run.delivered[&2].len(), run.delivered[&3].len()), (0, 1));
+    run
+}
+
+/// Member 0 takes back that its first slot holds a message.
+fn change_the_slot(run: &Run) {
+    let member = &run.members[0];
+    let ring = member.layout.ring(Rank(0), SUBGROUP).expect("it sends");
+    let counter = ring.offset + ring.stride - 8;
+    member.row.cell(counter).expect("a slot's counter").publish(0);
+}
+
+#[test]
+fn who_cannot_deliver_up_to_the_trim_any_more_halts_and_says_because_of_whom() {
+    let mut run = received_and_not_delivered();
+    change_the_slot(&run);
+    run.stopped.insert(1);
+    run.run_to_the_end_of_the_view(false);
+    assert_eq!(run.members[1].node.status(), Status::Halted(Halt::ChangedBy(Rank(0))));
+    assert_eq!(run.members[2].node.status(), Status::Installed, "it has delivered the message");
+    assert!(run.delivered[&2].is_empty());
+}
+
+#[test]
+fn a_slot_that_changes_while_a_trim_is_delivered_is_not_waited_for() {
+    let mut run = received_and_not_delivered();
+    run.members[1].node.peer_lost(Rank(0));
+    run.members[2].node.peer_lost(Rank(0));
+    run.stopped.insert(1);
+    // 2 learns of the loss first, and echoes; 1 finds the decision and the changed slot in one
+    // step.
+    for _ in 0..40 {
+        run.step(2);
+    }
+    change_the_slot(&run);
+    run.run_to_the_end_of_the_view(false);
+    assert_eq!(run.members[1].node.status(), Status::Halted(Halt::ChangedBy(Rank(0))));
+    assert_eq!(run.members[2].node.status(), Status::Installed);
+}
+
+/// The view has begun to end for another reason, and its memory is not ready yet.
+#[test]
+fn a_slot_that_changes_once_the_view_ends_makes_its_owner_suspected() {
+    let mut run = received_and_not_delivered();
+    let mut lost = None;
+    run.members[1].node.leave();
+    // The leader's proposal wedges 1, which has not looked at what is stable since.
+    run.step(0);
+    change_the_slot(&run);
+    for _ in 0..6 {
+        run.now += 400;
+        lost = lost.or(run.step_and_tell(1).0.lost);
+    }
+    assert_eq!(lost, Some((Rank(0), LossCause::Misbehaved)));
+    assert!(run.members[1].node.suspects(Rank(0)));
+}

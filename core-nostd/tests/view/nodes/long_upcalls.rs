@@ -1,0 +1,157 @@
+//! A member whose application takes nearly as long as the failure timeout for each upcall, again
+//! and again: nobody misses it, and it misses nobody (VIE-2). The clock stands but for what upcalls
+//! and turns take; while one member is in an upcall, the others go on.
+
+use super::members::{Member, open_with};
+use tramontane_core::ids::{NodeId, SubgroupId, Time};
+use tramontane_core::multicast::{Application, Batch, Switches};
+use tramontane_core::node::Options;
+use tramontane_core::view::Status;
+
+const SUBGROUPS: u16 = 3;
+
+/// Of `open_with`.
+const FAILURE_TIMEOUT: u64 = 20_000;
+
+/// What every upcall of the slow member takes.
+const UPCALL: u64 = FAILURE_TIMEOUT - 100;
+
+/// What a turn of all others takes.
+const TURN: u64 = 100;
+
+type Delivered = [Vec<u8>; SUBGROUPS as usize];
+
+/// Members that are quick, and the time.
+struct World<'w> {
+    others: Vec<&'w mut Member>,
+    delivered: Vec<Delivered>,
+    now: u64,
+    sending: bool,
+    sent: u8,
+}
+
+impl World<'_> {
+    fn turn(&mut self) {
+        self.now += TURN;
+        for (member, delivered) in self.others.iter_mut().zip(&mut self.delivered) {
+            let Member { node, fabric, .. } = &mut **member;
+            for subgroup in (0..SUBGROUPS).map(SubgroupId).filter(|_| self.sending) {
+                let Ok(mut slot) = node.node().outbox(subgroup).expect("it sends").reserve(1)
+                else {
+                    continue;
+                };
+                slot.payload()[0] = self.sent;
+                slot.commit();
+                self.sent = self.sent.wrapping_add(1);
+            }
+            let mut take = |batch: &mut Batch<'_>| take(delivered, batch);
+            let stepped = node.step(Time(self.now), fabric, &mut take, |_| true);
+            let (_, status) = stepped.expect("it steps");
+            assert!(!matches!(status, Status::Halted(_)), "at {}: {status:?}", self.now);
+        }
+    }
+}
+
+fn take(delivered: &mut Delivered, batch: &mut Batch<'_>) {
+    let subgroup = batch.subgroup().index();
+    delivered[subgroup].extend(batch.map(|message| message.payload[0]));
+}
+
+/// The application of the slow member.
+struct Slow<'s, 'w> {
+    world: &'s mut World<'w>,
+    delivered: &'s mut Delivered,
+    upcalls: &'s mut u32,
+}
+
+impl Application for Slow<'_, '_> {
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        take(self.delivered, batch);
+        *self.upcalls += 1;
+        let until = self.world.now + UPCALL;
+        while self.world.now < until {
+            self.world.turn();
+        }
+    }
+
+    fn now(&mut self, _: Time) -> Time {
+        Time(self.world.now)
+    }
+}
+
+/// A step of the slow member, at the time that it is.
+fn step_slowly(
+    slow: &mut Member,
+    world: &mut World<'_>,
+    told: (&mut Delivered, &mut u32),
+) -> Status {
+    let Member { node, fabric, .. } = slow;
+    let now = Time(world.now);
+    let mut application = Slow { world, delivered: told.0, upcalls: told.1 };
+    node.step(now, fabric, &mut application, |_| true).expect("it steps").1
+}
+
+fn members(count: u32, batching: bool) -> Vec<Member> {
+    let ids: Vec<NodeId> = (1..=count).map(NodeId).collect();
+    let off = if batching { Switches::empty() } else { Switches::DELIVERY_BATCHING };
+    let options = Options { switches: Switches::all().difference(off), ..Options::default() };
+    let mut members = open_with(1, &ids, false, 1, (usize::from(SUBGROUPS), options));
+    members.iter_mut().for_each(|member| member.fabric.full_percent = 0);
+    members
+}
+
+#[test]
+fn any_number_of_long_upcalls_is_survived() {
+    for batching in [true, false] {
+        for slow_rank in 0..3 {
+            let mut members = members(3, batching);
+            let mut slow = members.remove(slow_rank);
+            let others: Vec<&mut Member> = members.iter_mut().collect();
+            let delivered = vec![Delivered::default(); 2];
+            let mut world = World { others, delivered, now: 0, sending: true, sent: 0 };
+            let (mut here, mut upcalls) = (Delivered::default(), 0);
+            while upcalls < 60 {
+                world.turn();
+                let status = step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
+                assert_eq!(status, Status::Steady, "after {upcalls} upcalls, batches: {batching}");
+                let others = world.others.iter().map(|member| member.node.status());
+                assert!(others.into_iter().all(|status| status == Status::Steady), "{upcalls}");
+            }
+            assert!(world.now > 59 * UPCALL);
+            for (subgroup, here) in here.iter().enumerate() {
+                assert!(!here.is_empty());
+                let other = &world.delivered[0][subgroup];
+                assert!(other.starts_with(here) || here.starts_with(other), "one order");
+            }
+        }
+    }
+}
+
+#[test]
+fn long_upcalls_under_a_trim_are_survived() {
+    for batching in [true, false] {
+        for slow_rank in 0..3 {
+            let mut members = members(4, batching);
+            // It received nothing of what comes, so nothing becomes stable while it is a member.
+            let _dead = members.remove(3);
+            let mut slow = members.remove(slow_rank);
+            let others: Vec<&mut Member> = members.iter_mut().collect();
+            let delivered = vec![Delivered::default(); 2];
+            let mut world = World { others, delivered, now: 0, sending: true, sent: 0 };
+            let (mut here, mut upcalls) = (Delivered::default(), 0);
+            let mut status = Status::Steady;
+            while !status.is_final() {
+                world.turn();
+                status = step_slowly(&mut slow, &mut world, (&mut here, &mut upcalls));
+                assert!(world.now < 200 * FAILURE_TIMEOUT, "the view does not end: {status:?}");
+            }
+            assert_eq!(status, Status::Installed, "after {upcalls} upcalls, batches: {batching}");
+            assert!(upcalls >= u32::from(SUBGROUPS), "{upcalls}");
+            for (member, delivered) in world.others.iter_mut().zip(&world.delivered) {
+                let next = member.node.next_view().expect("installed").members.to_vec();
+                assert_eq!(next, [NodeId(1), NodeId(2), NodeId(3)], "batches: {batching}");
+                assert_eq!(*delivered, here, "all of the trim");
+            }
+        }
+    }
+}

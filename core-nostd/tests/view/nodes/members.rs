@@ -1,0 +1,195 @@
+//! Members of one view, and what carries their writes.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::common::{Carries, fabric};
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, Promises, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::layout::{Delivery, Group, JOINS_MAX, Layout, Subgroup};
+use tramontane_core::memory::{Line, NodeMemory, Row, RowWriter};
+use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::node::{Loan, Options, State, ViewLink, ViewLoan, ViewNode};
+use tramontane_core::smc::{HandOffCells, ReadyFlag};
+use tramontane_core::view::{PeerState, ViewOptions};
+
+/// Slots of every ring.
+const WINDOW: u32 = 4;
+
+/// Carries a member's writes to its peers' copies at once, unless the queue to a peer is full: then
+/// the post must come again.
+pub struct Carrier {
+    pub own: usize,
+    /// What each owner's row looks like at each reader; nothing where all share one memory.
+    pub copies: Option<Vec<Vec<RowWriter<'static>>>>,
+    pub random: u64,
+    /// How often a queue is full.
+    pub full_percent: u64,
+    pub cut: BTreeSet<u16>,
+    /// Peers whose memory cannot be written yet.
+    pub unready: BTreeSet<u16>,
+    /// Peers that cut this member off.
+    pub denied_by: BTreeSet<u16>,
+    /// What there is to poll.
+    pub events: VecDeque<Event>,
+}
+
+impl Carrier {
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.random >> 33 & 0xff < percent * 256 / 100
+    }
+}
+
+impl Carries for Carrier {
+    fn limits(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::WRITE_ORDER,
+            writes_max: WRITES_MAX,
+            write_bytes_max: 4096,
+            guard_bytes_max: 24,
+        }
+    }
+    fn is_ready(&self, peer: Rank) -> bool {
+        !self.unready.contains(&peer.0)
+    }
+    fn cut_off(&mut self, peer: Rank) {
+        self.cut.insert(peer.0);
+    }
+    fn carry(&mut self, to: Rank, writes: &[Write]) -> Result<(), ErrorKind> {
+        if self.cut.contains(&to.0) {
+            return Err(ErrorKind::PeerLost);
+        }
+        if self.denied_by.contains(&to.0) {
+            return Err(ErrorKind::Revoked);
+        }
+        if self.chance(self.full_percent) {
+            return Err(ErrorKind::QueueFull);
+        }
+        let Some(copies) = &self.copies else { return Ok(()) };
+        for write in writes {
+            let mut bytes = vec![0; write.length];
+            let row = copies[self.own][self.own].reader();
+            row.read(write.source.offset, &mut bytes).map_err(|_| ErrorKind::OutOfRange)?;
+            copies[self.own][to.index()]
+                .apply(write.target.offset, &bytes)
+                .map_err(|_| ErrorKind::OutOfRange)?;
+        }
+        Ok(())
+    }
+    fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}
+
+fabric!(Carrier);
+
+/// One member in one view.
+pub struct Member {
+    pub node: ViewNode<'static>,
+    pub fabric: Carrier,
+    pub layout: Layout<'static>,
+    /// Its own row, for what no correct member writes.
+    pub row: RowWriter<'static>,
+    /// The next view's memory is ready after so many calls.
+    pub calls: u32,
+}
+
+fn leak<T>(items: Vec<T>) -> &'static mut [T] {
+    Box::leak(items.into())
+}
+
+fn lines(bytes: usize) -> &'static [Line] {
+    leak((0..bytes / 64).map(|_| Line::new()).collect())
+}
+
+/// All members of a view, with fresh memory.
+pub fn open(id: u64, ids: &[NodeId], shared: bool, seed: u64) -> Vec<Member> {
+    open_with(id, ids, shared, seed, (1, Options::default()))
+}
+
+/// The same with so many subgroups, which have all members.
+pub fn open_with(
+    id: u64,
+    ids: &[NodeId],
+    shared: bool,
+    seed: u64,
+    (subgroups, node_options): (usize, Options),
+) -> Vec<Member> {
+    let count = ids.len();
+    let ranks: &'static [Rank] = leak((0..count as u16).map(Rank).collect());
+    let subgroups: &'static [Subgroup<'static>] = leak(vec![
+        Subgroup {
+            members: ranks,
+            senders: ranks,
+            window: WINDOW,
+            message_max: 16,
+            delivery: Delivery::Ordered,
+        };
+        subgroups
+    ]);
+    let members: &'static [NodeId] = leak(ids.to_vec());
+    let layout = Layout::with_views(Group { members, subgroups }).expect("a good group");
+    let copies: Vec<Vec<RowWriter<'static>>> = ranks
+        .iter()
+        .map(|owner| {
+            let one = lines(layout.row_bytes(*owner));
+            let copy = |_| {
+                RowWriter::from_lines(if shared { one } else { lines(layout.row_bytes(*owner)) })
+            };
+            ranks.iter().map(copy).collect()
+        })
+        .collect();
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1_000,
+        failure_timeout_ns: 20_000,
+        first_timeout_ns: 40_000,
+        members_max: 8,
+        majority: true,
+    };
+    let open_one = |rank: &Rank| {
+        let sizes = layout.state_sizes(*rank);
+        let rows: &'static [Row<'static>] =
+            leak(copies.iter().map(|readers| readers[rank.index()].reader()).collect());
+        let row = copies[rank.index()][rank.index()];
+        let cells = leak((0..sizes.handoffs).map(|_| HandOffCells::new()).collect());
+        let ready = leak((0..sizes.ready).map(|_| ReadyFlag::new()).collect());
+        let loan = Loan {
+            // SAFETY: one node a member; copies are written by posts, in order.
+            memory: unsafe { NodeMemory::new(rows, row, cells, ready) },
+            state: State {
+                subgroups: leak(vec![SubgroupState::VACANT; sizes.subgroups]),
+                senders: leak(vec![SenderState::VACANT; sizes.senders]),
+                members: leak(vec![MemberState::VACANT; sizes.members]),
+                links: leak(vec![Link::VACANT; sizes.links]),
+            },
+        };
+        let fabric = Carrier {
+            own: rank.index(),
+            copies: if shared { None } else { Some(copies.clone()) },
+            random: seed ^ u64::from(rank.0) << 32 | id,
+            full_percent: 20,
+            cut: BTreeSet::new(),
+            unready: BTreeSet::new(),
+            denied_by: BTreeSet::new(),
+            events: VecDeque::new(),
+        };
+        let view = ViewId(id);
+        let capabilities = fabric.capabilities();
+        let loan = ViewLoan {
+            node: loan,
+            peers: leak(vec![PeerState::default(); count]),
+            next: leak(vec![NodeId(0); count.max(8) + JOINS_MAX]),
+            links: leak(vec![ViewLink::default(); count]),
+        };
+        let node = ViewNode::open(view, layout, *rank, loan, node_options, options, capabilities)
+            .expect("it opens");
+        let row = copies[rank.index()][rank.index()];
+        Member { node, fabric, layout, row, calls: 0 }
+    };
+    ranks.iter().map(open_one).collect()
+}

@@ -1,0 +1,365 @@
+//! Nodes whose membership changes: real rings, real messages, two views' memory, and what the trim
+//! dropped sent again. Members share one memory, or have copies that posts bring up to date.
+
+mod changed_slots;
+mod long_upcalls;
+mod members;
+mod weak_order;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tramontane_core::fabric::{Event, LossCause};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId, Time, ViewId};
+use tramontane_core::multicast::Batch;
+use tramontane_core::node::{Progress, UndeliveredMessage};
+use tramontane_core::smc::Outbox;
+use tramontane_core::view::{Halt, NextView, Status};
+
+use members::{Member, open};
+
+const SUBGROUP: SubgroupId = SubgroupId(0);
+
+/// Nodes that go from view to view and write down what they deliver.
+struct Run {
+    ids: Vec<NodeId>,
+    members: Vec<Member>,
+    view: u64,
+    shared: bool,
+    seed: u64,
+    now: u64,
+    /// Node by node: what it delivered in all views, and how many messages it has sent.
+    delivered: BTreeMap<u32, Vec<Vec<u8>>>,
+    sent: BTreeMap<u32, u8>,
+    stopped: BTreeSet<u32>,
+    resent: u32,
+}
+
+impl Run {
+    fn new(count: u32, shared: bool, seed: u64) -> Self {
+        let ids: Vec<NodeId> = (1..=count).map(NodeId).collect();
+        let members = open(1, &ids, shared, seed);
+        Self {
+            ids,
+            members,
+            view: 1,
+            shared,
+            seed,
+            now: 0,
+            delivered: BTreeMap::new(),
+            sent: BTreeMap::new(),
+            stopped: BTreeSet::new(),
+            resent: 0,
+        }
+    }
+
+    fn send(&mut self, rank: usize) {
+        let node = self.ids[rank].0;
+        let outbox: Outbox<'static> =
+            self.members[rank].node.node().outbox(SUBGROUP).expect("a sender");
+        let count = self.sent.entry(node).or_default();
+        let message = [node as u8, *count];
+        if let Ok(mut reservation) = outbox.reserve(message.len()) {
+            reservation.payload().copy_from_slice(&message);
+            reservation.commit();
+            *count += 1;
+        }
+    }
+
+    fn step(&mut self, rank: usize) -> Status {
+        self.step_and_tell(rank).1
+    }
+
+    /// The same, with what the step did.
+    fn step_and_tell(&mut self, rank: usize) -> (Progress, Status) {
+        self.now += 100;
+        let node = self.ids[rank].0;
+        let delivered = self.delivered.entry(node).or_default();
+        let Member { node, fabric, calls, .. } = &mut self.members[rank];
+        let mut application =
+            |batch: &mut Batch<'_>| delivered.extend(batch.map(|message| message.payload.to_vec()));
+        let prepare = |_: NextView<'_>| {
+            *calls += 1;
+            *calls > 3
+        };
+        let stepped = node.step(Time(self.now), fabric, &mut application, prepare);
+        stepped.expect("it steps")
+    }
+
+    /// Whoever lives steps, and sends now and then, until all of them are through with their view.
+    fn run_to_the_end_of_the_view(&mut self, sending: bool) {
+        for turn in 0..4_000_u32 {
+            let mut going = false;
+            for rank in 0..self.members.len() {
+                if self.stopped.contains(&self.ids[rank].0) {
+                    continue;
+                }
+                if sending && self.members[rank].fabric.chance(30) && turn < 60 {
+                    self.send(rank);
+                }
+                // A final status still has its last columns to post.
+                let done = self.step(rank).is_final() && self.members[rank].node.is_all_posted();
+                going |= !done;
+            }
+            if !going {
+                return;
+            }
+        }
+        let statuses: Vec<Status> =
+            self.members.iter().map(|member| member.node.status()).collect();
+        panic!("the view does not end: {statuses:?}");
+    }
+
+    fn run(&mut self, turns: u32, sending: bool) {
+        for _ in 0..turns {
+            for rank in 0..self.members.len() {
+                if self.stopped.contains(&self.ids[rank].0) {
+                    continue;
+                }
+                if sending && self.members[rank].fabric.chance(30) {
+                    self.send(rank);
+                }
+                assert!(!self.step(rank).is_final(), "nothing has to change");
+            }
+        }
+    }
+
+    /// The survivors open the view that they agreed on, and send again what was dropped.
+    fn go_on(&mut self) {
+        let mut agreed: Option<Vec<NodeId>> = None;
+        for member in &mut self.members {
+            if member.node.status() == Status::Installed {
+                let next = member.node.next_view().expect("installed").members.to_vec();
+                assert!(agreed.is_none() || agreed.as_ref() == Some(&next), "one next view");
+                agreed = Some(next);
+            }
+        }
+        let next = agreed.expect("somebody goes on");
+        self.view += 1;
+        let members = open(self.view, &next, self.shared, self.seed);
+        for (id, member) in next.iter().zip(&members) {
+            let Some(rank) = self.ids.iter().position(|old| old == id) else { continue };
+            let into = member.node.node().outbox(SUBGROUP).expect("a sender");
+            let node = self.members[rank].node.node();
+            let from = node.outbox(SUBGROUP).expect("a sender");
+            let mut remains = node.undelivered(SUBGROUP).expect("a sender");
+            let first = remains.position();
+            if remains.get(&from).is_some() {
+                let other = remains.get(&into);
+                assert_eq!(
+                    other,
+                    Some(UndeliveredMessage::Building),
+                    "of a view that goes on nothing is lent"
+                );
+            }
+            assert!(
+                remains.carry(&from, &into).expect("the ring is as large"),
+                "nothing is being built"
+            );
+            self.resent += u32::try_from(remains.position().0 - first.0).expect("a window");
+        }
+        self.members = members;
+        self.ids = next;
+    }
+
+    /// Those who are still here delivered the same, and of each of themselves everything, once and
+    /// in order.
+    fn judge(&self, since_the_start: &[u32]) {
+        let first = &self.delivered[&since_the_start[0]];
+        for node in since_the_start {
+            assert_eq!(&self.delivered[node], first, "one order at {node}");
+            let own: Vec<u8> =
+                first.iter().filter(|m| u32::from(m[0]) == *node).map(|m| m[1]).collect();
+            let all: Vec<u8> = (0..self.sent[node]).collect();
+            assert_eq!(own, all, "of {node}: each once, in order, none lost");
+        }
+        for (node, delivered) in &self.delivered {
+            // Who is out stopped somewhere; who came later began somewhere, with the state of that
+            // place.
+            let part = first.starts_with(delivered) || first.ends_with(delivered);
+            assert!(part, "{node} delivered what the others did not");
+        }
+    }
+}
+
+#[test]
+fn a_member_dies_under_load_and_the_others_lose_nothing() {
+    let mut resent = 0;
+    for shared in [true, false] {
+        for seed in 0..60 {
+            let mut run = Run::new(4, shared, seed * 7919 + 1);
+            run.run(5 + seed as u32 % 17, true);
+            let victim = seed as usize % 4;
+            run.stopped.insert(run.ids[victim].0);
+            // Found out by a report, or by its silence.
+            if seed % 3 == 0 {
+                for member in &mut run.members {
+                    member.node.peer_lost(Rank(victim as u16));
+                }
+            }
+            run.run_to_the_end_of_the_view(true);
+            run.go_on();
+            assert_eq!(run.ids.len(), 3);
+            run.run(40, true);
+            run.run(60, false);
+            let ids: Vec<u32> = run.ids.iter().map(|id| id.0).collect();
+            run.judge(&ids);
+            resent += run.resent;
+        }
+    }
+    assert!(resent > 20, "only {resent} messages were in flight");
+}
+
+#[test]
+fn a_member_that_is_cut_off_halts_and_accuses_nobody() {
+    for sending in [true, false] {
+        let mut run = Run::new(4, false, 3);
+        run.run(5, sending);
+        run.members[0].fabric.denied_by.extend([1, 2]);
+        let status = (0..400).map(|_| run.step(0)).find(|status| status.is_final());
+        assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
+        assert!((0..4).all(|rank| !run.members[0].node.suspects(Rank(rank))));
+    }
+}
+
+#[test]
+fn a_member_that_is_told_by_several_that_it_is_cut_off_accuses_none_of_them() {
+    let mut run = Run::new(4, false, 3);
+    run.run(5, false);
+    // The first that is told is not the first in rank order.
+    let told = [2, 1].map(|peer| Event::PeerLost {
+        view: ViewId(1),
+        peer: Rank(peer),
+        cause: LossCause::Denied,
+    });
+    run.members[0].fabric.events.extend(told);
+    let status = (0..400).map(|_| run.step(0)).find(|status| status.is_final());
+    assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
+    assert!((0..4).all(|rank| !run.members[0].node.suspects(Rank(rank))));
+}
+
+#[test]
+fn a_member_that_lost_most_of_the_others_takes_nobody_with_it() {
+    for shared in [true, false] {
+        for seed in 0..20 {
+            let mut run = Run::new(5, shared, seed * 31 + 1);
+            // A message, or a post that is tried again, would find out about one peer before the
+            // heartbeat does about all.
+            run.members[4].fabric.full_percent = 0;
+            run.run(5, false);
+            // One member cannot reach three of the others, and still tells the fourth of it.
+            let lost = (0..4).filter(|rank| *rank != seed as u16 % 4);
+            run.members[4].fabric.cut.extend(lost);
+            run.run_to_the_end_of_the_view(false);
+            assert_eq!(
+                run.members[4].node.status(),
+                Status::Halted(Halt::NoMajority),
+                "seed {seed}"
+            );
+            run.go_on();
+            let ids: Vec<u32> = run.ids.iter().map(|id| id.0).collect();
+            assert_eq!(ids, [1, 2, 3, 4], "seed {seed}");
+            run.run(30, true);
+            run.run(60, false);
+            run.judge(&ids);
+        }
+    }
+}
+
+#[test]
+fn a_joiner_that_never_came_does_not_hold_the_old_memory() {
+    for seed in 0..10 {
+        let mut run = Run::new(4, false, seed + 1);
+        for member in &mut run.members {
+            member.fabric.unready.insert(3);
+        }
+        run.stopped.insert(4);
+        run.run(5, false);
+        // One is told so by its fabric, the others by that one: it was never written to, so no post
+        // fails.
+        run.members[0].node.peer_lost(Rank(3));
+        run.run_to_the_end_of_the_view(false);
+        assert!(run.members[..3].iter().all(|member| member.node.is_all_posted()));
+    }
+}
+
+#[test]
+fn a_member_leaves_under_load_and_delivers_what_the_others_deliver() {
+    for shared in [true, false] {
+        for seed in 0..30 {
+            let mut run = Run::new(3, shared, seed * 104_729 + 5);
+            run.run(4 + seed as u32 % 9, true);
+            let leaver = seed as usize % 3;
+            run.members[leaver].node.leave();
+            run.run_to_the_end_of_the_view(true);
+            assert_eq!(run.members[leaver].node.status(), Status::Left);
+            let gone = run.ids[leaver].0;
+            let in_the_view = run.delivered.clone();
+            assert!(
+                in_the_view.values().all(|delivered| *delivered == in_the_view[&gone]),
+                "VIE-8"
+            );
+            run.go_on();
+            run.run(30, true);
+            run.run(60, false);
+            let ids: Vec<u32> = run.ids.iter().map(|id| id.0).collect();
+            assert!(!ids.contains(&gone));
+            run.judge(&ids);
+        }
+    }
+}
+
+#[test]
+fn two_nodes_join_under_load_while_a_member_dies() {
+    for shared in [true, false] {
+        for seed in 0..30 {
+            let mut run = Run::new(3, shared, seed * 15_485_863 + 3);
+            run.run(4 + seed as u32 % 9, true);
+            for (rank, node) in [(0, 8), (1, 9)] {
+                run.members[rank].node.request_join(NodeId(node)).expect("a stranger");
+            }
+            // At times the group loses a member in the same change, or in the next one.
+            if seed % 2 == 0 {
+                run.stopped.insert(3);
+            }
+            run.run_to_the_end_of_the_view(true);
+            run.go_on();
+            assert!(run.ids.contains(&NodeId(8)) && run.ids.contains(&NodeId(9)), "{:?}", run.ids);
+            if run.ids.contains(&NodeId(3)) && run.stopped.contains(&3) {
+                run.run_to_the_end_of_the_view(true);
+                run.go_on();
+            }
+            run.run(30, true);
+            run.run(60, false);
+            assert!(run.delivered[&8].len() > 5 && run.delivered[&8] == run.delivered[&9]);
+            let stayed: Vec<u32> = run.ids.iter().map(|id| id.0).filter(|id| *id < 8).collect();
+            run.judge(&stayed);
+        }
+    }
+}
+
+#[test]
+fn a_stopped_member_wakes_after_its_removal_and_halts() {
+    for seed in 0..20 {
+        let mut run = Run::new(3, true, seed + 77);
+        run.run(10, true);
+        run.stopped.insert(1);
+        run.run_to_the_end_of_the_view(true);
+        run.stopped.remove(&1);
+        let status = (0..100).map(|_| run.step(0)).find(|status| status.is_final());
+        assert!(matches!(status, Some(Status::Halted(Halt::SuspectedBy(_)))), "{status:?}");
+        let after: Vec<Vec<u8>> = run.delivered[&1].clone();
+        assert!(run.delivered[&2].starts_with(&after), "no more than the others delivered");
+    }
+}
+
+#[test]
+fn a_member_that_is_left_alone_halts_and_delivers_nothing_more() {
+    let mut run = Run::new(3, true, 9);
+    run.run(10, true);
+    run.stopped.extend([1, 2]);
+    run.run_to_the_end_of_the_view(true);
+    assert_eq!(run.members[2].node.status(), Status::Halted(Halt::NoMajority));
+    let before = run.delivered[&3].len();
+    run.step(2);
+    assert_eq!(run.delivered[&3].len(), before);
+}

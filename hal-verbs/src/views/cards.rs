@@ -1,0 +1,162 @@
+//! How two members come to be connected in a view: each shows the other its card, in a row of its
+//! own on the side channel, and says when its end is up.
+//!
+//! A row has a place for each member of the view, which is posted to that member alone:
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0 to 8 | how far the writer is: [`SHOWN`], [`CONNECTED`] |
+//! | 16 to 128 | its card for the reader |
+//!
+//! A cell that says more than the other is trusted with is no harm: a card is checked as all that a
+//! peer says, and a member that counts as connected too early loses what it is sent.
+
+use tramontane_core::fabric::{Area, Fabric, HostFabric, Kind, Region, ViewPlan, ViewRows, Write};
+use tramontane_core::ids::{Rank, ViewId};
+
+use crate::fabric::Verbs;
+
+/// One member's place in a row.
+const PLACE_BYTES: usize = 128;
+
+/// Where its card stands in it.
+const CARD_OFFSET: usize = 16;
+
+/// The card is here.
+const SHOWN: u64 = 1;
+
+/// The writer's end is up.
+const CONNECTED: u64 = 2;
+
+/// How far this member is with a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It has not come on the side channel.
+    Awaited,
+    /// It was shown its card.
+    Shown,
+    /// This end is up, and the peer is to be told.
+    Up,
+    /// It was told.
+    Told,
+    /// Both ends are up, or never will be.
+    Done,
+}
+
+/// The handshakes of one view.
+#[derive(Debug)]
+pub(super) struct Cards<R> {
+    view: ViewId,
+    rows: R,
+    /// By rank.
+    stages: Vec<Stage>,
+}
+
+impl<R: ViewRows> Cards<R> {
+    /// Makes the rows for the cards of a planned view. Its digest tells views apart that go by the
+    /// same number.
+    pub(super) fn new<S>(beside: &mut S, plan: &ViewPlan<'_>) -> Result<Self, S::MemoryError>
+    where
+        S: HostFabric<Rows = R>,
+    {
+        let members = plan.members();
+        let row_bytes = vec![PLACE_BYTES * members.len(); members.len()];
+        let (view, own) = (plan.view(), plan.own());
+        let cards = ViewPlan::with_sizes(view, own, members, &row_bytes, plan.digest());
+        let rows = beside.rows(&cards)?;
+        let mut stages = vec![Stage::Awaited; members.len()];
+        if let Some(stage) = stages.get_mut(own.index()) {
+            *stage = Stage::Done;
+        }
+        Ok(Self { view, rows, stages })
+    }
+
+    /// Opens them: from then on peers' cards come.
+    pub(super) fn open<S: Fabric>(&self, beside: &mut S) -> Result<(), S::Error> {
+        beside.open(self.view, &self.rows.memory())
+    }
+
+    /// Whether everybody is connected, or gone.
+    pub(super) fn is_done(&self) -> bool {
+        self.stages.iter().all(|stage| *stage == Stage::Done)
+    }
+
+    /// A peer is gone.
+    pub(super) fn forget(&mut self, peer: Rank) {
+        if let Some(stage) = self.stages.get_mut(peer.index()) {
+            *stage = Stage::Done;
+        }
+    }
+
+    /// Goes on with everybody, as far as can be now.
+    pub(super) fn advance(&mut self, beside: &mut impl Fabric, verbs: &mut Verbs) {
+        for peer in (0..).map(Rank).take(self.stages.len()) {
+            while let Some(next) = self.next(peer, beside, verbs) {
+                self.stages[peer.index()] = next;
+            }
+        }
+    }
+
+    /// What this member is next with a peer, if it can be now.
+    fn next(&self, peer: Rank, beside: &mut impl Fabric, verbs: &mut Verbs) -> Option<Stage> {
+        match self.stages[peer.index()] {
+            Stage::Awaited => self.show(peer, beside, verbs).then_some(Stage::Shown),
+            Stage::Shown if self.stage_of(peer) >= SHOWN => {
+                let card = self.card(peer, verbs.card_for(peer).len())?;
+                Some(if verbs.connect(peer, &card) { Stage::Up } else { Stage::Done })
+            }
+            Stage::Up => self.post(peer, CONNECTED, &[], beside).then_some(Stage::Told),
+            Stage::Told if self.stage_of(peer) >= CONNECTED => {
+                verbs.admit(peer);
+                Some(Stage::Done)
+            }
+            Stage::Shown | Stage::Told | Stage::Done => None,
+        }
+    }
+
+    fn show(&self, peer: Rank, beside: &mut impl Fabric, verbs: &Verbs) -> bool {
+        if !beside.ready(self.view, peer) {
+            return false;
+        }
+        let card = verbs.card_for(peer);
+        let offset = place(peer) + CARD_OFFSET;
+        let is_stored =
+            card.len() <= PLACE_BYTES - CARD_OFFSET && self.rows.row().apply(offset, &card).is_ok();
+        let content = write(offset, card.len(), Kind::Content);
+        is_stored && self.post(peer, SHOWN, &[content], beside)
+    }
+
+    /// Stores how far this member is, and posts that behind what belongs to it. False if there is
+    /// no room now.
+    fn post(&self, peer: Rank, state: u64, content: &[Write], beside: &mut impl Fabric) -> bool {
+        let Ok(cell) = self.rows.row().cell(place(peer)) else { return false };
+        cell.publish(state);
+        let mut list = content.to_vec();
+        list.push(write(place(peer), size_of::<u64>(), Kind::Guard));
+        beside.post(self.view, peer, &list, None).is_ok()
+    }
+
+    /// How far a peer says that it is.
+    fn stage_of(&self, peer: Rank) -> u64 {
+        let rows = self.rows.rows();
+        let cell = rows.get(peer.index()).and_then(|row| row.cell(place(self.rows.own())).ok());
+        cell.map_or(0, |cell| cell.load())
+    }
+
+    fn card(&self, peer: Rank, bytes: usize) -> Option<Vec<u8>> {
+        let mut card = vec![0; bytes];
+        let rows = self.rows.rows();
+        let offset = place(self.rows.own()) + CARD_OFFSET;
+        rows.get(peer.index())?.read(offset, &mut card).ok()?;
+        Some(card)
+    }
+}
+
+const fn place(peer: Rank) -> usize {
+    peer.index() * PLACE_BYTES
+}
+
+const fn write(offset: usize, length: usize, kind: Kind) -> Write {
+    let area = Area { region: Region::ROW, offset };
+    Write { source: area, target: area, length, kind }
+}

@@ -1,0 +1,111 @@
+//! Members that meet over TCP, which stays beside the device, in this process or in others.
+
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tramontane_control::{Mesh, MeshOptions, SharedKey};
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_tcp::{Settings, Tcp};
+use tramontane_verbs::devices::Wanted;
+use tramontane_verbs::{Limits, RdmaViews, Rows, Site};
+
+use super::VIEW;
+
+/// Longer than it takes to meet.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The node ids of a group.
+pub fn ids(members: u16) -> Vec<NodeId> {
+    (0..members).map(|rank| NodeId(u32::from(rank) + 10)).collect()
+}
+
+/// One that has met the others, with memory for the view, which is not open.
+pub struct Beside {
+    pub fabric: RdmaViews<Tcp>,
+    pub rows: Rows,
+}
+
+/// Meets the others.
+pub fn meet(
+    own: Rank,
+    addresses: &[SocketAddr],
+    listener: Option<TcpListener>,
+    limits: &Limits,
+    row_bytes: usize,
+) -> Beside {
+    let never = AtomicBool::new(false);
+    let members = ids(u16::try_from(addresses.len()).expect("few"));
+    let addresses: Vec<_> = addresses.iter().copied().map(Into::into).collect();
+    let mesh = Mesh::join(MeshOptions {
+        own,
+        members: &members,
+        addresses: &addresses,
+        listener: listener.map(|listener| listener.try_into().expect("it listens")),
+        incarnation: None,
+        view: VIEW,
+        digest: 7,
+        key: Some(SharedKey::from_bytes([9; 32])),
+        allow_clear: false,
+        time_limit: PATIENCE,
+        cancel: &never,
+    });
+    let mesh = mesh.unwrap_or_else(|error| panic!("{error}"));
+    let mut tcp = Tcp::new(members[own.index()], Settings::default()).expect("descriptors");
+    for (peer, connection) in members.iter().zip(mesh.into_connections()) {
+        if let Some(connection) = connection {
+            tcp.add_peer(*peer, connection).expect("a socket");
+        }
+    }
+    let site = Site::open(&Wanted::default(), limits, None).expect("the lab has a device");
+    let mut fabric = RdmaViews::new(site, tcp).expect("descriptors");
+    let row_bytes = vec![row_bytes; members.len()];
+    let plan = ViewPlan::with_sizes(VIEW, own, &members, &row_bytes, 7).with_blocks();
+    let rows = fabric.rows(&plan).expect("memory");
+    Beside { fabric, rows }
+}
+
+/// All members of a group in this process.
+pub fn meet_all(members: u16, limits: &Limits, row_bytes: usize) -> Vec<Beside> {
+    let listeners: Vec<TcpListener> =
+        (0..members).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let addresses: Vec<SocketAddr> =
+        listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+    std::thread::scope(|scope| {
+        let meet = |(own, listener)| {
+            let addresses = &addresses;
+            scope.spawn(move || meet(own, addresses, Some(listener), limits, row_bytes))
+        };
+        let meeting: Vec<_> = (0..).map(Rank).zip(listeners).map(meet).collect();
+        meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+impl Beside {
+    /// Opens the view.
+    pub fn open(&mut self) {
+        self.fabric.open(VIEW, &self.rows.memory()).expect("it opens");
+    }
+
+    /// Whether every peer is ready.
+    pub fn is_ready(&mut self) -> bool {
+        self.fabric.carry();
+        let own = self.rows.own();
+        let mut peers = (0..).map(Rank).take(self.rows.members().len()).filter(|rank| *rank != own);
+        peers.all(|peer| self.fabric.ready(VIEW, peer))
+    }
+}
+
+/// Opens the view at all, and waits until all are ready.
+pub fn open_all(members: &mut [Beside]) {
+    members.iter_mut().for_each(Beside::open);
+    let until = Instant::now() + PATIENCE;
+    while !members.iter_mut().fold(true, |all, member| all & member.is_ready()) {
+        assert!(Instant::now() < until, "not all are ready");
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    for member in members {
+        while member.fabric.poll().is_some() {}
+    }
+}

@@ -1,0 +1,100 @@
+//! What is out of order in the experiment `delays`, simulated or real: a link at half speed, or a
+//! member that pauses; and what the paper's analysis of the pipeline says of it (RDMC 4.5, RDM-9).
+
+use super::command::Arguments;
+use super::experiment::Experiment;
+use super::link::Link;
+use crate::error::BenchError;
+
+/// Links that are tried where none is named: at the root, and further out.
+const LINKS: [Link; 4] = [
+    Link { one: 0, other: 1 },
+    Link { one: 5, other: 7 },
+    Link { one: 32, other: 33 },
+    Link { one: 21, other: 53 },
+];
+
+/// Pauses that are tried if none is named, in times of a block.
+const PAUSES: [u32; 3] = [1, 4, 16];
+
+/// One thing that is out of order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Disturbance {
+    /// A link has half the speed of the others.
+    SlowLink(Link),
+    /// A member does nothing for this number of block times, once a message has begun.
+    Pause { member: u16, blocks: u32 },
+}
+
+/// The links that are slowed, one after the other, in a group of this size.
+pub(super) fn links(arguments: &Arguments, nodes: usize) -> Vec<Link> {
+    if !arguments.slow_link.is_empty() {
+        return arguments.slow_link.clone();
+    }
+    LINKS.into_iter().filter(|link| usize::from(link.one.max(link.other)) < nodes).collect()
+}
+
+/// The members that pause, one after the other, in a group of this size: the root, some, and the
+/// last.
+pub(super) fn delayed(arguments: &Arguments, nodes: usize) -> Vec<u16> {
+    if !arguments.delayed.is_empty() {
+        return arguments.delayed.clone();
+    }
+    let last = u16::try_from(nodes.saturating_sub(1)).unwrap_or(u16::MAX);
+    let mut members: Vec<u16> = [0, 1, 21].into_iter().filter(|member| *member < last).collect();
+    members.push(last);
+    members
+}
+
+/// For how many blocks' time they pause.
+pub(super) fn pauses(arguments: &Arguments) -> &[u32] {
+    if arguments.pause_blocks.is_empty() { &PAUSES } else { &arguments.pause_blocks }
+}
+
+/// Whether what is asked for is of the experiment, and in the groups.
+pub(super) fn check(
+    arguments: &Arguments,
+    chosen: &[Experiment],
+    nodes: &[usize],
+) -> Result<(), BenchError> {
+    let refused = |what: String| Err(BenchError::Arguments(what));
+    let given = [
+        ("--slow-link", !arguments.slow_link.is_empty()),
+        ("--delayed", !arguments.delayed.is_empty()),
+        ("--pause-blocks", !arguments.pause_blocks.is_empty()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given)
+        && !chosen.contains(&Experiment::Delays)
+    {
+        return refused(format!("{option} is of the experiment delays: add --experiment delays"));
+    }
+    let ends = arguments.slow_link.iter().flat_map(|link| [link.one, link.other]);
+    let farthest = ends.chain(arguments.delayed.iter().copied()).max();
+    let fewest = nodes.iter().copied().min().unwrap_or(0);
+    match farthest {
+        Some(member) if usize::from(member) >= fewest => refused(format!(
+            "there is no member {member}: of {fewest}, they are 0 to {}",
+            fewest - 1
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The least share of the full bandwidth that a pipeline keeps with one link at half speed: of its
+/// steps, the link is used in one of `l`, the members' logarithm, and takes two steps' time then.
+pub(super) fn share_left(steps: u64, members: usize) -> f64 {
+    let dimensions = u64::from(members.next_power_of_two().ilog2()).max(1);
+    steps as f64 / (steps + steps.div_ceil(dimensions)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_example_and_the_bound_for_few_blocks() {
+        assert_eq!(format!("{:.3}", share_left(1024 + 6 - 1, 64)), "0.857");
+        assert_eq!(format!("{:.3}", share_left(16 + 6 - 1, 64)), "0.840");
+        assert_eq!(share_left(10, 2), 0.5, "there is no other link");
+    }
+}

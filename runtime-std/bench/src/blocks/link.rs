@@ -1,0 +1,59 @@
+//! The link between two members.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The link between two members, by rank; on the command line `0-1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    /// One of the two.
+    pub one: u16,
+    /// The other.
+    pub other: u16,
+}
+
+impl Link {
+    /// The other end, if a member is at one.
+    pub(super) fn peer_of(self, member: u16) -> Option<u16> {
+        match self {
+            Self { one, other } if one == member => Some(other),
+            Self { one, other } if other == member => Some(one),
+            Self { .. } => None,
+        }
+    }
+}
+
+impl FromStr for Link {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is no link: name its two members, as in 0-1");
+        let (one, other) = text.split_once('-').ok_or_else(wrong)?;
+        let one = one.parse().map_err(|_| wrong())?;
+        let link = Self { one, other: other.parse().map_err(|_| wrong())? };
+        if link.one == link.other { Err(wrong()) } else { Ok(link) }
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}-{}", self.one, self.other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_has_two_ends() {
+        assert_eq!("0-11".parse(), Ok(Link { one: 0, other: 11 }));
+        let link = Link { one: 3, other: 5 };
+        assert_eq!((link.peer_of(5), link.peer_of(4)), (Some(3), None));
+        for wrong in ["", "3", "3-", "3-3", "a-b", "1-2-3"] {
+            assert!(wrong.parse::<Link>().is_err(), "{wrong}");
+        }
+    }
+}

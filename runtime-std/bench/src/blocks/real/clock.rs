@@ -1,0 +1,48 @@
+//! One clock for all processes of a machine, and the marks by which a message is known.
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Between two marks: one a page.
+const MARK_INTERVAL: usize = 4096;
+
+/// Nanoseconds of the clock that all processes of this machine see alike.
+pub(super) fn now_ns() -> u64 {
+    read_ns(ClockId::Monotonic)
+}
+
+/// Nanoseconds of processor time that this thread has had: what others take of the processor is not
+/// in it.
+pub(super) fn worked_ns() -> u64 {
+    read_ns(ClockId::ThreadCPUTime)
+}
+
+fn read_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// Writes a message's number into each of its pages: each message differs from the one before, at
+/// little cost.
+pub(super) fn mark(message: &mut [u8], number: u64) {
+    message.iter_mut().step_by(MARK_INTERVAL).for_each(|byte| *byte = number as u8);
+}
+
+/// Whether every page bears the number.
+pub(super) fn is_marked(message: &[u8], number: u64) -> bool {
+    message.iter().step_by(MARK_INTERVAL).all(|byte| *byte == number as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_another_message_is_seen() {
+        let mut message = vec![0; 3 * MARK_INTERVAL + 1];
+        mark(&mut message, 7);
+        assert!(is_marked(&message, 7) && !is_marked(&message, 8));
+        message[2 * MARK_INTERVAL] = 6;
+        assert!(!is_marked(&message, 7));
+        assert!(is_marked(&[], 1));
+    }
+}

@@ -1,0 +1,293 @@
+//! The machine's limit: every receiver has a message from one shared mapping in one of several
+//! [`Method`]s, all at once, with nothing of a group between them.
+
+use std::fs::File;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use serde::{Deserialize, Serialize};
+use tramontane_core::fabric::ViewRows as _;
+use tramontane_core::ids::Rank;
+use tramontane_core::layout::CACHE_LINE;
+use tramontane_core::memory::OutOfRow;
+
+use super::clock::{is_marked, mark, now_ns, worked_ns};
+use super::method::Method;
+use super::task::LIMIT;
+use crate::error::BenchError;
+use crate::experiment::{Experiment, Kind, Member};
+use crate::touch;
+use tramontane_runtime::shared_memory::Mappings;
+use tramontane_runtime::shared_memory::copying::copy;
+
+/// Where the sender says which file it is: behind how far a process is, and when it was there.
+const FILE_CELL: usize = 2 * CACHE_LINE;
+
+/// Where a receiver says how many pieces it has copied, of all messages together.
+const PIECES_CELL: usize = 2 * CACHE_LINE;
+
+/// Bits of a descriptor's number beside the process's.
+const DESCRIPTOR_BITS: u32 = 20;
+
+/// Between two looks of the sender.
+const LOOK_INTERVAL: Duration = Duration::from_micros(50);
+
+/// Bytes of one mapping, as each receiver has them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct CopyLimit {
+    pub(super) message_bytes: usize,
+    /// Messages that are measured.
+    pub(super) messages: u64,
+    /// Messages before those.
+    pub(super) warm_ups: u64,
+    /// How each receiver has them.
+    pub(super) method: Method,
+}
+
+/// What one process of [`CopyLimit`] saw.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Copied {
+    /// From each measured message's start to the last receiver's end; at the sender.
+    pub(super) latency_ns: Vec<u32>,
+    /// Processor time of the measured copies; at a receiver.
+    pub(super) copying_ns: u64,
+    /// Of the bytes read: keeps them read.
+    pub(super) checksum: u64,
+}
+
+impl Experiment for CopyLimit {
+    const KIND: Kind = Kind::CopyLimit;
+    type Outcome = Copied;
+
+    fn run(&self, member: &Member) -> Result<Copied, BenchError> {
+        let mappings = member.mappings()?;
+        let members = member.group.members.len();
+        let outcome = if mappings.own() == Rank(0) {
+            send(&mappings, self, members)
+        } else {
+            Receiver::new(&mappings, self, members).and_then(|mut receiver| receiver.run())
+        };
+        mappings.leave();
+        outcome
+    }
+}
+
+/// Waits until a process is so far.
+fn wait(
+    mappings: &Mappings,
+    rank: usize,
+    place: usize,
+    least: u64,
+    pause: impl Fn(),
+) -> Result<u64, BenchError> {
+    let cell = mappings.rows().get(rank).ok_or(OutOfRow)?.cell(place)?;
+    let until = Instant::now() + LIMIT;
+    loop {
+        let value = cell.load();
+        if value >= least {
+            return Ok(value);
+        }
+        if Instant::now() >= until {
+            return Err(BenchError::Probe);
+        }
+        pause();
+    }
+}
+
+fn send(mappings: &Mappings, task: &CopyLimit, members: usize) -> Result<Copied, BenchError> {
+    let failed = |error: rustix::io::Errno| {
+        BenchError::Setup(format!("cannot make the probe's memory: {error}"))
+    };
+    let file = memfd_create("tramontane-limit", MemfdFlags::CLOEXEC).map_err(failed)?;
+    ftruncate(&file, task.message_bytes as u64).map_err(failed)?;
+    let mut memory =
+        Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ | ProtFlags::WRITE)?;
+    memory.bytes_mut().fill(1);
+    let descriptor = u64::from(file.as_raw_fd().unsigned_abs());
+    let row = mappings.row();
+    row.cell(FILE_CELL)?.publish(u64::from(std::process::id()) << DESCRIPTOR_BITS | descriptor);
+    let others = 1..members;
+    let mut latency_ns = Vec::new();
+    for message in 0..=task.warm_ups + task.messages {
+        // The first wait is for receivers that have mapped it.
+        let mut last_ns = 0;
+        for rank in others.clone() {
+            wait(mappings, rank, 0, message + 1, || std::thread::sleep(LOOK_INTERVAL))?;
+            last_ns =
+                last_ns.max(mappings.rows().get(rank).ok_or(OutOfRow)?.cell(CACHE_LINE)?.load());
+        }
+        if message > task.warm_ups {
+            let sent_ns = row.cell(CACHE_LINE)?.load();
+            latency_ns.push(last_ns.saturating_sub(sent_ns).try_into().unwrap_or(u32::MAX));
+        }
+        mark(memory.bytes_mut(), message);
+        row.cell(CACHE_LINE)?.publish(now_ns());
+        row.cell(0)?.publish(message + 1);
+    }
+    Ok(Copied { latency_ns, ..Copied::default() })
+}
+
+/// A process that has what the sender has.
+struct Receiver<'r> {
+    mappings: &'r Mappings,
+    task: &'r CopyLimit,
+    /// Of the group.
+    members: usize,
+    source: Source,
+    target: Vec<u8>,
+    /// Processor time of a message's copies that only waited for others.
+    waited_ns: u64,
+}
+
+/// Where a receiver's bytes come from.
+enum Source {
+    Senders(Mapped),
+    Own(Vec<u8>),
+}
+
+impl Source {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Senders(mapped) => mapped.bytes(),
+            Self::Own(bytes) => bytes,
+        }
+    }
+}
+
+impl<'r> Receiver<'r> {
+    fn new(
+        mappings: &'r Mappings,
+        task: &'r CopyLimit,
+        members: usize,
+    ) -> Result<Self, BenchError> {
+        let place = wait(mappings, 0, FILE_CELL, 1, std::thread::yield_now)?;
+        let source = if task.method == Method::Own {
+            Source::Own(vec![1; task.message_bytes])
+        } else {
+            let path = format!(
+                "/proc/{}/fd/{}",
+                place >> DESCRIPTOR_BITS,
+                place & ((1 << DESCRIPTOR_BITS) - 1)
+            );
+            let file = File::open(&path)
+                .map_err(|error| BenchError::Setup(format!("cannot open {path}: {error}")))?;
+            Source::Senders(Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ)?)
+        };
+        Ok(Self {
+            mappings,
+            task,
+            members,
+            source,
+            target: vec![1; task.message_bytes],
+            waited_ns: 0,
+        })
+    }
+
+    /// Takes all messages.
+    fn run(&mut self) -> Result<Copied, BenchError> {
+        let row = self.mappings.row();
+        let (mut checksum, mut copying_ns) = (0_u64, 0);
+        let warm_ups = self.task.warm_ups;
+        row.cell(0)?.publish(1);
+        for message in 0..warm_ups + self.task.messages {
+            if let Source::Own(bytes) = &mut self.source {
+                mark(bytes, message);
+            }
+            wait(self.mappings, 0, 0, message + 1, std::thread::yield_now)?;
+            let began_ns = worked_ns();
+            self.waited_ns = 0;
+            if self.task.method == Method::Lent {
+                checksum = checksum.wrapping_add(touch::read(self.source.bytes()));
+            } else {
+                self.copy(message)?;
+            }
+            row.cell(CACHE_LINE)?.publish(now_ns());
+            if message >= warm_ups {
+                copying_ns += worked_ns().saturating_sub(began_ns + self.waited_ns);
+            }
+            if self.task.method != Method::Lent && !is_marked(&self.target, message) {
+                return Err(BenchError::Broken("a copy differs from its source".into()));
+            }
+            row.cell(0)?.publish(message + 2);
+        }
+        Ok(Copied { checksum, copying_ns, ..Copied::default() })
+    }
+
+    fn copy(&mut self, message: u64) -> Result<(), BenchError> {
+        let piece_bytes = self.task.method.piece_bytes(self.task.message_bytes);
+        let before = message * self.task.message_bytes.div_ceil(piece_bytes) as u64;
+        for (done, begin) in (before..).zip((0..self.task.message_bytes).step_by(piece_bytes)) {
+            if self.task.method.is_together() {
+                self.await_others(done)?;
+            }
+            let end = self.task.message_bytes.min(begin + piece_bytes);
+            let source = NonNull::from(&self.source.bytes()[begin..end]).cast();
+            let target = NonNull::from(&mut self.target[begin..end]).cast();
+            // SAFETY: two slices of one length; the target is this process's alone, and so does not
+            // overlap.
+            unsafe { copy(source, target, end - begin, self.task.method.stores()) };
+            if self.task.method.is_together() {
+                self.mappings.row().cell(PIECES_CELL)?.publish(done + 1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until every receiver has copied this number of pieces.
+    fn await_others(&mut self, pieces: u64) -> Result<(), BenchError> {
+        let began_ns = worked_ns();
+        for rank in 1..self.members {
+            wait(self.mappings, rank, PIECES_CELL, pieces, std::thread::yield_now)?;
+        }
+        self.waited_ns += worked_ns().saturating_sub(began_ns);
+        Ok(())
+    }
+}
+
+/// A file's bytes.
+struct Mapped {
+    base: NonNull<u8>,
+    length: usize,
+}
+
+impl Mapped {
+    fn new(file: BorrowedFd<'_>, length: usize, protection: ProtFlags) -> Result<Self, BenchError> {
+        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
+        let mapped = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                protection,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                0,
+            )
+        };
+        let base = mapped.ok().and_then(|base| NonNull::new(base.cast::<u8>()));
+        let base = base.ok_or_else(|| BenchError::Setup("cannot map the probe's memory".into()))?;
+        Ok(Self { base, length })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: mapped for so long; the sender writes only between the last receiver's word and
+        // its own next.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }
+    }
+
+    /// For the sender, which mapped it to be written.
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; receivers read only after the sender's word.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: exactly what was mapped, and no slice of it outlives this.
+        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
+        debug_assert_eq!(unmapped, Ok(()));
+    }
+}

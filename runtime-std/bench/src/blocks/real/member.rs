@@ -1,0 +1,225 @@
+//! One process of a block experiment: a member of every group, and the root of one if it sends.
+//!
+//! # What is timed
+//! From just before the root's send to the moment at which a receiver is told that it has the whole
+//! message, by the machine's one clock; the last receiver counts. Each reports its time in a group
+//! of its own to the root, which sends the next message when it has all reports: this is not part
+//! of the time, but it goes on while others still receive. Every receiver then looks at each page
+//! of what it has.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{self, Receiver};
+
+use tramontane_core::ids::NodeId;
+use tramontane_core::rdmc::Algorithm;
+use tramontane_core::rdmc::transfer::Window;
+
+use super::clock::{mark, now_ns};
+use super::completions::{Completions, REPORT_BYTES, ReportReader};
+use super::pause::{Pauser, RootPauser};
+use super::receiving::{Received, Receiving, ReturnBuffers};
+use super::task::{BlockOutcome, BlockTask, LIMIT, Span, ended_early};
+use crate::error::BenchError;
+use crate::experiment::{self, Experiment, JOIN_LIMIT, Kind};
+use tramontane_runtime::blocks::{BlockNode, Buffer, Group, GroupOptions};
+use tramontane_runtime::join::{JoinOptions, Meeting};
+use tramontane_runtime::member::Settings;
+
+impl Experiment for BlockTask {
+    const KIND: Kind = Kind::Blocks;
+    type Outcome = BlockOutcome;
+
+    fn run(&self, own: &experiment::Member) -> Result<BlockOutcome, BenchError> {
+        take_part(self, own)
+    }
+}
+
+/// Runs one member.
+fn take_part(task: &BlockTask, own: &experiment::Member) -> Result<BlockOutcome, BenchError> {
+    let nodes: Vec<NodeId> = own.group.members.iter().copied().map(NodeId).collect();
+    let cancel = AtomicBool::new(false);
+    let mut meeting = own.place.meeting()?;
+    let rank = own.rank()?.0;
+    if let Meeting::Tcp(network) = &mut meeting {
+        network.rates = task.rates(rank, nodes.len());
+    }
+    let options = JoinOptions {
+        meeting,
+        time_limit: JOIN_LIMIT,
+        cancel: &cancel,
+        settings: Settings::default(),
+    };
+    let node = BlockNode::join(&nodes, NodeId(own.node), &options)?;
+    let pause = task.pause.filter(|pause| pause.member == rank);
+    let member = Member { node, nodes, task, pauser: pause.map(Pauser::new) };
+    let outcome = member.run();
+    let _ = member.node.close();
+    outcome
+}
+
+struct Member<'t> {
+    node: BlockNode,
+    nodes: Vec<NodeId>,
+    task: &'t BlockTask,
+    /// If this member is delayed.
+    pauser: Option<Pauser>,
+}
+
+impl Member<'_> {
+    fn run(&self) -> Result<BlockOutcome, BenchError> {
+        let mut receiving = Vec::new();
+        let mut sending = None;
+        for root in self.nodes.iter().take(usize::from(self.task.senders)) {
+            if *root == self.node.node() {
+                sending = Some(self.send_in()?);
+            } else {
+                receiving.push(self.receive_from(*root)?);
+            }
+        }
+        let mut outcome = match &sending {
+            Some(sending) => self.send_all(sending)?,
+            None => BlockOutcome::default(),
+        };
+        for (group, received) in &receiving {
+            let ended = group.wait(LIMIT);
+            received.check(self.task.messages + self.task.warm_ups, ended)?;
+        }
+        outcome.paused_ns = self.pauser.as_ref().map(Pauser::lasted_ns).unwrap_or_default();
+        Ok(outcome)
+    }
+
+    /// The members of a root's group, the root first.
+    fn rotated(&self, root: NodeId) -> Vec<NodeId> {
+        let place = self.place(root);
+        let (before, after) = self.nodes.split_at(place);
+        after.iter().chain(before).copied().collect()
+    }
+
+    fn place(&self, node: NodeId) -> usize {
+        self.nodes.iter().position(|known| *known == node).unwrap_or(0)
+    }
+
+    fn data_number(&self, root: NodeId) -> u16 {
+        self.place(root) as u16
+    }
+
+    /// The number of the group in which a receiver reports when it had a root's message.
+    fn report_number(&self, root: NodeId, receiver: NodeId) -> u16 {
+        (self.nodes.len() * (1 + self.place(root)) + self.place(receiver)) as u16
+    }
+
+    fn report_options() -> GroupOptions {
+        GroupOptions {
+            algorithm: Algorithm::Sequential,
+            block_bytes: 64,
+            message_max: REPORT_BYTES,
+            window: Window::default(),
+        }
+    }
+
+    fn receive_from(&self, root: NodeId) -> Result<(Group, Arc<Received>), BenchError> {
+        let own = self.node.node();
+        let (give, free) = mpsc::channel();
+        for _ in 0..self.task.ahead + 1 {
+            let _ = give.send(self.node.buffer(REPORT_BYTES)?);
+        }
+        let number = self.report_number(root, own);
+        let group =
+            self.node.create(number, &[own, root], Self::report_options(), ReturnBuffers(give))?;
+        let received = Arc::new(Received::default());
+        // Whole blocks come, and of a pipeline's at least two.
+        let block_bytes = self.task.block_bytes;
+        let bytes = self.task.message_bytes.next_multiple_of(block_bytes).max(2 * block_bytes);
+        let mut buffer = self.node.buffer(bytes)?;
+        buffer.fill(1);
+        let receiving = Receiving {
+            buffer: Some(buffer),
+            received: Arc::clone(&received),
+            group,
+            free,
+            warm_ups: self.task.warm_ups,
+            pauser: self.pauser.clone(),
+        };
+        let options = self.task.options()?;
+        let group =
+            self.node.create(self.data_number(root), &self.rotated(root), options, receiving)?;
+        Ok((group, received))
+    }
+
+    fn send_in(&self) -> Result<Sending, BenchError> {
+        let own = self.node.node();
+        let completions = Arc::new(Completions::new(self.nodes.len() - 1));
+        for receiver in self.nodes.iter().filter(|node| **node != own) {
+            let reader = ReportReader::new(Arc::clone(&completions), self.node.buffer(64)?);
+            self.node.create(
+                self.report_number(own, *receiver),
+                &[*receiver, own],
+                Self::report_options(),
+                reader,
+            )?;
+        }
+        let (give, free) = mpsc::channel();
+        for _ in 0..self.task.ahead {
+            let mut buffer = self.node.buffer(self.task.message_bytes)?;
+            buffer.fill(1);
+            let _ = give.send(buffer);
+        }
+        let options = self.task.options()?;
+        let group = self.node.create(
+            self.data_number(own),
+            &self.rotated(own),
+            options,
+            ReturnBuffers(give),
+        )?;
+        // Behind the numbers of all groups for reports.
+        let number = (self.nodes.len() * (1 + self.nodes.len())) as u16;
+        let pauser = self.pauser.clone();
+        let pauser =
+            pauser.map(|pauser| RootPauser::new(&self.node, number, pauser)).transpose()?;
+        Ok(Sending { group, completions, free, pauser })
+    }
+
+    /// Sends all messages of the own group, and closes it.
+    fn send_all(&self, sending: &Sending) -> Result<BlockOutcome, BenchError> {
+        let Sending { group, completions, free, pauser } = sending;
+        let total = self.task.warm_ups + self.task.messages;
+        let mut sent_ns = Vec::new();
+        let mut ends_ns = Vec::new();
+        while (ends_ns.len() as u64) < total {
+            if (sent_ns.len() as u64) < total && sent_ns.len() - ends_ns.len() < self.task.ahead {
+                let buffer = free.recv_timeout(LIMIT);
+                let mut buffer = buffer.map_err(|_| ended_early(group.ended().as_ref()))?;
+                mark(&mut buffer, sent_ns.len() as u64);
+                let is_measured = sent_ns.len() as u64 >= self.task.warm_ups;
+                sent_ns.push(now_ns());
+                group
+                    .send(buffer, self.task.message_bytes)
+                    .map_err(|refused| BenchError::Setup(refused.to_string()))?;
+                if let (Some(pauser), true) = (pauser, is_measured) {
+                    pauser.pause()?;
+                }
+            } else {
+                let end = completions.wait(ends_ns.len(), LIMIT, || group.ended().is_some());
+                ends_ns.push(end.ok_or_else(|| ended_early(group.ended().as_ref()))?);
+            }
+        }
+        let _ = group.close(LIMIT);
+        let first = usize::try_from(self.task.warm_ups).unwrap_or(0).min(sent_ns.len());
+        let (sent_ns, ends_ns) = (&sent_ns[first..], &ends_ns[first..]);
+        let took = sent_ns.iter().zip(ends_ns).map(|(sent, end)| end.saturating_sub(*sent));
+        let span = sent_ns.first().zip(ends_ns.iter().max());
+        let span = span.map(|(begin, end)| Span { begin_ns: *begin, end_ns: *end });
+        let latency_ns = took.map(|took| took.try_into().unwrap_or(u32::MAX)).collect();
+        Ok(BlockOutcome { latency_ns, span, ..BlockOutcome::default() })
+    }
+}
+
+/// A group in which this process sends.
+struct Sending {
+    group: Group,
+    completions: Arc<Completions>,
+    free: Receiver<Buffer>,
+    /// If the root is delayed.
+    pauser: Option<RootPauser>,
+}

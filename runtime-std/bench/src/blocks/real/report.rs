@@ -1,0 +1,226 @@
+//! What block groups reach on a real fabric, and what stands beside it.
+
+use std::num::NonZeroU64;
+
+use serde::Serialize;
+
+use crate::blocks::experiment::Experiment;
+use crate::spread::Spread;
+use tramontane_local::table::{Table, scaled};
+
+/// What a row is compared with: the same bytes to as many receivers, in turn with it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Beside {
+    /// One of `--ways`.
+    pub(super) probe: &'static str,
+    /// From the start to the last receiver's end; of each round the median.
+    pub(super) latency_ms: Spread,
+    /// Its time by the row's, round by round: above one, the row is faster.
+    pub(super) by_row: Spread,
+    /// Bytes a second of the processor time of all receivers: what others take of the processors is
+    /// not in it.
+    pub(super) bytes_per_processor_s: Spread,
+}
+
+/// What was out of order, and what the paper's analysis says of that, if it is of the row's
+/// algorithm.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Disturbed {
+    #[serde(flatten)]
+    pub(super) effect: Effect,
+    /// Whether the analysis is of this algorithm.
+    pub(super) is_analysed: bool,
+}
+
+/// What it cost, round by round beside the same without it.
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum Effect {
+    /// A link at half speed.
+    SlowLink {
+        link: String,
+        /// Of the full bandwidth.
+        share: Spread,
+        /// The least by the analysis.
+        share_least: f64,
+    },
+    /// A member that did nothing for a while once a message had begun there.
+    Pause {
+        member: u16,
+        /// In times of a block.
+        blocks: u32,
+        /// How long that was.
+        pause_ms: Spread,
+        /// How much longer the message took, by the pause.
+        cost: Spread,
+        /// The most by the analysis.
+        cost_most: f64,
+    },
+}
+
+/// One configuration's result.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Row {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) experiment: Option<Experiment>,
+    /// `shm`, `tcp` or `verbs`.
+    pub(super) fabric: &'static str,
+    pub(super) algorithm: &'static str,
+    /// Members of each group, its root among them.
+    pub(super) nodes: u16,
+    /// Groups at work at the same time, each with a root of its own.
+    pub(super) groups: u16,
+    /// Bytes of a message.
+    pub(super) bytes: usize,
+    pub(super) block_bytes: usize,
+    /// Receives and sends that are under way at a member.
+    pub(super) receives: u16,
+    pub(super) sends: u16,
+    /// Messages of a root that are under way.
+    pub(super) ahead: usize,
+    /// What each link takes each way, where it is limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) link_bytes_per_s: Option<NonZeroU64>,
+    /// From the send to the moment at which the last receiver had it all, in milliseconds; of each
+    /// round the median.
+    pub(super) latency_ms: Spread,
+    /// Bytes of a message by that time: what each receiver got a second.
+    pub(super) bytes_per_s: f64,
+    /// Bytes of all groups' messages, by the time that they took together.
+    pub(super) total_bytes_per_s: Spread,
+    /// The slowest group's bytes a second by the fastest's.
+    pub(super) fairness: Spread,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) disturbance: Option<Disturbed>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) probes: Vec<Beside>,
+}
+
+/// What `--json` prints.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Printed {
+    /// The machine.
+    pub(super) machine: String,
+    pub(super) rows: Vec<Row>,
+}
+
+const HEADINGS: [&str; 13] = [
+    "fabric",
+    "algorithm",
+    "nodes",
+    "groups",
+    "bytes",
+    "block",
+    "window",
+    "ms",
+    "(min..max)",
+    "each",
+    "total",
+    "fairness",
+    "beside",
+];
+
+/// Behind all rows.
+const LEGEND: &str = "ms: from the send until the last receiver has it all; each: bytes a second at a receiver; total: of all groups; \
+                      fairness: the slowest group by the fastest; beside: ms, and that by the row's; GB/s of one processor\n";
+
+impl Printed {
+    /// For people: a table for each experiment.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!("{}\n", self.machine);
+        for rows in self.rows.chunk_by(|one, other| one.experiment == other.experiment) {
+            if let Some(experiment) = rows[0].experiment {
+                text += &format!("{}:\n", experiment.name());
+            }
+            let mut table = Table::new(&HEADINGS, &[0, 1, 8, 12]);
+            for row in rows {
+                table.row(row.cells());
+            }
+            text += &table.to_string();
+        }
+        text + LEGEND
+    }
+}
+
+impl Row {
+    fn cells(&self) -> [String; 13] {
+        [
+            self.fabric.to_owned(),
+            self.algorithm.to_owned(),
+            self.nodes.to_string(),
+            self.groups.to_string(),
+            self.bytes.to_string(),
+            self.block_bytes.to_string(),
+            format!("{}/{}", self.receives, self.sends),
+            format!("{:.3}", self.latency_ms.median),
+            format!("({:.3}..{:.3})", self.latency_ms.min, self.latency_ms.max),
+            scaled(self.bytes_per_s),
+            scaled(self.total_bytes_per_s.median),
+            format!("{:.2}", self.fairness.median),
+            self.beside(),
+        ]
+    }
+
+    fn beside(&self) -> String {
+        let link =
+            self.link_bytes_per_s.map(|rate| format!("links of {}B/s", scaled(rate.get() as f64)));
+        let disturbance = self.disturbance.as_ref().map(Disturbed::text);
+        let probes = self.probes.iter().map(Beside::text);
+        link.into_iter().chain(disturbance).chain(probes).collect::<Vec<_>>().join("; ")
+    }
+}
+
+impl Disturbed {
+    fn text(&self) -> String {
+        match &self.effect {
+            Effect::SlowLink { link, share: Spread { median, min, max }, share_least } => {
+                let analysis = format!(", by the analysis {:.1} at least", 100.0 * share_least);
+                format!(
+                    "link {link} at half speed leaves {:.1} % ({:.1}..{:.1}) of the full bandwidth{}",
+                    100.0 * median,
+                    100.0 * min,
+                    100.0 * max,
+                    if self.is_analysed { &analysis } else { "" }
+                )
+            }
+            Effect::Pause {
+                member,
+                blocks,
+                pause_ms,
+                cost: Spread { median, min, max },
+                cost_most,
+            } => {
+                let analysis = format!(", by the analysis {cost_most:.2} at most");
+                format!(
+                    "member {member} pauses {blocks} blocks, {:.2} ms, which costs {median:.2} ({min:.2}..{max:.2}) of that{}",
+                    pause_ms.median,
+                    if self.is_analysed { &analysis } else { "" }
+                )
+            }
+        }
+    }
+
+    /// In a word or two, for a drawing.
+    pub(super) fn short(&self) -> String {
+        match &self.effect {
+            Effect::SlowLink { link, .. } => format!("link {link} at half speed"),
+            Effect::Pause { member, blocks, .. } => {
+                format!("member {member} pauses {blocks} blocks")
+            }
+        }
+    }
+}
+
+impl Beside {
+    fn text(&self) -> String {
+        let Self { probe, latency_ms, by_row, bytes_per_processor_s } = self;
+        format!(
+            "{probe} {:.3}, {:.2} ({:.2}..{:.2}), {:.1} GB/s",
+            latency_ms.median,
+            by_row.median,
+            by_row.min,
+            by_row.max,
+            bytes_per_processor_s.median / 1e9
+        )
+    }
+}

@@ -1,0 +1,52 @@
+//! All rounds of all configurations of block groups of real processes.
+
+use std::io::Write;
+
+use super::case::{Case, Measured};
+use super::report::Printed;
+use super::{cases, drawing};
+use crate::blocks::command::Arguments;
+use crate::error::BenchError;
+use crate::machine::machine;
+use crate::print::print;
+use crate::progress::Progress;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::carrier::Carrier;
+
+/// Runs all configurations that are asked for.
+pub(crate) fn run(
+    arguments: &Arguments,
+    carrier: Carrier,
+    out: &mut impl Write,
+) -> Result<(), BenchError> {
+    cases::check(arguments, carrier)?;
+    let cases = cases::cases(arguments, carrier)?;
+    let mut measured: Vec<Measured> = cases.iter().map(|_| Measured::default()).collect();
+    measure(&cases, arguments.rounds, &Interrupts::watch()?, &mut measured)?;
+    let rows = cases.iter().zip(&measured).map(|(case, measured)| case.row(measured)).collect();
+    let printed = Printed { machine: machine(), rows };
+    if let Some(path) = &arguments.plot {
+        drawing::drawing(&printed.rows).write(path)?;
+    }
+    print(out, arguments.json, &printed, || printed.text())
+}
+
+/// All cases in turn, round by round: what else the machine does meets all alike.
+fn measure(
+    cases: &[Case<'_>],
+    rounds: usize,
+    interrupts: &Interrupts,
+    measured: &mut [Measured],
+) -> Result<(), BenchError> {
+    let progress = Progress::new((cases.len() * rounds) as u64);
+    for round in 0..rounds {
+        for (index, case) in cases.iter().enumerate() {
+            let bytes = case.task.message_bytes;
+            progress.set_message(format!("{} members, {bytes} bytes", case.nodes));
+            let undisturbed_ms = case.compared_with.map(|index| measured[index].latencies[round]);
+            case.round(undisturbed_ms, interrupts, &mut measured[index])?;
+            progress.inc(1);
+        }
+    }
+    Ok(())
+}

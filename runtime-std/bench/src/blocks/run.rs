@@ -1,0 +1,76 @@
+//! Runs the block experiments that are asked for.
+
+use std::io::Write;
+
+use super::command::Arguments;
+use super::experiment::Experiment;
+use super::plot::Drawing;
+use super::{analysis, disturbance, real, report, several, single};
+use crate::error::BenchError;
+use crate::print::print;
+use tramontane_local::group::LocalError;
+
+/// Runs the experiments that are asked for, and prints what came of them.
+///
+/// # Errors
+/// [`BenchError`].
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), BenchError> {
+    if let Some(carrier) = arguments.fabric.carrier() {
+        return real::run::run(arguments, carrier, out);
+    }
+    check_simulated(arguments)?;
+    if arguments.mib == 0 || arguments.block_kib == 0 || arguments.writes == 0 {
+        return Err(BenchError::Arguments(
+            "--mib, --block-kib and --writes must be at least 1".into(),
+        ));
+    }
+    if let Some(nodes) = arguments.nodes.iter().find(|nodes| !(2..=1024).contains(*nodes)) {
+        return Err(BenchError::Arguments(format!(
+            "--nodes is {nodes}: from 2 to 1024 are simulated"
+        )));
+    }
+    let chosen =
+        if arguments.experiment.is_empty() { Experiment::ALL } else { &arguments.experiment[..] };
+    disturbance::check(arguments, chosen, &arguments.members(analysis::NODES))?;
+    let mut rows = Vec::new();
+    for experiment in chosen {
+        rows.extend(match experiment {
+            Experiment::Algorithms => single::algorithms(arguments)?,
+            Experiment::BlockSizes => single::block_sizes(arguments)?,
+            Experiment::Scale => single::scale(arguments)?,
+            Experiment::Storage => several::storage(arguments)?,
+            Experiment::Overlap => several::overlap(arguments)?,
+            Experiment::Delays => analysis::delays(arguments)?,
+        });
+    }
+    if let Some(path) = &arguments.plot {
+        Drawing::simulated(&rows)?.write(path)?;
+    }
+    print(out, arguments.json, &report::Printed { seed: arguments.seed, rows: &rows }, || {
+        report::text(&rows)
+    })
+}
+
+/// Whether nothing is asked for that only real fabrics have.
+fn check_simulated(arguments: &Arguments) -> Result<(), BenchError> {
+    let given = [
+        ("--bytes", !arguments.bytes.is_empty()),
+        ("--block", !arguments.block.is_empty()),
+        ("--algorithm", !arguments.algorithm.is_empty()),
+        ("--window", arguments.window.is_some()),
+        ("--messages", arguments.messages.is_some()),
+        ("--senders", arguments.senders.is_some()),
+        ("--link-bytes-per-s", arguments.link_bytes_per_s.is_some()),
+        ("--probe", arguments.probe),
+        ("--pinned", arguments.pinned),
+    ];
+    if let Some(option) = arguments.device.given() {
+        return Err(LocalError::NoDevice(option).into());
+    }
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(BenchError::Arguments(format!(
+            "{option} is of real fabrics: leave it out, or give --fabric shm, tcp or verbs"
+        ))),
+        None => Ok(()),
+    }
+}

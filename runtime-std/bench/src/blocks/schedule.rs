@@ -1,0 +1,35 @@
+//! Algorithms by name, and the steps of their schedules.
+
+use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
+use tramontane_fixtures::block_multicast::Setup;
+
+/// An algorithm as it is named on the command line.
+pub(super) const fn name(algorithm: Algorithm) -> &'static str {
+    match algorithm {
+        Algorithm::Sequential => "sequential",
+        Algorithm::Interleaved => "interleaved",
+        Algorithm::Chain => "chain",
+        Algorithm::Tree => "tree",
+        Algorithm::Pipeline => "pipeline",
+        Algorithm::Hybrid { .. } => "hybrid",
+    }
+}
+
+/// Steps of the first message of a setup's first group.
+pub(super) fn steps_of(setup: &Setup) -> u64 {
+    let group = &setup.groups[0];
+    let bytes = group.messages.first().map_or(0, |message| message.bytes);
+    steps(group.algorithm, group.members.len(), bytes, setup.block_bytes)
+}
+
+/// Steps of a message's schedule; none if there is none.
+pub(super) fn steps(algorithm: Algorithm, members: usize, bytes: usize, block_bytes: usize) -> u64 {
+    let blocks = u32::try_from(bytes.div_ceil(block_bytes)).ok();
+    let shape = u16::try_from(members)
+        .ok()
+        .zip(blocks)
+        .and_then(|(members, blocks)| Shape::new(members, blocks));
+    shape
+        .and_then(|shape| Schedule::new(algorithm, shape).ok())
+        .map_or(0, |schedule| schedule.steps())
+}

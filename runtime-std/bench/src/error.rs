@@ -1,0 +1,80 @@
+//! Why an experiment could not be done.
+
+use tramontane_core::layout::LayoutError;
+use tramontane_core::memory::OutOfRow;
+use tramontane_local::crew::{AttachError, CrewError};
+use tramontane_local::group::LocalError;
+use tramontane_local::interrupt::WatchError;
+use tramontane_runtime::blocks::CreateError;
+use tramontane_runtime::join::JoinError;
+use tramontane_runtime::joined::BlockMemoryError;
+use tramontane_runtime::member::{SendError, Stopped};
+use tramontane_runtime::shared_memory;
+
+/// Why an experiment could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum BenchError {
+    /// Arguments that make no experiment; the text says what to change.
+    #[error("{0}")]
+    Arguments(String),
+    /// The machine, or another process of the experiment.
+    #[error("{0}")]
+    Setup(String),
+    /// The group is wrong.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The members did not come together.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The probe's processes did not come together.
+    #[error(transparent)]
+    Rendezvous(#[from] shared_memory::Error),
+    /// The members have nowhere to meet.
+    #[error(transparent)]
+    Place(#[from] LocalError),
+    /// The processes were not started, or one ended early, or this one was interrupted.
+    #[error(transparent)]
+    Crew(#[from] CrewError),
+    /// This process is no worker of an experiment.
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    /// Signals cannot be watched for.
+    #[error(transparent)]
+    Signals(#[from] WatchError),
+    /// A member stopped in mid-run.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+    /// A promise of the group was broken.
+    #[error("{0}")]
+    Broken(String),
+    /// A send failed.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The report cannot be written.
+    #[error("cannot write the report: {0}")]
+    Output(std::io::Error),
+    /// A probe's peer did not answer, or its memory is too small.
+    #[error("the probe's peer did not answer within a minute")]
+    Probe,
+}
+
+impl From<OutOfRow> for BenchError {
+    fn from(_: OutOfRow) -> Self {
+        Self::Probe
+    }
+}
+
+impl From<CreateError> for BenchError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Stopped(stopped) => stopped.into(),
+            error => Self::Setup(error.to_string()),
+        }
+    }
+}
+
+impl From<BlockMemoryError> for BenchError {
+    fn from(error: BlockMemoryError) -> Self {
+        Self::Setup(error.to_string())
+    }
+}

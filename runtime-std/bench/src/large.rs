@@ -1,0 +1,117 @@
+//! Large messages in the one order of a group: how many bytes a second each member delivers.
+//! Senders write each byte, members read each.
+//!
+//! Beside it, in turn: as many bytes in small messages of the same group, which is what they would
+//! cost without blocks.
+
+use serde::Serialize;
+
+use crate::command::Views;
+use crate::error::BenchError;
+use crate::in_views::{InViews, messages_per_s};
+use crate::machine::machine;
+use crate::spread::Spread;
+use crate::steady::NO_HEARTBEAT_MS;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::configuration::GroupConfiguration;
+
+/// Bytes that each sender sends in a run.
+const SENDER_BYTES: usize = 512 << 20;
+
+/// Bytes of a small message: the paper's, and what a slot takes.
+const SMALL_BYTES: u32 = 10_240;
+
+/// How many members send, and how fast that is.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    senders: u16,
+    /// Delivered at a member, as large messages.
+    large_bytes_per_s: Spread,
+    /// As messages of [`SMALL_BYTES`].
+    small_bytes_per_s: Spread,
+    /// Large by small, round by round.
+    ratio: Spread,
+}
+
+/// What `bench views --large` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct LargeReport {
+    machine: String,
+    fabric: &'static str,
+    nodes: u16,
+    bytes: usize,
+    rows: Vec<Row>,
+}
+
+/// Runs both in turn, with one sender and with all.
+pub(crate) fn run(
+    arguments: &Views,
+    bytes: usize,
+    interrupts: &Interrupts,
+) -> Result<LargeReport, BenchError> {
+    if bytes <= SMALL_BYTES as usize || bytes as u64 > tramontane_runtime::group::LARGE_MAX {
+        let (least, most) = (SMALL_BYTES + 1, tramontane_runtime::group::LARGE_MAX);
+        return Err(BenchError::Arguments(format!("--large must be from {least} to {most} bytes")));
+    }
+    let measure = |senders| measure(arguments, senders, bytes, interrupts);
+    let rows = [1, arguments.nodes].map(measure);
+    Ok(LargeReport {
+        machine: machine(),
+        fabric: arguments.fabric.name(),
+        nodes: arguments.nodes,
+        bytes,
+        rows: rows.into_iter().collect::<Result<_, _>>()?,
+    })
+}
+
+fn measure(
+    arguments: &Views,
+    senders: u16,
+    bytes: usize,
+    interrupts: &Interrupts,
+) -> Result<Row, BenchError> {
+    let bytes_per_s = |message_bytes: usize| -> Result<f64, BenchError> {
+        let group = GroupConfiguration::single(arguments.nodes, senders, 100, SMALL_BYTES);
+        let messages = u64::try_from((SENDER_BYTES / message_bytes).max(4)).unwrap_or(u64::MAX);
+        let in_views = InViews { message_bytes, messages, heartbeat_ms: NO_HEARTBEAT_MS };
+        let rate = messages_per_s(arguments.fabric, &group, &in_views, interrupts)?;
+        Ok(rate * message_bytes as f64)
+    };
+    let (mut large, mut small, mut ratio) = (vec![], vec![], vec![]);
+    for _ in 0..arguments.rounds {
+        large.push(bytes_per_s(bytes)?);
+        small.push(bytes_per_s(SMALL_BYTES as usize)?);
+        ratio.extend(large.last().zip(small.last()).map(|(large, small)| large / small));
+    }
+    Ok(Row {
+        senders,
+        large_bytes_per_s: Spread::of(&large),
+        small_bytes_per_s: Spread::of(&small),
+        ratio: Spread::of(&ratio),
+    })
+}
+
+impl LargeReport {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = format!(
+            "{}\n{} members over {}; GB/s delivered at a member, in one order: messages of {} bytes, and of {SMALL_BYTES}\n",
+            self.machine, self.nodes, self.fabric, self.bytes,
+        );
+        for row in &self.rows {
+            let of = |spread: &Spread, unit: f64| {
+                let Spread { median, min, max } = spread;
+                format!("{:6.2} ({:.2}..{:.2})", median / unit, min / unit, max / unit)
+            };
+            text += &format!(
+                "{:3} send  large {}  small {}  large by small {}\n",
+                row.senders,
+                of(&row.large_bytes_per_s, 1e9),
+                of(&row.small_bytes_per_s, 1e9),
+                of(&row.ratio, 1.0)
+            );
+        }
+        text
+    }
+}

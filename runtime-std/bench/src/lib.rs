@@ -1,0 +1,47 @@
+//! Experiments: Spindle's continuous sending, over shared memory, TCP, RDMA or in the simulator,
+//! and probes of the machine's limit to compare with; and RDMC's block multicasts, in the
+//! simulator, over shared memory or TCP.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `command`, `options` | the arguments |
+//! | `run` | each command: runs its experiment, and prints the report |
+//! | `experiment`, `processes`, `worker` | experiments as processes: tasks, outcomes, how they are started |
+//! | `real`, `simulated`, `report`, `plot`, `paper` | `multicast` |
+//! | `low_rate` | `latency` and `idle` |
+//! | `member` | the process of these: a member of a group of fixed membership |
+//! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
+//! | `steady`, `large`, `in_views` | `views --steady` and `--large`; their process |
+//! | `views` | `views`: members that go and come back |
+//! | `blocks` | `blocks` |
+//! | `error`, `print`, `progress`, `machine`, `spread`, `touch` | what all share |
+
+mod blocks;
+pub mod command;
+mod error;
+mod experiment;
+mod in_views;
+mod large;
+mod low_rate;
+mod machine;
+mod member;
+mod mesh;
+mod options;
+mod paper;
+mod plot;
+mod print;
+mod probe;
+mod processes;
+mod progress;
+mod real;
+mod report;
+mod run;
+mod simulated;
+mod spread;
+mod steady;
+mod touch;
+mod views;
+mod worker;
+
+pub use error::BenchError;
+pub use run::run;

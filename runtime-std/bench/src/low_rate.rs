@@ -1,0 +1,201 @@
+//! Experiments at rest and nearly so: latency at a low rate, and the price of an idle group.
+
+use serde::Serialize;
+
+use crate::command::{Idle, Latency};
+use crate::error::BenchError;
+use crate::machine::machine;
+use crate::member::{Idling, LowRate};
+use crate::probe::HandOff;
+use crate::processes::{self, Placement, Start};
+use crate::spread::{Spread, median};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::rdma::{DeviceOptions, PostCounts};
+
+/// Hand-offs of one probe.
+const HAND_OFFS: u64 = 200_000;
+
+/// What `bench latency` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct LatencyReport {
+    /// The machine.
+    pub machine: String,
+    /// What carried the writes: `shm` or `verbs`.
+    pub fabric: &'static str,
+    /// One cache line from one process to another, one way, in ns; over shared memory.
+    pub hand_off_ns: Option<Spread>,
+    /// Median time from commit to the sender's own delivery, in ns.
+    pub own_ns: Spread,
+    /// Median time from commit to delivery at the last of the other members, in ns: one way.
+    pub peer_ns: Spread,
+    /// Median time from commit to delivery at the last member, the sender included, in ns.
+    pub last_ns: Spread,
+    /// The 99th percentile of the latter.
+    pub last_p99_ns: Spread,
+    /// The own delivery by the hand-off, round by round.
+    pub own_ratio: Option<Spread>,
+    /// The last member's delivery by the hand-off, round by round.
+    pub last_ratio: Option<Spread>,
+    /// What the fabric counted at each member, by rank, in the last round; empty where it does not
+    /// count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<PostCounts>,
+}
+
+/// Runs `bench latency`.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyReport, BenchError> {
+    if arguments.rounds == 0 || arguments.messages == 0 || arguments.nodes == 0 {
+        return Err(BenchError::Arguments("nodes, rounds and messages must be at least 1".into()));
+    }
+    let bytes = arguments.bytes.max(8);
+    let senders = if arguments.one_sender { 1 } else { arguments.nodes };
+    let group = GroupConfiguration::single(arguments.nodes, senders, 100, bytes);
+    let low_rate = LowRate {
+        message_bytes: bytes as usize,
+        messages: arguments.messages,
+        interval_ns: arguments.interval_us * 1_000,
+    };
+    let pair = GroupConfiguration::single(2, 2, 100, bytes);
+    let start = Start {
+        carrier: arguments.fabric,
+        device: &arguments.device.options(),
+        placement: Placement::Spread,
+        interrupts,
+    };
+    let (mut hand_off, mut own, mut peer) = (vec![], vec![], vec![]);
+    let (mut last, mut last_p99) = (vec![], vec![]);
+    let mut counts = Vec::new();
+    for _ in 0..arguments.rounds {
+        // A cache line's way is no measure for a network's.
+        if arguments.fabric == Carrier::SharedMemory {
+            let handed_off = processes::run(&pair, &HandOff { rounds: HAND_OFFS }, &start)?;
+            let times: Vec<f64> = handed_off.iter().map(|outcome| outcome.one_way_ns).collect();
+            hand_off.push(median(&times));
+        }
+        let outcomes = processes::run(&group, &low_rate, &start)?;
+        counts = outcomes.iter().filter_map(|outcome| outcome.posts).collect();
+        let lists: Vec<&[u32]> =
+            outcomes.iter().map(|outcome| outcome.latency_ns.as_slice()).collect();
+        let at_last = last_of(&lists);
+        peer.push(percentile(last_of(&lists[1..]), 50));
+        own.push(percentile(lists[0].iter().map(|ns| f64::from(*ns)).collect(), 50));
+        last.push(percentile(at_last.clone(), 50));
+        last_p99.push(percentile(at_last, 99));
+    }
+    let if_any = |list: &[f64]| (!list.is_empty()).then(|| Spread::of(list));
+    let by_hand_off = |list: &[f64]| {
+        if_any(&list.iter().zip(&hand_off).map(|(ns, hand_off)| ns / hand_off).collect::<Vec<_>>())
+    };
+    Ok(LatencyReport {
+        machine: machine(),
+        fabric: arguments.fabric.name(),
+        counts,
+        own_ratio: by_hand_off(&own),
+        last_ratio: by_hand_off(&last),
+        hand_off_ns: if_any(&hand_off),
+        own_ns: Spread::of(&own),
+        peer_ns: Spread::of(&peer),
+        last_ns: Spread::of(&last),
+        last_p99_ns: Spread::of(&last_p99),
+    })
+}
+
+/// For each message, the time at the last of some members.
+fn last_of(lists: &[&[u32]]) -> Vec<f64> {
+    (0..lists.iter().map(|list| list.len()).min().unwrap_or(0))
+        .map(|index| f64::from(lists.iter().map(|list| list[index]).max().unwrap_or(0)))
+        .collect()
+}
+
+fn percentile(mut numbers: Vec<f64>, percent: usize) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    let index = (numbers.len() * percent).div_ceil(100).saturating_sub(1);
+    numbers.get(index).copied().unwrap_or(0.0)
+}
+
+impl LatencyReport {
+    /// The report for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let line = |name: &str, spread: &Spread, ratio: Option<&Spread>| {
+            let ratio = ratio.map_or_else(String::new, |ratio| {
+                format!(
+                    "   {:.1} times the hand-off ({:.1}..{:.1})",
+                    ratio.median, ratio.min, ratio.max
+                )
+            });
+            format!(
+                "{name:<28} {:>7.0} ns ({:.0}..{:.0}){ratio}\n",
+                spread.median, spread.min, spread.max
+            )
+        };
+        let hand_off = self.hand_off_ns.as_ref();
+        [
+            hand_off.map_or_else(String::new, |spread| line("hand-off, one way", spread, None)),
+            line("own delivery, p50", &self.own_ns, self.own_ratio.as_ref()),
+            line("last peer's delivery, p50", &self.peer_ns, None),
+            line("last member's delivery, p50", &self.last_ns, self.last_ratio.as_ref()),
+            line("last member's delivery, p99", &self.last_p99_ns, None),
+        ]
+        .concat()
+    }
+}
+
+/// What `bench idle` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct IdleReport {
+    /// The machine.
+    pub machine: String,
+    /// Each member's share of a processor, in percent.
+    pub processor_percent: Vec<f64>,
+    /// Their sum.
+    pub total_percent: f64,
+    /// Writes that all members posted while idle.
+    pub writes: u64,
+}
+
+/// Runs `bench idle`.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn idle(arguments: &Idle, interrupts: &Interrupts) -> Result<IdleReport, BenchError> {
+    if arguments.nodes == 0 {
+        return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
+    }
+    let group = GroupConfiguration::single(arguments.nodes, arguments.nodes, 16, 64);
+    let idling = Idling { watch_ns: arguments.seconds * 1_000_000_000 };
+    let device = DeviceOptions::default();
+    let start = Start {
+        carrier: Carrier::SharedMemory,
+        device: &device,
+        placement: Placement::Free,
+        interrupts,
+    };
+    let outcomes = processes::run(&group, &idling, &start)?;
+    let processor_percent: Vec<f64> =
+        outcomes.iter().map(|outcome| outcome.processor_percent).collect();
+    Ok(IdleReport {
+        machine: machine(),
+        total_percent: processor_percent.iter().sum(),
+        processor_percent,
+        writes: outcomes.iter().map(|outcome| outcome.writes).sum(),
+    })
+}
+
+impl IdleReport {
+    /// The report for people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!(
+            "{} members asleep: {:.2} % of one processor together, {} writes posted\n",
+            self.processor_percent.len(),
+            self.total_percent,
+            self.writes
+        )
+    }
+}

@@ -1,0 +1,13 @@
+//! The machine that an experiment ran on.
+
+/// Processor and count, as far as Linux tells.
+#[must_use]
+pub fn machine() -> String {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or("unknown processor", |(_, model)| model.trim());
+    format!("{processors} x {model}")
+}

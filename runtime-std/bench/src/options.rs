@@ -1,0 +1,147 @@
+//! Options that several experiments have: what carries the writes, which members send, and how a
+//! member is driven.
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use tramontane_core::multicast::Switches;
+
+use tramontane_runtime::carrier::Carrier;
+
+/// What carries the writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FabricKind {
+    /// Shared memory, with real processes on this machine.
+    Shm,
+    /// TCP, with real processes on this machine.
+    Tcp,
+    /// RDMA, with real processes on this machine, if this program is built with it.
+    Verbs,
+    /// The simulator: virtual time, hardware as in the paper.
+    Sim,
+}
+
+impl FabricKind {
+    /// What carries the writes of real processes; nothing does in the simulator.
+    #[must_use]
+    pub const fn carrier(self) -> Option<Carrier> {
+        match self {
+            Self::Shm => Some(Carrier::SharedMemory),
+            Self::Tcp => Some(Carrier::Tcp),
+            Self::Verbs => Some(Carrier::Verbs),
+            Self::Sim => None,
+        }
+    }
+}
+
+/// How many of the members send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Senders {
+    /// Every member.
+    All,
+    /// Every other member.
+    Half,
+    /// The first member alone.
+    One,
+}
+
+impl Senders {
+    /// The number of senders in a group of this number of members.
+    #[must_use]
+    pub const fn of(self, nodes: u16) -> u16 {
+        match self {
+            Self::All => nodes,
+            Self::Half => nodes.div_ceil(2),
+            Self::One => 1,
+        }
+    }
+}
+
+/// Which thread steps the member.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Drive {
+    /// The process's own loop, which also sends.
+    Caller,
+    /// A polling thread; the sending thread helps when it finds no free slot.
+    Polled,
+}
+
+impl Drive {
+    /// As it is named on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Caller => "caller",
+            Self::Polled => "polled",
+        }
+    }
+}
+
+/// One of Spindle's techniques, to be switched off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Technique {
+    /// Send one message a step.
+    SendBatching,
+    /// Receive one message a step.
+    ReceiveBatching,
+    /// Deliver one message a step.
+    DeliveryBatching,
+    /// No null rounds.
+    Nulls,
+    /// Post after each stage.
+    LatePosting,
+    /// All of them: the paper's baseline.
+    All,
+}
+
+/// The switches that are left without some techniques.
+#[must_use]
+pub fn switches_without(techniques: &[Technique]) -> Switches {
+    techniques.iter().fold(Switches::all(), |switches, technique| {
+        switches.difference(match technique {
+            Technique::SendBatching => Switches::SEND_BATCHING,
+            Technique::ReceiveBatching => Switches::RECEIVE_BATCHING,
+            Technique::DeliveryBatching => Switches::DELIVERY_BATCHING,
+            Technique::Nulls => Switches::NULLS,
+            Technique::LatePosting => Switches::LATE_POSTING,
+            Technique::All => Switches::all(),
+        })
+    })
+}
+
+/// The techniques that are on, in short.
+pub(crate) fn techniques(switches: Switches) -> String {
+    if switches == Switches::all() {
+        return "all".into();
+    }
+    if switches.is_empty() {
+        return "none".into();
+    }
+    let names = [
+        (Switches::SEND_BATCHING, "send"),
+        (Switches::RECEIVE_BATCHING, "receive"),
+        (Switches::DELIVERY_BATCHING, "delivery"),
+        (Switches::NULLS, "nulls"),
+        (Switches::LATE_POSTING, "late"),
+    ];
+    let on = names.iter().filter(|(switch, _)| switches.contains(*switch));
+    on.map(|(_, name)| *name).collect::<Vec<_>>().join("+")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_members_is_at_least_one() {
+        assert_eq!(Senders::Half.of(1), 1);
+        assert_eq!(Senders::Half.of(5), 3);
+    }
+
+    #[test]
+    fn techniques_are_named() {
+        assert_eq!(techniques(Switches::all()), "all");
+        assert_eq!(techniques(Switches::empty()), "none");
+        assert_eq!(techniques(Switches::NULLS | Switches::SEND_BATCHING), "send+nulls");
+    }
+}

@@ -1,0 +1,216 @@
+//! Probes of the machine's limit: what two processes can do with nothing of the protocol between
+//! them.
+//!
+//! - The hand-off: one cache line back and forth.
+//! - The bare ring: one shared ring each way, each slot with a counter at its end as in the
+//!   protocol; each process writes its messages and reads every byte of both rings.
+//!
+//! They use the memory that the protocol uses: the rows of a group of two.
+
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::fabric::ViewRows as _;
+use tramontane_core::ids::{Rank, SubgroupId};
+use tramontane_core::layout::{CACHE_LINE, RingShape};
+use tramontane_core::memory::{OutOfRow, Row};
+
+use crate::error::BenchError;
+use crate::experiment::{Experiment, Kind, Member};
+use crate::touch;
+use tramontane_runtime::shared_memory::Mappings;
+
+/// A probe's time limit: a process that waits longer for its peer gives up.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// One cache line back and forth.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct HandOff {
+    pub(crate) rounds: u64,
+}
+
+/// What one process of [`HandOff`] saw.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct HandedOff {
+    pub(crate) one_way_ns: f64,
+}
+
+impl Experiment for HandOff {
+    const KIND: Kind = Kind::HandOff;
+    type Outcome = HandedOff;
+
+    fn run(&self, member: &Member) -> Result<HandedOff, BenchError> {
+        let mappings = member.mappings()?;
+        let one_way_ns = hand_off(&mappings, self.rounds)?;
+        mappings.leave();
+        Ok(HandedOff { one_way_ns })
+    }
+}
+
+/// A ring each way without a protocol.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct BareRing {
+    pub(crate) message_bytes: usize,
+    /// Each way.
+    pub(crate) messages: u64,
+}
+
+/// What one process of [`BareRing`] saw.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Ringed {
+    /// Own and peer's together.
+    pub(crate) messages_per_s: f64,
+    /// Of the bytes read: keeps them read.
+    pub(crate) checksum: u64,
+}
+
+impl Experiment for BareRing {
+    const KIND: Kind = Kind::BareRing;
+    type Outcome = Ringed;
+
+    fn run(&self, member: &Member) -> Result<Ringed, BenchError> {
+        let mappings = member.mappings()?;
+        let shape =
+            |rank| member.group.with_layout(|layout| layout.ring(Rank(rank), SubgroupId(0)));
+        let shapes = match (shape(0)?, shape(1)?) {
+            (Some(first), Some(second)) => [first, second],
+            _ => return Err(BenchError::Setup("a bare ring needs two senders".into())),
+        };
+        let ringed = bare_ring(&mappings, shapes, self.message_bytes, self.messages)?;
+        mappings.leave();
+        Ok(ringed)
+    }
+}
+
+/// Spins until `done`, and gives up after a long while.
+fn spin_until(mut done: impl FnMut() -> bool) -> Result<(), OutOfRow> {
+    let mut spins = 0_u64;
+    let mut since = None;
+    while !done() {
+        spin_loop();
+        spins += 1;
+        if spins.is_multiple_of(1 << 20) && since.get_or_insert_with(Instant::now).elapsed() > LIMIT
+        {
+            return Err(OutOfRow);
+        }
+    }
+    Ok(())
+}
+
+/// Passes a cache line back and forth `rounds` times; returns nanoseconds one way. It fails if the
+/// rows are too small, or the peer does not answer.
+fn hand_off(mappings: &Mappings, rounds: u64) -> Result<f64, OutOfRow> {
+    let own = mappings.own();
+    let cell = mappings.row().cell(0)?;
+    let rows = mappings.rows();
+    let peer = rows.get(1 - own.index()).ok_or(OutOfRow)?.cell(0)?;
+    let first = own == Rank(0);
+    let start = Instant::now();
+    for round in 1..=rounds {
+        if first {
+            cell.publish(round);
+        }
+        spin_until(|| peer.load() >= round)?;
+        if !first {
+            cell.publish(round);
+        }
+    }
+    Ok(start.elapsed().as_nanos() as f64 / (2 * rounds) as f64)
+}
+
+/// A ring of the probe: raw slots, each with a counter at its end, and its reader's count of
+/// consumed.
+struct Ring {
+    base: *mut u8,
+    shape: RingShape,
+}
+
+impl Ring {
+    fn of(row: &Row<'_>, shape: RingShape) -> Result<Self, OutOfRow> {
+        // The check that the shape lies in the row.
+        row.ring(&shape)?;
+        // SAFETY: just checked to lie inside the row.
+        Ok(Self { base: unsafe { row.base().as_ptr().add(shape.offset) }, shape })
+    }
+
+    #[inline]
+    fn slot(&self, slot: usize) -> *mut u8 {
+        // SAFETY: callers count slots up to `shape.slots`.
+        unsafe { self.base.add(slot * self.shape.stride) }
+    }
+
+    #[inline]
+    fn counter(&self, slot: usize) -> &AtomicU64 {
+        // SAFETY: the last 8 bytes of a slot, aligned since strides are multiples of 16.
+        unsafe { &*self.slot(slot).add(self.shape.stride - 8).cast::<AtomicU64>() }
+    }
+
+    #[inline]
+    fn payload(&self, slot: usize, bytes: usize) -> &[u8] {
+        // SAFETY: a payload is at most a slot less its header; the writer leaves it alone until the
+        // reader published that it was consumed.
+        unsafe { std::slice::from_raw_parts(self.slot(slot), bytes) }
+    }
+
+    #[inline]
+    fn write(&self, slot: usize, bytes: usize, number: u64) {
+        // SAFETY: as above; the reader has consumed this slot.
+        touch::write(unsafe { std::slice::from_raw_parts_mut(self.slot(slot), bytes) }, number);
+        self.counter(slot).store(number + 1, Ordering::Release);
+    }
+}
+
+/// Sends `messages` each way, of `bytes` each. It fails if the rows are too small, or the peer does
+/// not answer.
+fn bare_ring(
+    mappings: &Mappings,
+    shapes: [RingShape; 2],
+    bytes: usize,
+    messages: u64,
+) -> Result<Ringed, OutOfRow> {
+    let own = mappings.own().index();
+    let rows = mappings.rows();
+    let row = |index: usize| rows.get(index).ok_or(OutOfRow);
+    let mine = Ring::of(row(own)?, shapes[own])?;
+    let theirs = Ring::of(row(1 - own)?, shapes[1 - own])?;
+    // The counts of consumed messages lie where the protocol keeps its frontiers.
+    let consumed = mappings.row().cell(2 * CACHE_LINE)?;
+    let peer_consumed = row(1 - own)?.cell(2 * CACHE_LINE)?;
+    let window = shapes[own].slots as usize;
+
+    let start = Instant::now();
+    let (mut sent, mut read_own, mut read_peer) = (0_u64, 0_u64, 0_u64);
+    let (mut send_slot, mut own_slot, mut peer_slot) = (0, 0, 0);
+    let mut checksum = 0_u64;
+    let next = |slot: usize| if slot + 1 == window { 0 } else { slot + 1 };
+    while read_own < messages || read_peer < messages {
+        let free = window as u64 - (sent - peer_consumed.load());
+        for _ in 0..free.min(messages - sent) {
+            mine.write(send_slot, bytes, sent);
+            send_slot = next(send_slot);
+            sent += 1;
+        }
+        while read_own < sent {
+            checksum = checksum.wrapping_add(touch::read(mine.payload(own_slot, bytes)));
+            own_slot = next(own_slot);
+            read_own += 1;
+        }
+        let before = read_peer;
+        while read_peer < messages
+            && theirs.counter(peer_slot).load(Ordering::Acquire) == read_peer + 1
+        {
+            checksum = checksum.wrapping_add(touch::read(theirs.payload(peer_slot, bytes)));
+            peer_slot = next(peer_slot);
+            read_peer += 1;
+        }
+        if read_peer > before {
+            consumed.publish(read_peer);
+        } else {
+            spin_loop();
+        }
+    }
+    let messages_per_s = (2 * messages) as f64 / start.elapsed().as_secs_f64();
+    Ok(Ringed { messages_per_s, checksum })
+}

@@ -1,0 +1,172 @@
+//! Continuous sending with real processes, over shared memory or TCP, in turn with a probe that has
+//! no protocol, or over RDMA.
+
+use crate::command::Multicast;
+use crate::error::BenchError;
+use crate::member::{Sending, Sent};
+use crate::mesh::BareMesh;
+use crate::options::{Drive, switches_without, techniques};
+use crate::probe::BareRing;
+use crate::processes::{self, Placement, Start};
+use crate::report::{Probe, Row};
+use crate::spread::{Spread, median};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::configuration::GroupConfiguration;
+
+/// Messages of each sender where nothing else is said: about half a second's worth on a machine
+/// that touches 10 GB a second, or on a network of 4 GB a second.
+fn messages_default(carrier: Carrier, bytes: u32, nodes: u16) -> u64 {
+    let cost = match carrier {
+        Carrier::SharedMemory => 30 + u64::from(bytes) / 8,
+        Carrier::Tcp | Carrier::Verbs => 500 + u64::from(bytes) / 4,
+    };
+    (500_000_000 / cost / u64::from(nodes.max(2) - 1)).max(1_000)
+}
+
+/// How long the bare mesh counts: as long as a run takes that has the usual count of messages.
+const MESH_COUNT_MS: u64 = 1_000;
+
+/// All rounds of one configuration.
+///
+/// # Errors
+/// [`BenchError`].
+pub fn run(
+    arguments: &Multicast,
+    carrier: Carrier,
+    nodes: u16,
+    bytes: u32,
+    interrupts: &Interrupts,
+) -> Result<Row, BenchError> {
+    if arguments.probe {
+        check_probe(carrier, nodes)?;
+    }
+    if arguments.rounds == 0 {
+        return Err(BenchError::Arguments("--rounds is 0: at least one run is needed".into()));
+    }
+    let senders = arguments.senders.of(nodes);
+    let switches = switches_without(&arguments.without);
+    let group = GroupConfiguration::single(nodes, senders, arguments.window, bytes);
+    let sending = Sending {
+        message_bytes: bytes as usize,
+        messages: arguments.messages.unwrap_or_else(|| messages_default(carrier, bytes, nodes)),
+        switch_bits: switches.bits(),
+        untouched: arguments.untouched,
+        delay_ns: arguments.delay_us * 1_000,
+        delayed: if arguments.delay_us > 0 { arguments.delayed.of(senders) } else { 0 },
+        drive: arguments.drive,
+    };
+    // A polling thread and a sender of one process are not to share a processor by force.
+    let placement = match (arguments.unpinned, arguments.drive) {
+        (false, Drive::Caller) => Placement::Spread,
+        _ => Placement::Free,
+    };
+    let start = Start { carrier, device: &arguments.device.options(), placement, interrupts };
+    let mut rates = Vec::new();
+    let mut foreign = Vec::new();
+    let mut probes = Vec::new();
+    let mut last = Vec::new();
+    for _ in 0..arguments.rounds {
+        if arguments.probe {
+            probes.push(probe(&group, &sending, &start)?);
+        }
+        last = processes::run(&group, &sending, &start)?;
+        rates.push(median_of(&last, |sent| sent.messages_per_s));
+        foreign.push(foreign_rate_of(&last, senders) * f64::from(bytes));
+    }
+    let sent = sending.messages * u64::from(senders);
+    let writes: u64 = last.iter().map(|outcome| outcome.writes).sum();
+    let peers = u64::from(nodes.saturating_sub(1)).max(1);
+    let rate = Spread::of(&rates);
+    let is_counted = arguments.drive == Drive::Caller;
+    Ok(Row {
+        fabric: carrier.name(),
+        nodes,
+        senders,
+        bytes,
+        window: arguments.window,
+        drive: arguments.drive.name(),
+        techniques: techniques(switches),
+        delay_us: arguments.delay_us,
+        delayed: sending.delayed,
+        messages_per_s: rate,
+        bytes_per_s: rate.median * f64::from(bytes),
+        writes_per_message: is_counted.then_some(writes as f64 / sent as f64 / peers as f64),
+        nulls: is_counted.then(|| last.iter().map(|outcome| outcome.nulls).sum()),
+        probe: arguments.probe.then(|| match carrier {
+            Carrier::Tcp => Probe::Mesh {
+                received_bytes_per_s: Spread::of(&probes),
+                delivered_bytes_per_s: Spread::of(&foreign),
+                ratio: ratios(&foreign, &probes),
+            },
+            Carrier::SharedMemory | Carrier::Verbs => {
+                Probe::Ring { messages_per_s: Spread::of(&probes), ratio: ratios(&rates, &probes) }
+            }
+        }),
+        counts: last.iter().filter_map(|outcome| outcome.posts).collect(),
+        others_alone: None,
+        paper: None,
+    })
+}
+
+/// Whether there is a probe of that fabric for this number of members.
+fn check_probe(carrier: Carrier, nodes: u16) -> Result<(), BenchError> {
+    let what = match (carrier, nodes) {
+        (Carrier::SharedMemory, 2) | (Carrier::Tcp, 2..) => return Ok(()),
+        (Carrier::SharedMemory, _) => {
+            "--probe compares with a ring of two: leave it out, or --nodes 2 (over TCP, 2 or more)"
+        }
+        (Carrier::Tcp, _) => {
+            "--probe compares with a mesh of as many processes: leave it out, or --nodes 2 or more"
+        }
+        (Carrier::Verbs, _) => {
+            "--probe is of shared memory or TCP: leave it out, or --fabric shm or tcp; hal-verbs/lab/ratios \
+             compares RDMA with perftest"
+        }
+    };
+    Err(BenchError::Arguments(what.into()))
+}
+
+/// What the probe's median process reached: messages a second of the bare ring, bytes a second of
+/// the bare mesh.
+fn probe(
+    group: &GroupConfiguration,
+    sending: &Sending,
+    start: &Start<'_>,
+) -> Result<f64, BenchError> {
+    match start.carrier {
+        // The mesh lies where the members do: its threads wait in the kernel as they do.
+        Carrier::Tcp => {
+            let mesh = BareMesh { count_ms: MESH_COUNT_MS };
+            let received = processes::run(group, &mesh, start)?;
+            Ok(median_of(&received, |received| received.bytes_per_s))
+        }
+        Carrier::SharedMemory | Carrier::Verbs => {
+            let Sending { message_bytes, messages, .. } = *sending;
+            let ring = BareRing { message_bytes, messages: 2 * messages };
+            let start = Start { placement: Placement::Spread, ..*start };
+            let ringed = processes::run(group, &ring, &start)?;
+            Ok(median_of(&ringed, |ringed| ringed.messages_per_s))
+        }
+    }
+}
+
+/// Of each round, the run by the probe.
+fn ratios(rates: &[f64], probes: &[f64]) -> Spread {
+    Spread::of(&rates.iter().zip(probes).map(|(rate, probe)| rate / probe).collect::<Vec<_>>())
+}
+
+/// Messages of others that were delivered a second, at the median member. All deliver the same, and
+/// as many of each sender.
+fn foreign_rate_of(outcomes: &[Sent], senders: u16) -> f64 {
+    let foreign = |(rank, outcome): (usize, &Sent)| {
+        let own = if rank < usize::from(senders) { 1.0 / f64::from(senders) } else { 0.0 };
+        outcome.messages_per_s * (1.0 - own)
+    };
+    median(&outcomes.iter().enumerate().map(foreign).collect::<Vec<_>>())
+}
+
+/// A figure at the median process.
+fn median_of<O>(outcomes: &[O], figure: impl Fn(&O) -> f64) -> f64 {
+    median(&outcomes.iter().map(figure).collect::<Vec<_>>())
+}

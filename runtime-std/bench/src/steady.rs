@@ -1,0 +1,120 @@
+//! The paper's continuous sending in a group whose membership may change: what heartbeats cost, and
+//! what fixed membership reaches.
+
+use serde::Serialize;
+
+use crate::command::Views;
+use crate::error::BenchError;
+use crate::in_views::{InViews, messages_per_s};
+use crate::machine::machine;
+use crate::member::Sending;
+use crate::options::Drive;
+use crate::processes::{self, Placement, Start};
+use crate::spread::{Spread, median};
+use tramontane_core::multicast::Switches;
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::rdma::DeviceOptions;
+
+/// A heartbeat so rare that a run sees none.
+pub(crate) const NO_HEARTBEAT_MS: u64 = 600_000;
+
+/// Messages of each sender in a round.
+const MESSAGES: u64 = 400_000;
+
+/// Bytes of each.
+const BYTES: u32 = 1_024;
+
+/// What `bench views --steady` prints: messages a second at a member, all senders' together.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct SteadyReport {
+    machine: String,
+    fabric: &'static str,
+    nodes: u16,
+    heartbeat_ms: u64,
+    with_heartbeats_messages_per_s: Spread,
+    without_heartbeats_messages_per_s: Spread,
+    /// In a group of fixed membership, driven in the same way.
+    fixed_membership_messages_per_s: Spread,
+    /// With heartbeats by without, round by round.
+    ratio: Spread,
+}
+
+/// Throughput with heartbeats by that without, in turn.
+pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyReport, BenchError> {
+    let group = GroupConfiguration::single(arguments.nodes, arguments.nodes, 100, BYTES);
+    let rate = |heartbeat_ms| {
+        let in_views = InViews { message_bytes: BYTES as usize, messages: MESSAGES, heartbeat_ms };
+        messages_per_s(arguments.fabric, &group, &in_views, interrupts)
+    };
+    let (mut with, mut without, mut fixed, mut ratios) = (vec![], vec![], vec![], vec![]);
+    for round in 0..arguments.rounds {
+        // The first in a round finds the machine a little warmer or colder.
+        let mut measured = [0.0, 0.0];
+        let heartbeats_ms = [arguments.heartbeat_ms, NO_HEARTBEAT_MS];
+        for index in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
+            measured[index] = rate(heartbeats_ms[index])?;
+        }
+        with.push(measured[0]);
+        without.push(measured[1]);
+        ratios.push(measured[0] / measured[1]);
+        fixed.push(fixed_membership(arguments, &group, interrupts)?);
+    }
+    Ok(SteadyReport {
+        machine: machine(),
+        fabric: arguments.fabric.name(),
+        nodes: arguments.nodes,
+        heartbeat_ms: arguments.heartbeat_ms,
+        with_heartbeats_messages_per_s: Spread::of(&with),
+        without_heartbeats_messages_per_s: Spread::of(&without),
+        fixed_membership_messages_per_s: Spread::of(&fixed),
+        ratio: Spread::of(&ratios),
+    })
+}
+
+/// The same messages in a group of fixed membership, with a polling thread.
+fn fixed_membership(
+    arguments: &Views,
+    group: &GroupConfiguration,
+    interrupts: &Interrupts,
+) -> Result<f64, BenchError> {
+    let sending = Sending {
+        message_bytes: BYTES as usize,
+        messages: MESSAGES,
+        switch_bits: Switches::all().bits(),
+        untouched: false,
+        delay_ns: 0,
+        delayed: 0,
+        drive: Drive::Polled,
+    };
+    let device = DeviceOptions::default();
+    let (carrier, placement) = (arguments.fabric, Placement::Spread);
+    let start = Start { carrier, device: &device, placement, interrupts };
+    let outcomes = processes::run(group, &sending, &start)?;
+    Ok(median(&outcomes.iter().map(|outcome| outcome.messages_per_s).collect::<Vec<_>>()))
+}
+
+impl SteadyReport {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let line = |what: &str, spread: &Spread| {
+            let Spread { median, min, max } = spread;
+            format!("{what:24} {:10.0} ({:.0}..{:.0})\n", median, min, max)
+        };
+        format!(
+            "{}\n{} members over {}, all send, {BYTES} bytes: messages a second at a member\n{}{}{}with heartbeats by without: {:.3} ({:.3}..{:.3})\n",
+            self.machine,
+            self.nodes,
+            self.fabric,
+            line(
+                &format!("heartbeat {} ms", self.heartbeat_ms),
+                &self.with_heartbeats_messages_per_s
+            ),
+            line("no heartbeats", &self.without_heartbeats_messages_per_s),
+            line("fixed membership", &self.fixed_membership_messages_per_s),
+            self.ratio.median,
+            self.ratio.min,
+            self.ratio.max,
+        )
+    }
+}

@@ -1,0 +1,28 @@
+//! How a member goes.
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// How a member goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Departure {
+    /// Killed: `kill -9`.
+    Kill,
+    /// Stopped, removed by the others, and woken again.
+    Stop,
+    /// Asked to leave.
+    Leave,
+}
+
+impl Departure {
+    pub(crate) const ALL: [Self; 3] = [Self::Kill, Self::Stop, Self::Leave];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::Stop => "stop",
+            Self::Leave => "leave",
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What the processes of `bench views` and their parent send to each other, and the names of
+//! messages and logs.
+
+use std::path::PathBuf;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::Kind;
+use tramontane_local::crew::Role;
+use tramontane_runtime::group::Description;
+
+/// Bytes of a message.
+pub(super) const MESSAGE_BYTES: u32 = 64;
+
+/// A process of `bench views`.
+#[derive(Debug)]
+pub(super) enum ViewMember {}
+
+impl Role for ViewMember {
+    const COMMAND: &'static [&'static str] = &["bench", "worker", Kind::ViewMember.name()];
+    type Task = Task;
+    type Order = Order;
+    type Report = Report;
+}
+
+/// One start of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(super) struct Incarnation {
+    pub(super) node: u32,
+    /// Starts of the node before this one.
+    pub(super) start: u32,
+}
+
+/// What a process is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Task {
+    /// The group.
+    pub(super) description: Description,
+    /// Which node it is, and which start of that node.
+    pub(super) own: Incarnation,
+    /// Where its logs go, and, over shared memory, where the group lives.
+    pub(super) folder: PathBuf,
+    /// Between two messages.
+    pub(super) pace_us: u64,
+}
+
+/// What a process reports. Times are of the machine's monotonic clock, in ns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Report {
+    /// A view was installed.
+    View { id: u64, members: Vec<u32> },
+    /// The first message of a view was delivered.
+    Delivered { view: u64, at_ns: u64 },
+    /// A promise was broken.
+    Broken(String),
+    /// It is about to end.
+    Ended { at_ns: u64, left: bool, why: String },
+}
+
+/// What the parent asks of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Order {
+    /// To leave the group.
+    Leave,
+}
+
+/// The machine's monotonic clock, in ns: the same for all processes.
+pub(super) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+}
+
+/// Which message: the sender's node and start, and its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    pub(super) sender: Incarnation,
+    pub(super) number: u64,
+}
+
+/// Bytes of a name, in messages, logs and states.
+pub(super) const NAME_BYTES: usize = 16;
+
+impl Named {
+    pub(super) fn encode(self) -> [u8; NAME_BYTES] {
+        let mut bytes = [0; NAME_BYTES];
+        bytes[..4].copy_from_slice(&self.sender.node.to_le_bytes());
+        bytes[4..8].copy_from_slice(&self.sender.start.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.number.to_le_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (node, rest) = bytes.split_first_chunk()?;
+        let (start, rest) = rest.split_first_chunk()?;
+        let number = rest.first_chunk()?;
+        Some(Self {
+            sender: Incarnation {
+                node: u32::from_le_bytes(*node),
+                start: u32::from_le_bytes(*start),
+            },
+            number: u64::from_le_bytes(*number),
+        })
+    }
+}
+
+/// The log of one member in one view.
+pub(super) fn log_name(view: u64, of: Incarnation) -> String {
+    let Incarnation { node, start } = of;
+    format!("view-{view}-{node}-{start}.log")
+}
+
+/// The file in which a process keeps how many of its messages its receipts call delivered: one
+/// number.
+pub(super) fn promises_name(of: Incarnation) -> String {
+    let Incarnation { node, start } = of;
+    format!("promised-{node}-{start}")
+}

@@ -1,0 +1,225 @@
+//! One process of `bench views`: it sends at a steady pace, checks and logs what it delivers, and
+//! reports what happens to it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tramontane_core::ids::SubgroupId;
+
+use crate::error::BenchError;
+use crate::views::events::{
+    Incarnation, MESSAGE_BYTES, NAME_BYTES, Named, Order, Report, Task, ViewMember, log_name,
+    now_ns, promises_name,
+};
+use tramontane_local::crew::{Reporter, Worker};
+use tramontane_runtime::group::{
+    Fate, Forming, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,
+};
+use tramontane_runtime::member::{SendError, Settings, Stopped};
+use tramontane_runtime::rdma::DeviceOptions;
+use tramontane_runtime::shared_memory::Root;
+
+const GROUP: SubgroupId = SubgroupId(0);
+
+/// How long a send may wait: as long as a change may take.
+const SEND_LIMIT: Duration = Duration::from_secs(60);
+
+/// What the receipts of a process's own messages say.
+struct Promises {
+    /// Sent, and not known to be delivered.
+    open: VecDeque<Receipt>,
+    delivered: u64,
+    file: File,
+}
+
+impl Promises {
+    /// Looks what became of messages, and keeps that where a killed process leaves it.
+    fn look(&mut self, sender: &Sender) -> io::Result<()> {
+        let before = self.delivered;
+        while self.open.front().is_some_and(|receipt| sender.fate(*receipt) == Fate::Delivered) {
+            self.open.pop_front();
+            self.delivered += 1;
+        }
+        if self.delivered == before {
+            return Ok(());
+        }
+        self.file.write_all_at(&self.delivered.to_le_bytes(), 0)
+    }
+}
+
+/// The application: the next number of each sender's start is its state.
+struct Ledger {
+    task: Task,
+    reporter: Reporter<Report>,
+    next: BTreeMap<Incarnation, u64>,
+    view: u64,
+    is_first: bool,
+    log: Option<File>,
+    lines: Vec<u8>,
+}
+
+impl Ledger {
+    fn report(&self, report: &Report) {
+        // Without a parent nobody reads it, and the leash sees to the end.
+        let _ = self.reporter.send(report);
+    }
+
+    fn check(&mut self, named: Named) {
+        let next = self.next.entry(named.sender).or_insert(0);
+        let expected = std::mem::replace(next, named.number + 1);
+        if named.number != expected {
+            let Named { sender, number } = named;
+            self.report(&Report::Broken(format!(
+                "{:?}: message {number} of {sender:?} came, and {expected} was next",
+                self.task.own
+            )));
+        }
+    }
+}
+
+impl Replica for Ledger {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        self.lines.clear();
+        for message in messages {
+            let Some(named) = Named::decode(message.payload) else {
+                self.report(&Report::Broken("a message arrived without a name".to_owned()));
+                continue;
+            };
+            self.check(named);
+            if !message.is_replayed {
+                self.lines.extend(named.encode());
+            }
+        }
+        if self.lines.is_empty() {
+            return;
+        }
+        if self.is_first {
+            self.is_first = false;
+            self.report(&Report::Delivered { view: self.view, at_ns: now_ns() });
+        }
+        // Written at once: what a killed process delivered is in its log.
+        if let Some(Err(error)) = self.log.as_mut().map(|log| log.write_all(&self.lines)) {
+            self.report(&Report::Broken(format!("cannot write a log: {error}")));
+        }
+    }
+
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        self.view = change.view.id.0;
+        self.is_first = true;
+        let name = log_name(self.view, self.task.own);
+        self.log = File::create(self.task.folder.join(name)).ok();
+        let members = change.view.members.iter().map(|node| node.get()).collect();
+        self.report(&Report::View { id: self.view, members });
+    }
+
+    fn snapshot(&mut self, _: SubgroupId) -> Box<dyn Read + Send> {
+        let names = self
+            .next
+            .iter()
+            .map(|(sender, number)| Named { sender: *sender, number: *number }.encode());
+        Box::new(Cursor::new(names.flatten().collect::<Vec<u8>>()))
+    }
+
+    fn restore(&mut self, _: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        state.read_to_end(&mut bytes)?;
+        let names = bytes
+            .chunks(NAME_BYTES)
+            .map(|bytes| Named::decode(bytes).ok_or(io::ErrorKind::InvalidData));
+        self.next.clear();
+        for named in names {
+            let named = named?;
+            self.next.insert(named.sender, named.number);
+        }
+        Ok(())
+    }
+}
+
+/// Runs one process, until its parent releases it or it is out of the group.
+///
+/// # Errors
+/// [`BenchError`].
+pub(crate) fn run(task: &str) -> Result<(), BenchError> {
+    let (task, worker) = Worker::<ViewMember>::attach(task)?;
+    let reporter = worker.reporter();
+    let ledger = Ledger {
+        task: task.clone(),
+        reporter,
+        next: BTreeMap::new(),
+        view: 0,
+        is_first: false,
+        log: None,
+        lines: Vec::new(),
+    };
+    let options = StartOptions {
+        node: task.own.node,
+        root: Root::under(&task.folder),
+        listener: None,
+        device: DeviceOptions::default(),
+        time_limit: SEND_LIMIT,
+        cancel: worker.released(),
+        settings: Settings::default(),
+        forming: Forming { new_group: true, ..Forming::default() },
+        ..StartOptions::new(task.own.node)
+    };
+    let running = start(task.description.clone(), options, ledger)
+        .map_err(|error| BenchError::Setup(format!("node {}: {error}", task.own.node)))?;
+    let is_released = worker.released();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let sent = send(&task, &running, is_released);
+            if let Err(error) = sent {
+                let _ = reporter.send(&Report::Broken(format!("{:?}: {error}", task.own)));
+            }
+            let stopped = running.stopped();
+            let _ = reporter.send(&Report::Ended {
+                at_ns: now_ns(),
+                left: stopped == Some(Stopped::Left),
+                why: stopped.map_or_else(|| "released".to_owned(), |stopped| stopped.to_string()),
+            });
+            // The other thread waits for an order, and the parent has none.
+            std::process::exit(0);
+        });
+        while let Some(Order::Leave) = worker.next_order() {
+            running.ask_to_leave();
+        }
+    });
+    Ok(())
+}
+
+/// Sends until the end.
+fn send(
+    task: &Task,
+    running: &Running,
+    is_released: &AtomicBool,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let Some(mut sender) = running.sender(GROUP) else { return Ok(()) };
+    let file = File::create(task.folder.join(promises_name(task.own)))?;
+    let mut promises = Promises { open: VecDeque::new(), delivered: 0, file };
+    let mut number = 0;
+    while !is_released.load(Ordering::Relaxed) {
+        let named = Named { sender: task.own, number };
+        let sent = sender.send_with(MESSAGE_BYTES as usize, SEND_LIMIT, |payload| {
+            payload[..NAME_BYTES].copy_from_slice(&named.encode());
+        });
+        let is_over = match sent {
+            Ok(receipt) => {
+                promises.open.push_back(receipt);
+                number += 1;
+                false
+            }
+            Err(SendError::Stopped(_)) => true,
+            Err(error) => return Err(error.into()),
+        };
+        promises.look(&sender)?;
+        if is_over {
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_micros(task.pace_us));
+    }
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! The processes of `bench views`, and what their reports say of the group.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tramontane_fixtures::random::Random;
+
+use crate::command::Views;
+use crate::error::BenchError;
+use crate::views::events::{Incarnation, MESSAGE_BYTES, Order, Report, Task, ViewMember, now_ns};
+use crate::views::logs::Delivered;
+use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
+use tramontane_local::interrupt::Interrupts;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::{Description, NodeDescription, Visits};
+use tramontane_runtime::shared_memory::Root;
+
+/// How long anything may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Slots of each sender.
+const WINDOW: u32 = 100;
+
+/// Between two looks at the clock.
+const LOOK_PAUSE: Duration = Duration::from_millis(100);
+
+/// One view, as far as its members have reported it.
+#[derive(Debug, Default)]
+struct Known {
+    members: Vec<u32>,
+    /// The processes that installed it, and when each first delivered in it, in ns.
+    installed: BTreeMap<Incarnation, Option<u64>>,
+}
+
+/// What was checked in the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Checked {
+    pub(super) views: u64,
+    pub(super) messages: u64,
+    pub(super) promised: u64,
+    pub(super) removed_by_mistake: u64,
+}
+
+/// All processes, and what they reported.
+pub(super) struct Observer<'i> {
+    /// First, so that all processes have ended when the folder goes.
+    crew: Crew<ViewMember>,
+    template: Task,
+    folder: TempDir,
+    random: Random,
+    interrupts: &'i Interrupts,
+    /// The process of each node that runs, or ran last.
+    running: BTreeMap<u32, Running>,
+    processes: BTreeMap<WorkerId, Incarnation>,
+    /// The processes that were made to go, or have ended.
+    is_going: BTreeSet<Incarnation>,
+    /// When each ended, in ns.
+    ended: BTreeMap<Incarnation, u64>,
+    views: BTreeMap<u64, Known>,
+    checked: Checked,
+    delivered: Delivered,
+}
+
+/// The last process of a node.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    worker: WorkerId,
+    own: Incarnation,
+}
+
+impl<'i> Observer<'i> {
+    /// Starts all members, and waits until they are in a view together.
+    pub(super) fn start(arguments: &Views, interrupts: &'i Interrupts) -> Result<Self, BenchError> {
+        let setup =
+            |error: std::io::Error| BenchError::Setup(format!("cannot make a folder: {error}"));
+        let folder = tempfile::Builder::new()
+            .prefix("tramontane-views-")
+            .tempdir_in("/dev/shm")
+            .map_err(setup)?;
+        let description =
+            describe(arguments).map_err(|error| BenchError::Setup(error.to_string()))?;
+        let template = Task {
+            description,
+            own: Incarnation { node: 0, start: 0 },
+            folder: folder.path().to_path_buf(),
+            pace_us: arguments.pace_us,
+        };
+        let mut observer = Self {
+            template,
+            folder,
+            random: Random::stream(arguments.seed, "bench views"),
+            interrupts,
+            crew: Crew::default(),
+            running: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            is_going: BTreeSet::new(),
+            ended: BTreeMap::new(),
+            views: BTreeMap::new(),
+            checked: Checked::default(),
+            delivered: Delivered::default(),
+        };
+        for node in 0..u32::from(arguments.nodes) {
+            observer.start_one(Incarnation { node, start: 0 })?;
+        }
+        observer.await_all_in(PATIENCE)?;
+        Ok(observer)
+    }
+
+    fn start_one(&mut self, own: Incarnation) -> Result<(), BenchError> {
+        let task = Task { own, ..self.template.clone() };
+        let worker = self.crew.start(&task, &Launch::default())?;
+        self.processes.insert(worker, own);
+        self.running.insert(own.node, Running { worker, own });
+        Ok(())
+    }
+
+    pub(super) fn start_again(&mut self, node: u32) -> Result<(), BenchError> {
+        let Running { worker, own } = self.of_node(node)?;
+        self.crew.remove(worker);
+        self.start_one(Incarnation { node, start: own.start + 1 })
+    }
+
+    /// A number below `below`.
+    pub(super) fn draw(&mut self, below: u64) -> u64 {
+        self.random.below(below)
+    }
+
+    /// One of the nodes, at random.
+    pub(super) fn pick(&mut self) -> u32 {
+        let nodes: Vec<u32> = self.running.keys().copied().collect();
+        nodes[self.random.index(nodes.len())]
+    }
+
+    fn of_node(&self, node: u32) -> Result<Running, BenchError> {
+        let running = self.running.get(&node).copied();
+        running.ok_or_else(|| BenchError::Setup(format!("node {node} was never started")))
+    }
+
+    pub(super) fn kill(&mut self, node: u32) -> Result<(), BenchError> {
+        self.make_go(node, |crew, worker| crew.signal(worker, Signal::KILL))
+    }
+
+    pub(super) fn stop(&mut self, node: u32) -> Result<(), BenchError> {
+        self.make_go(node, |crew, worker| crew.signal(worker, Signal::STOP))
+    }
+
+    pub(super) fn leave(&mut self, node: u32) -> Result<(), BenchError> {
+        self.make_go(node, |crew, worker| crew.order(worker, &Order::Leave))
+    }
+
+    pub(super) fn resume(&mut self, node: u32) -> Result<(), BenchError> {
+        let running = self.of_node(node)?;
+        Ok(self.crew.signal(running.worker, Signal::CONT)?)
+    }
+
+    fn make_go(
+        &mut self,
+        node: u32,
+        how: impl FnOnce(&mut Crew<ViewMember>, WorkerId) -> Result<(), CrewError>,
+    ) -> Result<(), BenchError> {
+        let running = self.of_node(node)?;
+        self.is_going.insert(running.own);
+        Ok(how(&mut self.crew, running.worker)?)
+    }
+
+    /// Waits for the first delivery of every member that stays, in a view without that node: when
+    /// they were, in ns.
+    pub(super) fn await_delivery_without(
+        &mut self,
+        gone: u32,
+        since_ns: u64,
+        patience: Duration,
+    ) -> Result<Vec<u64>, BenchError> {
+        self.await_that("the others do not go on without it", patience, |observer| {
+            let stays = observer.running.values().filter(|running| running.own.node != gone);
+            let (_, known) = observer.views.last_key_value()?;
+            if known.members.contains(&gone) {
+                return None;
+            }
+            let first = |running: &Running| {
+                let at_ns = known.installed.get(&running.own).copied().flatten();
+                at_ns.filter(|at_ns| *at_ns >= since_ns)
+            };
+            stays.map(first).collect()
+        })
+    }
+
+    /// Waits until a process has ended: when that was, in ns.
+    pub(super) fn await_end(&mut self, node: u32, patience: Duration) -> Result<u64, BenchError> {
+        let own = self.of_node(node)?.own;
+        self.await_that("it does not end", patience, |observer| observer.ended.get(&own).copied())
+    }
+
+    /// Waits until all nodes are in one view, and have delivered in it.
+    pub(super) fn await_all_in(&mut self, patience: Duration) -> Result<(), BenchError> {
+        self.await_that("not all are in one view", patience, |observer| {
+            let (_, known) = observer.views.last_key_value()?;
+            let is_in =
+                |running: &Running| known.installed.get(&running.own).is_some_and(Option::is_some);
+            observer.running.values().all(is_in).then_some(())
+        })
+    }
+
+    fn await_that<T>(
+        &mut self,
+        what: &str,
+        patience: Duration,
+        is_so: impl Fn(&Self) -> Option<T>,
+    ) -> Result<T, BenchError> {
+        let started = Instant::now();
+        loop {
+            if let Some(found) = is_so(self) {
+                return Ok(found);
+            }
+            self.interrupts.check().map_err(CrewError::from)?;
+            if started.elapsed() > patience {
+                return Err(BenchError::Broken(self.stuck(what, patience)));
+            }
+            if let Some((worker, event)) = self.crew.next(LOOK_PAUSE) {
+                let noted = self.note(worker, event);
+                // A terminal interrupts all processes: one may have ended by the same.
+                self.interrupts.check().map_err(CrewError::from)?;
+                noted?;
+            }
+        }
+    }
+
+    /// All that is known of a group that does not do what it should.
+    fn stuck(&self, what: &str, patience: Duration) -> String {
+        let last = self.views.last_key_value();
+        let statuses = Visits::new(&self.template.description, &Root::under(self.folder.path()))
+            .map(|visits| visits.statuses(LOOK_PAUSE * 10, &AtomicBool::new(false)));
+        let processes: BTreeMap<u32, String> = self
+            .running
+            .iter()
+            .map(|(node, running)| (*node, state_of(self.crew.pid(running.worker))))
+            .collect();
+        format!(
+            "{what} in {patience:?}; the last view: {last:?}; running: {:?}; processes: {processes:?}; nodes: {statuses:?}",
+            self.running
+        )
+    }
+
+    fn note(&mut self, worker: WorkerId, event: Event<Report>) -> Result<(), BenchError> {
+        let Some(own) = self.processes.get(&worker).copied() else { return Ok(()) };
+        match event {
+            Event::Report(Report::View { id, members }) => {
+                let known = self.views.entry(id).or_default();
+                if !known.installed.is_empty() && known.members != members {
+                    return Err(BenchError::Broken(format!(
+                        "view {id} has {members:?} and {:?}",
+                        known.members
+                    )));
+                }
+                known.members = members;
+                known.installed.insert(own, None);
+            }
+            Event::Report(Report::Delivered { view, at_ns }) => {
+                self.views.entry(view).or_default().installed.insert(own, Some(at_ns));
+            }
+            Event::Report(Report::Broken(what)) => return Err(BenchError::Broken(what)),
+            Event::Report(Report::Ended { at_ns, why, .. }) => {
+                self.ended.insert(own, at_ns);
+                if self.is_going.insert(own) {
+                    // It was slower than the failure timeout, and joins again.
+                    self.checked.removed_by_mistake += 1;
+                    tracing::warn!(?own, why, "a running member was removed");
+                    self.start_again(own.node)?;
+                }
+            }
+            Event::Ended(end) => {
+                self.ended.entry(own).or_insert_with(now_ns);
+                let is_last = self.running.get(&own.node).is_some_and(|last| last.own == own);
+                if !self.is_going.contains(&own) && is_last {
+                    return Err(BenchError::Broken(format!(
+                        "{own:?} {end}; see its message above"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares the logs of all views but the last.
+    pub(super) fn check_logs(&mut self) -> Result<(), BenchError> {
+        while self.views.len() > 1 {
+            let Some((view, known)) = self.views.pop_first() else { break };
+            let next = self.views.first_key_value().map(|(id, known)| (*id, known));
+            let Some((next_id, next)) = next else { break };
+            if next_id != view + 1 {
+                return Err(BenchError::Broken(format!("after view {view} came view {next_id}")));
+            }
+            let members: Vec<Incarnation> = known.installed.keys().copied().collect();
+            let goes_on: Vec<Incarnation> =
+                members.iter().copied().filter(|own| next.installed.contains_key(own)).collect();
+            self.checked.messages +=
+                self.delivered.compare(self.folder.path(), view, &members, &goes_on)?;
+            self.checked.views += 1;
+            self.checked.promised = self.delivered.promised;
+        }
+        Ok(())
+    }
+
+    /// Ends all, and checks what is left.
+    pub(super) fn end(mut self) -> Result<Checked, BenchError> {
+        self.check_logs()?;
+        Ok(self.checked)
+    }
+}
+
+fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>> {
+    let mut description =
+        Description::local("views", u32::from(arguments.nodes), WINDOW, MESSAGE_BYTES);
+    description.failure_timeout_ms = arguments.failure_timeout_ms;
+    description.heartbeat_ms = arguments.heartbeat_ms;
+    if arguments.fabric != Carrier::SharedMemory {
+        description.fabric = arguments.fabric;
+        // Free at this moment, all of them at once; a node that is started again needs its own.
+        let sockets = description.nodes.iter().map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+        let sockets = sockets.collect::<std::io::Result<Vec<_>>>()?;
+        let address = |(node, socket): (&NodeDescription, &TcpListener)| {
+            let address: SocketAddr = socket.local_addr()?;
+            Ok::<_, std::io::Error>(NodeDescription {
+                id: node.id,
+                address: Some(address),
+                state: None,
+            })
+        };
+        description.nodes =
+            description.nodes.iter().zip(&sockets).map(address).collect::<Result<_, _>>()?;
+    }
+    description.complete()?;
+    Ok(description)
+}
+
+/// What the system says that each thread of a process is doing: for a report of what should not be.
+fn state_of(pid: u32) -> String {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return "ended".into() };
+    let read = |path: &std::path::Path| {
+        std::fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    };
+    let state = |thread: std::fs::DirEntry| {
+        let (name, waits) = (read(&thread.path().join("comm")), read(&thread.path().join("wchan")));
+        format!("{name} in {waits}")
+    };
+    threads.flatten().map(state).collect::<Vec<_>>().join(", ")
+}

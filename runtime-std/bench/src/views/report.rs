@@ -1,0 +1,155 @@
+//! What `bench views` prints.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::spread::Spread;
+use crate::views::departure::Departure;
+use tramontane_local::table::Table;
+
+/// What the rounds came to.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    /// From the order to the first delivery in the view without the member: at each member that
+    /// stays, in ms.
+    to_delivery: BTreeMap<Departure, Vec<Vec<f64>>>,
+    /// From the order to the end of the leaver, in ms.
+    to_left: Vec<f64>,
+    /// From the new start to the view of all, in ms.
+    to_back: Vec<f64>,
+}
+
+impl Rounds {
+    pub(super) fn add(&mut self, way: Departure, members_ms: Vec<f64>) {
+        self.to_delivery.entry(way).or_default().push(members_ms);
+    }
+
+    pub(super) fn add_left(&mut self, ms: f64) {
+        self.to_left.push(ms);
+    }
+
+    pub(super) fn add_back(&mut self, ms: f64) {
+        self.to_back.push(ms);
+    }
+
+    pub(super) fn summaries(&self) -> Vec<WaySummary> {
+        let back = spread(&self.to_back);
+        let summary = |(way, rounds): (&Departure, &Vec<Vec<f64>>)| {
+            let last: Vec<f64> =
+                rounds.iter().map(|members| members.iter().copied().fold(0.0, f64::max)).collect();
+            let all: Vec<f64> = rounds.iter().flatten().copied().collect();
+            WaySummary {
+                way: *way,
+                rounds: rounds.len(),
+                delivery_ms: spread(&all),
+                last_delivery_ms: spread(&last),
+                left_ms: if *way == Departure::Leave { spread(&self.to_left) } else { None },
+                back_ms: back,
+            }
+        };
+        self.to_delivery.iter().map(summary).collect()
+    }
+}
+
+/// The rounds of one way.
+#[derive(Clone, Debug, Serialize)]
+pub struct WaySummary {
+    /// The way.
+    pub way: Departure,
+    /// How many.
+    pub rounds: usize,
+    /// From the order to the first delivery in the view without the member, over all members that
+    /// stay, in ms.
+    pub delivery_ms: Option<Spread>,
+    /// The same at the last of them, over the rounds.
+    pub last_delivery_ms: Option<Spread>,
+    /// From the order to the end of the leaver, in ms.
+    pub left_ms: Option<Spread>,
+    /// From a new start to the view of all, in ms; over all ways.
+    pub back_ms: Option<Spread>,
+}
+
+/// The spread of some durations in ms; nothing of none.
+fn spread(durations_ms: &[f64]) -> Option<Spread> {
+    (!durations_ms.is_empty()).then(|| Spread::of(durations_ms))
+}
+
+/// What `bench views` prints.
+#[derive(Clone, Debug, Serialize)]
+pub struct ViewsReport {
+    /// The machine.
+    pub machine: String,
+    /// What carried the writes.
+    pub fabric: &'static str,
+    /// Members.
+    pub nodes: u16,
+    /// A member whose heartbeat was overdue by this time was removed.
+    pub failure_timeout_ms: u64,
+    /// From one heartbeat to the next.
+    pub heartbeat_ms: u64,
+    /// The seed that decided which member went when.
+    pub seed: u64,
+    /// By way.
+    pub ways: Vec<WaySummary>,
+    /// Views whose logs were compared.
+    pub views: u64,
+    /// Deliveries in them, all members together.
+    pub messages: u64,
+    /// Messages of members that went, which had been told that these are delivered: the others have
+    /// them.
+    pub promised: u64,
+    /// Live members that were removed: the machine is too busy for the failure
+    /// timeout.
+    pub removed_by_mistake: u64,
+}
+
+impl ViewsReport {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut table = Table::new(
+            &[
+                "way",
+                "rounds",
+                "first delivery ms",
+                "min",
+                "max",
+                "at the last",
+                "left ms",
+                "back ms",
+            ],
+            &[0],
+        );
+        let number = |spread: Option<Spread>, of: fn(&Spread) -> f64| {
+            spread.map_or_else(|| "-".to_owned(), |spread| format!("{:.1}", of(&spread)))
+        };
+        for way in &self.ways {
+            table.row([
+                way.way.name().to_owned(),
+                way.rounds.to_string(),
+                number(way.delivery_ms, |spread| spread.median),
+                number(way.delivery_ms, |spread| spread.min),
+                number(way.delivery_ms, |spread| spread.max),
+                number(way.last_delivery_ms, |spread| spread.median),
+                number(way.left_ms, |spread| spread.median),
+                number(way.back_ms, |spread| spread.median),
+            ]);
+        }
+        format!(
+            "{}\n{} members over {}, failure timeout {} ms, heartbeat {} ms, seed {}\n{table}\
+             {} views compared, {} deliveries: nothing lost, doubled or reordered; of members that went, {} messages had been said to \
+             be delivered, and are; removed by mistake: {}\n",
+            self.machine,
+            self.nodes,
+            self.fabric,
+            self.failure_timeout_ms,
+            self.heartbeat_ms,
+            self.seed,
+            self.views,
+            self.messages,
+            self.promised,
+            self.removed_by_mistake,
+        )
+    }
+}

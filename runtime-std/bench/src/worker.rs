@@ -1,0 +1,39 @@
+//! One process of an experiment: it runs the task that it was started with, and reports.
+
+use crate::blocks::real::limit::CopyLimit;
+use crate::blocks::real::task::BlockTask;
+use crate::command::Worker as Arguments;
+use crate::error::BenchError;
+use crate::experiment::{Experiment, Kind, Process};
+use crate::in_views::InViews;
+use crate::member::{Idling, LowRate, Sending};
+use crate::mesh::BareMesh;
+use crate::probe::{BareRing, HandOff};
+use crate::views;
+use tramontane_local::crew::Worker;
+
+/// Runs a task.
+///
+/// # Errors
+/// [`BenchError`].
+pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
+    let task = &arguments.task;
+    match arguments.kind {
+        Kind::HandOff => serve::<HandOff>(task),
+        Kind::BareRing => serve::<BareRing>(task),
+        Kind::BareMesh => serve::<BareMesh>(task),
+        Kind::Sending => serve::<Sending>(task),
+        Kind::LowRate => serve::<LowRate>(task),
+        Kind::Idling => serve::<Idling>(task),
+        Kind::InViews => serve::<InViews>(task),
+        Kind::Blocks => serve::<BlockTask>(task),
+        Kind::CopyLimit => serve::<CopyLimit>(task),
+        Kind::ViewMember => views::member::run(task),
+    }
+}
+
+fn serve<E: Experiment>(task: &str) -> Result<(), BenchError> {
+    let (task, worker) = Worker::<Process<E>>::attach(task)?;
+    let outcome = task.experiment.run(&task.member)?;
+    worker.report(&outcome).map_err(BenchError::Output)
+}

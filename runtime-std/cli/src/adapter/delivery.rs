@@ -1,0 +1,98 @@
+//! The application of a judged member: a line for each message, written before the upcall returns.
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::multicast::{Application, Batch};
+
+use super::payload;
+use super::protocol::Answer;
+
+/// Writes one line at once. Both the main thread and the polling thread answer.
+pub(super) fn say(answer: &Answer<'_>) -> io::Result<()> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    let mut out = io::stdout().lock();
+    out.write_all(&line)?;
+    out.flush()
+}
+
+/// The nodes behind the suite's names.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// By node id, which is the rank where membership is fixed.
+    pub(super) nodes: Vec<String>,
+    /// By subgroup.
+    pub(super) groups: Vec<String>,
+}
+
+/// Tells the driver what is delivered.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    names: Arc<Names>,
+    /// How much longer the next upcall takes, in ms; taken by it.
+    pause_ms: Arc<AtomicU64>,
+    lines: Vec<u8>,
+}
+
+impl Delivery {
+    pub(super) fn new(names: Arc<Names>, pause_ms: Arc<AtomicU64>) -> Self {
+        Self { names, pause_ms, lines: Vec::new() }
+    }
+}
+
+impl Names {
+    /// The name of a node, by its id: its place among the nodes.
+    pub(super) fn node(&self, id: u32) -> Option<&str> {
+        self.nodes.get(usize::try_from(id).ok()?).map(String::as_str)
+    }
+}
+
+impl Application for Delivery {
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        let subgroup = batch.subgroup();
+        let messages = batch
+            .map(|message| (u32::from(message.rank.0), None, message.place.0, message.payload));
+        self.tell(subgroup, messages);
+    }
+}
+
+impl Delivery {
+    /// Tells of messages: each with its sender, its view if there are views, its place and its
+    /// bytes.
+    pub(super) fn tell<'m>(
+        &mut self,
+        subgroup: SubgroupId,
+        messages: impl Iterator<Item = (u32, Option<u64>, u64, &'m [u8])>,
+    ) {
+        let group = self.names.groups.get(subgroup.index()).map_or("", String::as_str);
+        self.lines.clear();
+        for (sender, view, place, payload) in messages {
+            let answer = Answer::Deliver {
+                message: payload::name(payload),
+                sender: self.names.node(sender).unwrap_or(""),
+                group,
+                view,
+                sequence: place,
+                bytes: payload.len(),
+                digest: payload::digest(payload),
+            };
+            // A vector takes whatever is written to it, and these types are JSON whatever they
+            // hold.
+            let _ = serde_json::to_writer(&mut self.lines, &answer);
+            self.lines.push(b'\n');
+        }
+        let mut out = io::stdout().lock();
+        // Without a driver there is no reader; the end of the input says so to the main
+        // thread.
+        let _ = out.write_all(&self.lines).and_then(|()| out.flush());
+        drop(out);
+        let pause_ms = self.pause_ms.swap(0, Ordering::Relaxed);
+        if pause_ms > 0 {
+            std::thread::sleep(Duration::from_millis(pause_ms));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! The member under test: what it sends, and what it delivers.
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::delivery::{Delivery, Names};
+use super::protocol::Answer;
+use tramontane_runtime::group::{Messages, Replica, SendLargeError, Sender, ViewChanged};
+
+/// Sends a message that is built in place; as a large one if it fits no slot.
+pub(super) fn send_with(
+    sender: &mut Sender,
+    bytes: usize,
+    timeout: Duration,
+    build: impl FnOnce(&mut [u8]),
+) -> Result<(), SendLargeError> {
+    if bytes <= sender.message_max() || sender.large_max().is_none() {
+        return Ok(sender.send_with(bytes, timeout, build).map(|_| ())?);
+    }
+    let mut buffer = sender.buffer(bytes)?;
+    build(&mut buffer[..bytes]);
+    sender.send_large(buffer, bytes, timeout).map(|_| ()).map_err(|unsent| unsent.why)
+}
+
+/// The application of the member.
+pub(super) struct MemberUnderTest {
+    delivery: Delivery,
+    names: Arc<Names>,
+    /// By subgroup: the nodes that may be members, in the group's own order.
+    members: Vec<Vec<u32>>,
+}
+
+impl MemberUnderTest {
+    pub(super) fn new(delivery: Delivery, names: Arc<Names>, members: Vec<Vec<u32>>) -> Self {
+        Self { delivery, names, members }
+    }
+}
+
+impl Replica for MemberUnderTest {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        let subgroup = messages.subgroup();
+        // What came before this member did is no delivery of its own.
+        let own = messages.filter(|message| !message.is_replayed);
+        self.delivery.tell(
+            subgroup,
+            own.map(|message| {
+                (message.sender.get(), Some(message.view.0), message.place.0, message.payload)
+            }),
+        );
+    }
+
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        let mut lines = Vec::new();
+        for (group, members) in self.names.groups.iter().zip(&self.members) {
+            let present: Vec<u32> = change
+                .view
+                .members
+                .iter()
+                .map(|node| node.get())
+                .filter(|node| members.contains(node))
+                .collect();
+            if !present.contains(&change.own.get()) {
+                continue;
+            }
+            let names = present.iter().filter_map(|node| self.names.node(*node)).collect();
+            let answer = Answer::View { group, view: change.view.id.0, members: names };
+            // A vector takes whatever is written to it, and these types are JSON whatever they
+            // hold.
+            let _ = serde_json::to_writer(&mut lines, &answer);
+            lines.push(b'\n');
+        }
+        let mut out = io::stdout().lock();
+        // Without a driver nothing reads this.
+        let _ = out.write_all(&lines).and_then(|()| out.flush());
+    }
+}

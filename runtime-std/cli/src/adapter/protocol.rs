@@ -1,0 +1,148 @@
+//! The lines that pass between the conformance suite's driver and this member, version 1 of its
+//! adapter protocol.
+//!
+//! Stated here on its own: the suite judges this program, and shares no code with it.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// The version that is spoken.
+pub(super) const VERSION: u32 = 1;
+
+/// What the driver asks.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Command {
+    Init(Init),
+    Multicast {
+        message: String,
+        groups: Vec<String>,
+        bytes: usize,
+    },
+    Pause {
+        ms: u64,
+    },
+    Leave,
+    Stats,
+    Stop,
+    /// What this program does not know, or cannot do.
+    #[serde(other)]
+    Unknown,
+}
+
+/// This member, and the members of its groups.
+#[derive(Debug, Deserialize)]
+pub(super) struct Init {
+    pub(super) protocol: u32,
+    pub(super) node: String,
+    pub(super) nodes: Vec<Node>,
+    pub(super) groups: Vec<Group>,
+    pub(super) limits: Limits,
+    pub(super) shared: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Node {
+    pub(super) node: String,
+    /// Of no use over shared memory.
+    pub(super) address: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Group {
+    pub(super) group: String,
+    pub(super) members: Vec<String>,
+    pub(super) senders: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Limits {
+    pub(super) message_bytes_max: u32,
+    /// Drivers of earlier versions do not say it: then nothing is huge.
+    #[serde(default)]
+    pub(super) huge_bytes_max: u32,
+    pub(super) deadline_ms: u64,
+}
+
+/// What this member says.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Answer<'a> {
+    InitOk {
+        name: &'a str,
+        version: &'a str,
+        features: &'a [&'a str],
+    },
+    Ok {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<&'a str>,
+    },
+    Error {
+        code: &'a str,
+        definite: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        message: Option<&'a str>,
+        text: String,
+    },
+    Deliver {
+        /// Nothing where the message has no bytes, and so no room for its name.
+        message: Option<Cow<'a, str>>,
+        sender: &'a str,
+        group: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        view: Option<u64>,
+        sequence: u64,
+        bytes: usize,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        digest: Option<String>,
+    },
+    View {
+        group: &'a str,
+        view: u64,
+        members: Vec<&'a str>,
+    },
+    Stats {
+        posts: u64,
+    },
+    Halt {
+        reason: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_read_and_unknown_ones_too() {
+        let init = r#"{"type":"init","protocol":1,"node":"n1","inc":1,"join":false,"nodes":[{"node":"n0","address":"127.0.0.1"}],
+            "groups":[{"group":"g0","members":["n0"],"senders":["n0"]}],
+            "limits":{"message_bytes_max":10240,"window":64,"deadline_ms":10000},"seed":7,"shared":"/s","storage":"/t"}"#;
+        assert!(matches!(serde_json::from_str(init), Ok(Command::Init(Init { protocol: 1, .. }))));
+        assert!(matches!(serde_json::from_str(r#"{"type":"leave"}"#), Ok(Command::Leave)));
+        assert!(matches!(serde_json::from_str(r#"{"type":"dance"}"#), Ok(Command::Unknown)));
+        assert!(serde_json::from_str::<Command>(r#"{"type":"pause"}"#).is_err());
+    }
+
+    #[test]
+    fn an_empty_message_is_told_without_a_name() {
+        let answer = Answer::Deliver {
+            message: None,
+            sender: "n0",
+            group: "g0",
+            view: None,
+            sequence: 0,
+            bytes: 0,
+            digest: None,
+        };
+        let text = serde_json::to_string(&answer).expect("JSON");
+        assert_eq!(
+            text,
+            r#"{"type":"deliver","message":null,"sender":"n0","group":"g0","sequence":0,"bytes":0}"#
+        );
+    }
+}

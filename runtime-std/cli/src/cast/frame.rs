@@ -1,0 +1,96 @@
+//! What travels in a cast's messages.
+//!
+//! The first byte of each message says what it is; a slot is one byte larger than the largest
+//! record for it.
+//!
+//! | byte | meaning | rest |
+//! |---|---|---|
+//! | 0 | a record | its bytes, without the newline |
+//! | 1 | the sender's input ended; no more records of it follow | nothing |
+//! | 2 | the sender has delivered the end of every member's input | nothing |
+//!
+//! The last two end a group without a coordinator. Since all members deliver the same sequence, all
+//! see the end of all input at the same place: there, the output is complete. But a member that
+//! left then would be lost to a member that is not yet that far. So each sends one message more,
+//! from behind that place, and leaves when it was delivered everywhere: then all members are past
+//! it.
+
+/// Bytes of a message that are not the record's.
+pub(super) const FRAMING: u32 = 1;
+
+const RECORD: u8 = 0;
+const INPUT_ENDED: u8 = 1;
+const COMPLETE: u8 = 2;
+
+/// A message's meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Frame<'m> {
+    /// A record.
+    Record(&'m [u8]),
+    /// The sender has no more.
+    InputEnded,
+    /// The sender has delivered everything.
+    Complete,
+}
+
+impl<'m> Frame<'m> {
+    /// Reads a message; nothing if no version of this program sends such.
+    #[inline]
+    pub(super) fn read(message: &'m [u8]) -> Option<Self> {
+        match message {
+            [RECORD, record @ ..] => Some(Self::Record(record)),
+            [INPUT_ENDED] => Some(Self::InputEnded),
+            [COMPLETE] => Some(Self::Complete),
+            _ => None,
+        }
+    }
+
+    /// The length of its message, in bytes.
+    pub(super) const fn length(&self) -> usize {
+        match self {
+            Self::Record(record) => 1 + record.len(),
+            Self::InputEnded | Self::Complete => 1,
+        }
+    }
+
+    /// Writes the message; `message` must be as long as [`Frame::length`] says.
+    #[inline]
+    pub(super) fn write(&self, message: &mut [u8]) {
+        let [kind, rest @ ..] = message else { return };
+        match self {
+            Self::Record(record) => {
+                *kind = RECORD;
+                rest.copy_from_slice(record);
+            }
+            Self::InputEnded => *kind = INPUT_ENDED,
+            Self::Complete => *kind = COMPLETE,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        for frame in [
+            Frame::Record(b""),
+            Frame::Record(b"\x01"),
+            Frame::Record(b"abc"),
+            Frame::InputEnded,
+            Frame::Complete,
+        ] {
+            let mut message = vec![0xff; frame.length()];
+            frame.write(&mut message);
+            assert_eq!(Frame::read(&message), Some(frame));
+        }
+    }
+
+    #[test]
+    fn what_nobody_writes_is_not_read() {
+        for message in [&b""[..], b"\x01x", b"\x03", b"\xff"] {
+            assert_eq!(Frame::read(message), None);
+        }
+    }
+}

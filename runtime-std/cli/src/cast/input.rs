@@ -1,0 +1,73 @@
+//! From standard input to the group: one line, one record.
+
+use std::io::BufRead;
+use std::time::Duration;
+
+use super::frame::Frame;
+use crate::exit::{Failure, Status};
+use crate::lines::{Line, each_line};
+use tramontane_runtime::member::{SendError, Sender, Stopped};
+
+/// How long a record that finds no free slot drives the node itself, before it rests.
+const PATIENCE: Duration = Duration::from_millis(2);
+
+/// How long it rests then: a window is full because some member is slow.
+const REST: Duration = Duration::from_millis(1);
+
+/// Why input ended early.
+#[derive(Debug)]
+pub(super) enum InputError {
+    /// The input itself.
+    Failed(Failure),
+    /// The member is no longer part of its group, which others notice too.
+    Stopped(Stopped),
+}
+
+impl From<Failure> for InputError {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Sends one message, however long it takes until a slot is free.
+pub(super) fn send(sender: &Sender, frame: Frame<'_>) -> Result<(), InputError> {
+    loop {
+        match sender.reserve(frame.length(), PATIENCE) {
+            Ok(mut slot) => {
+                frame.write(slot.payload());
+                slot.commit();
+                return Ok(());
+            }
+            Err(SendError::TimedOut(_)) => std::thread::sleep(REST),
+            Err(SendError::Stopped(stopped)) => return Err(InputError::Stopped(stopped)),
+            Err(error) => {
+                return Err(InputError::Failed(Failure::new(
+                    Status::Other,
+                    error,
+                    "please report this",
+                )));
+            }
+        }
+    }
+}
+
+/// Sends every line that is not too long, and then that there are no more. `refused` is called with
+/// the others.
+pub(super) fn send_lines(
+    input: impl BufRead,
+    limit: usize,
+    sender: &Sender,
+    refused: impl Fn(String),
+) -> Result<(), InputError> {
+    each_line(input, limit, |number, line| match line {
+        Line::Whole(line) => send(sender, Frame::Record(line)),
+        Line::TooLong => {
+            refused(format!(
+                "line {number} of the input was not sent: it is longer than {limit} bytes; start all members with a \
+                 larger --message-max"
+            ));
+            Ok(())
+        }
+    })?;
+    send(sender, Frame::InputEnded)
+}

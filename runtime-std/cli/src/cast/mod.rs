@@ -1,0 +1,387 @@
+//! `tramontane cast`: one member of a group as a filter. Standard input goes in, the group's order
+//! comes out.
+//!
+//! | thread | what it does |
+//! |---|---|
+//! | main | joins, then waits for what ends the command |
+//! | input | reads lines and sends them; sits in a read when the command ends |
+//! | polling | drives the node, and formats what is delivered |
+//! | output | writes it |
+
+mod event;
+mod frame;
+mod input;
+mod output;
+
+use std::io::{self, Write as _};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::layout::MEMBERS_MAX;
+
+use super::exit::{Failure, Status};
+use super::interrupt::Interrupts;
+use super::network::NetworkOptions;
+use super::options::{JoinOption, WindowOption, record_bytes};
+use super::output::Output;
+use super::waiting_notice::WaitingNotice;
+use event::Event;
+use frame::{FRAMING, Frame};
+use input::InputError;
+use output::Format;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
+use tramontane_runtime::join::{JoinOptions, Meeting, join};
+use tramontane_runtime::member::{Polled, Settings, Stopped};
+use tramontane_runtime::shared_memory::{GroupName, Root};
+
+pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three write, in one order for all:
+    tramontane cast --group log --id 0 --nodes 3
+    tramontane cast --group log --id 1 --nodes 3
+    tramontane cast --group log --id 2 --nodes 3
+  As a filter, with places and senders:
+    tramontane cast --group log --id 0 --nodes 2 --format jsonl < orders.txt > log.jsonl
+
+  On two hosts with RDMA, with one key for both (openssl rand -hex 32 >key; chmod 600 key):
+    tramontane cast --fabric verbs --addresses 10.9.0.1:7000,10.9.0.2:7000 --key-file key \\
+        --allow-clear --id 0
+    tramontane cast --fabric verbs --addresses 10.9.0.1:7000,10.9.0.2:7000 --key-file key \\
+        --allow-clear --id 1
+
+The members are fixed. If one is interrupted or dies, the others say which one and exit with \
+status 6. For a group that survives its members, use 'tramontane node'.
+
+A member whose input has ended stays until the input of every member has ended and everything is \
+delivered.
+
+A line longer than --message-max is not sent. The member prints its number, goes on, and exits with \
+status 3.";
+
+/// Be one member of a group, as a filter: standard input in, the group's order out.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The name of the group on shared memory: members of this machine that give the same name meet
+    #[arg(long, value_name = "NAME")]
+    group: Option<GroupName>,
+    /// The id of this member, from 0 to one less than the number of members
+    #[arg(long, value_name = "K")]
+    id: u16,
+    /// The number of members [default with --addresses: the number of addresses]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
+    nodes: Option<u16>,
+    /// The format of the output
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// The largest record, in bytes; the same at all members
+    #[arg(long, value_name = "BYTES", default_value_t = MESSAGE_MAX_DEFAULT,
+          value_parser = record_bytes::<FRAMING>)]
+    message_max: u32,
+    #[command(flatten)]
+    window: WindowOption,
+    #[command(flatten)]
+    join: JoinOption,
+    /// What carries the writes
+    #[arg(long, value_parser = tramontane_local::options::carrier(),
+          default_value_t = Carrier::SharedMemory)]
+    fabric: Carrier,
+    #[command(flatten)]
+    network: NetworkOptions,
+    #[command(flatten)]
+    device: tramontane_local::options::DeviceArguments,
+}
+
+/// The one subgroup.
+const ALL: SubgroupId = SubgroupId::ZERO;
+
+/// Between two looks at signals and at the member's state.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How long the records of a member that has to give up may take to be delivered everywhere.
+const SETTLE: Duration = Duration::from_millis(500);
+
+/// How long a member that lost a peer stays: until then, all others have noticed that same loss,
+/// and do not take this member's end for it.
+const AFTERMATH: Duration = Duration::from_secs(1);
+
+/// How long what was delivered may take to be written when the command fails.
+const DRAIN: Duration = Duration::from_secs(1);
+
+impl Arguments {
+    /// How many members there are.
+    fn nodes(&self) -> Result<u16, Failure> {
+        let addresses = self.network.addresses.len();
+        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        match (self.fabric, self.nodes) {
+            (Carrier::Tcp | Carrier::Verbs, _) if addresses == 0 => wrong(
+                "--addresses is missing",
+                "give the address of each member: HOST:PORT,HOST:PORT",
+            ),
+            (Carrier::Tcp | Carrier::Verbs, nodes) => match u16::try_from(addresses) {
+                Ok(count)
+                    if usize::from(count) <= MEMBERS_MAX
+                        && nodes.is_none_or(|nodes| nodes == count) =>
+                {
+                    Ok(count)
+                }
+                _ => {
+                    let what = match nodes {
+                        Some(nodes) => format!("{addresses} addresses for {nodes} members"),
+                        None => {
+                            format!(
+                                "{addresses} addresses, and a group has at most {MEMBERS_MAX} members"
+                            )
+                        }
+                    };
+                    wrong(&what, "give one address for each member")
+                }
+            },
+            (Carrier::SharedMemory, Some(nodes)) => Ok(nodes),
+            (Carrier::SharedMemory, None) if self.group.is_none() => wrong(
+                "--group and --nodes are missing",
+                "give the name of the group and the number of members",
+            ),
+            (Carrier::SharedMemory, None) => {
+                wrong("--nodes is missing", "give the number of members")
+            }
+        }
+    }
+
+    /// Where they meet.
+    fn meeting(&self) -> Result<Meeting, Failure> {
+        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        match (self.fabric, &self.group) {
+            (Carrier::Tcp | Carrier::Verbs, Some(_)) => wrong(
+                "--group is a name in shared memory",
+                "leave it out: --addresses names the members",
+            ),
+            (Carrier::SharedMemory | Carrier::Tcp, _) if self.device.given().is_some() => wrong(
+                &format!("{} is about RDMA devices", self.device.given().unwrap_or_default()),
+                "leave it out, or give --fabric verbs",
+            ),
+            (Carrier::SharedMemory, _) if self.network.given().is_some() => wrong(
+                &format!(
+                    "{} is for members on a network",
+                    self.network.given().unwrap_or_default()
+                ),
+                "leave it out, or give --fabric tcp or --fabric verbs",
+            ),
+            (Carrier::Tcp, None) => Ok(Meeting::Tcp(self.network.meeting()?)),
+            (Carrier::Verbs, None) => Ok(tramontane_runtime::rdma::meeting(
+                self.network.meeting_for_rdma()?,
+                &self.device.options(),
+            )?),
+            (Carrier::SharedMemory, Some(name)) => {
+                Ok(Meeting::SharedMemory { root: Root::from_env(), name: name.clone() })
+            }
+            (Carrier::SharedMemory, None) => {
+                wrong("--group is missing", "give all members of the group the same name")
+            }
+        }
+    }
+}
+
+/// Runs a member.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let id = arguments.id;
+    let nodes = arguments.nodes()?;
+    if id >= nodes {
+        let what = format_args!("member {id} is not in a group of {nodes}");
+        return Err(Failure::new(
+            Status::Usage,
+            what,
+            "ids start at 0: take a smaller --id or more --nodes",
+        ));
+    }
+    let meeting = arguments.meeting()?;
+    let interrupts = Interrupts::watch()?;
+    let group = GroupConfiguration::single(
+        nodes,
+        nodes,
+        arguments.window.window,
+        arguments.message_max + FRAMING,
+    );
+    let options = JoinOptions {
+        meeting,
+        time_limit: arguments.join.join_timeout,
+        cancel: interrupts.flag(),
+        settings: Settings::default(),
+    };
+    let waiting = match &options.meeting {
+        Meeting::SharedMemory { root, .. } => WaitingNotice::begin(root),
+        _ => None,
+    };
+    let joined = join(&group, u32::from(id), &options);
+    drop(waiting);
+    // A member that is asked to end while it waits does not report those that did not come.
+    interrupts.check()?;
+    let member = joined?;
+
+    let (sender, events) = mpsc::channel();
+    let failed = sender.clone();
+    let output = Output::start(None, move |error| {
+        // The command may be over already.
+        let _ = failed.send(Event::OutputFailed(error));
+    });
+    let output = output.map_err(|error| cannot_start(&error))?;
+    let receiver = output::Receiver::new(output.clone(), arguments.format, sender.clone(), nodes);
+    let polled = member.spawn(receiver).map_err(|error| cannot_start(&error))?;
+    let mut cast = Cast { polled, output, events, all_ended: false, has_refused: false };
+    let outcome =
+        cast.start_input(arguments.message_max, sender).and_then(|()| cast.attend(&interrupts));
+    cast.end(outcome, &interrupts)
+}
+
+fn cannot_start(error: &io::Error) -> Failure {
+    Failure::system("cannot start a thread", error)
+}
+
+/// A member that has joined.
+struct Cast {
+    polled: Polled,
+    output: Output,
+    events: Receiver<Event>,
+    /// The output is complete.
+    all_ended: bool,
+    /// Lines of the input were refused.
+    has_refused: bool,
+}
+
+impl Cast {
+    /// Reads and sends in a thread that no other thread waits for: a read cannot be cancelled.
+    fn start_input(&self, limit: u32, events: Sender<Event>) -> Result<(), Failure> {
+        let sender = self.polled.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(move || {
+            let refused = |why| {
+                // The command may be over already.
+                let _ = events.send(Event::Refused(why));
+            };
+            let event =
+                match input::send_lines(io::stdin().lock(), limit as usize, &sender, refused) {
+                    Ok(()) => Event::InputEnded,
+                    Err(InputError::Failed(failure)) => Event::InputFailed(failure),
+                    Err(InputError::Stopped(stopped)) => {
+                        tracing::debug!(%stopped, "the rest of the input is not read");
+                        return;
+                    }
+                };
+            // The command may be over already.
+            let _ = events.send(event);
+        });
+        spawned.map(drop).map_err(|error| cannot_start(&error))
+    }
+
+    /// Waits for what ends this member. It ends well when all that was sent anywhere is delivered
+    /// everywhere.
+    fn attend(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+        loop {
+            interrupts.check()?;
+            // Before the events: what a member delivered before it stopped is among them then.
+            let stopped = self.polled.stopped();
+            self.take_events(if stopped.is_some() { Duration::ZERO } else { TICK })?;
+            if let Some(stopped) = stopped {
+                return self.judge(stopped);
+            }
+            if self.all_ended {
+                return self.complete(interrupts);
+            }
+        }
+    }
+
+    /// Handles the events that are there, and waits for the first at most the given time.
+    fn take_events(&mut self, timeout: Duration) -> Result<(), Failure> {
+        let mut next = self.events.recv_timeout(timeout);
+        loop {
+            match next {
+                Ok(Event::InputEnded) => tracing::debug!("the input ended"),
+                Ok(Event::AllEnded) => self.all_ended = true,
+                Ok(Event::Refused(why)) => {
+                    self.has_refused = true;
+                    // There is nowhere else to say it.
+                    let _ = writeln!(io::stderr(), "tramontane: {why}");
+                }
+                Ok(Event::InputFailed(failure)) => return Err(failure),
+                Ok(Event::OutputFailed(error)) => return Err(Failure::output(&error)),
+                Ok(Event::NotUnderstood(rank)) => {
+                    let what = format_args!(
+                        "member {rank} sent a message that 'tramontane cast' never sends"
+                    );
+                    return Err(Failure::new(
+                        Status::Group,
+                        what,
+                        "run the same version at all members",
+                    ));
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            next = self.events.recv_timeout(Duration::ZERO);
+        }
+    }
+
+    /// What it means that this member is no longer part of the group.
+    fn judge(&self, stopped: Stopped) -> Result<(), Failure> {
+        match stopped {
+            // It leaves only when all members have delivered everything.
+            Stopped::PeerLost { cause: LossCause::Left, .. } if self.all_ended => Ok(()),
+            stopped => Err(stopped.into()),
+        }
+    }
+
+    /// After the end of all input: says so, and waits until that was delivered everywhere, so that
+    /// all members are past the end before one of them leaves.
+    fn complete(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+        let sender = self.polled.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        match input::send(&sender, Frame::Complete) {
+            Ok(()) => {}
+            Err(InputError::Failed(failure)) => return Err(failure),
+            Err(InputError::Stopped(stopped)) => return self.judge(stopped),
+        }
+        while !self.polled.settle(TICK) {
+            interrupts.check()?;
+            self.take_events(Duration::ZERO)?;
+            if let Some(stopped) = self.polled.stopped() {
+                return self.judge(stopped);
+            }
+        }
+        self.take_events(Duration::ZERO)
+    }
+
+    /// Leaves the group, writes what can be written, and gives the command's outcome.
+    fn end(self, outcome: Result<(), Failure>, interrupts: &Interrupts) -> Result<(), Failure> {
+        let Self { polled, output, events, has_refused, .. } = self;
+        let started = Instant::now();
+        let Err(failure) = outcome else {
+            // All is delivered; now it is a matter between this process and its reader.
+            close(polled);
+            while !output.drain(TICK) {
+                interrupts.check()?;
+                if let Ok(Event::OutputFailed(error)) = events.try_recv() {
+                    return Err(Failure::output(&error));
+                }
+            }
+            // It was reported line by line.
+            return if has_refused { Err(Failure::silent(Status::Input)) } else { Ok(()) };
+        };
+        if failure.status == Status::Input {
+            // What was sent before the bad record counts.
+            let _ = polled.settle(SETTLE);
+        }
+        output.drain(DRAIN);
+        if failure.status == Status::PeerLost {
+            std::thread::sleep(AFTERMATH.saturating_sub(started.elapsed()));
+        }
+        // Without this, a poller that waits for room in the output would never leave.
+        output.discard();
+        close(polled);
+        Err(failure)
+    }
+}
+
+fn close(polled: Polled) {
+    if let Err(stopped) = polled.close() {
+        tracing::debug!(%stopped, "the member had stopped before");
+    }
+}

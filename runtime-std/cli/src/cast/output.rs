@@ -1,0 +1,120 @@
+//! From the group's order to standard output: how a cast's records are written.
+
+use std::sync::mpsc::Sender;
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tramontane_core::multicast::{Application, Batch, Message};
+
+use super::event::Event;
+use super::frame::Frame;
+use crate::output::Output;
+use crate::record::Bytes;
+
+/// How delivered records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// The record's bytes and a newline
+    Text,
+    /// One JSON object a line: place, sender, and text, or base64 if it is not UTF-8
+    Jsonl,
+}
+
+/// A record as JSON.
+#[derive(Serialize)]
+struct Line<'r> {
+    place: u64,
+    sender: u16,
+    #[serde(flatten)]
+    record: Bytes<'r>,
+}
+
+impl Format {
+    /// Adds a record to what is to be written.
+    fn add(self, place: u64, sender: u16, record: &[u8], to: &mut Vec<u8>) {
+        match self {
+            Self::Text => to.extend_from_slice(record),
+            Self::Jsonl => {
+                // Numbers and strings into memory: nothing that can fail.
+                let _ = serde_json::to_writer(
+                    &mut *to,
+                    &Line { place, sender, record: Bytes::of(record) },
+                );
+            }
+        }
+        to.push(b'\n');
+    }
+}
+
+/// The application: formats records, and counts the members whose input ended.
+pub(super) struct Receiver {
+    output: Output,
+    format: Format,
+    events: Sender<Event>,
+    /// Members that may still send records.
+    sending: u16,
+}
+
+impl Receiver {
+    /// For a group of this number of members.
+    pub(super) fn new(output: Output, format: Format, events: Sender<Event>, members: u16) -> Self {
+        Self { output, format, events, sending: members }
+    }
+
+    fn take(&mut self, message: &Message<'_>, to: &mut Vec<u8>) {
+        let event = match Frame::read(message.payload) {
+            Some(Frame::Record(record)) => {
+                self.format.add(message.place.get(), message.rank.get(), record, to);
+                return;
+            }
+            Some(Frame::InputEnded) => {
+                self.sending = self.sending.saturating_sub(1);
+                if self.sending > 0 {
+                    return;
+                }
+                Event::AllEnded
+            }
+            Some(Frame::Complete) => return,
+            None => Event::NotUnderstood(message.rank),
+        };
+        // The command may be over already.
+        let _ = self.events.send(event);
+    }
+}
+
+impl Application for Receiver {
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        let output = self.output.clone();
+        output.put_each(batch, |message, to| self.take(&message, to));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn formatted(format: Format, record: &[u8]) -> String {
+        let mut bytes = Vec::new();
+        format.add(7, 2, record, &mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    #[test]
+    fn text_is_the_record_and_a_newline() {
+        assert_eq!(formatted(Format::Text, b"a b"), "a b\n");
+        assert_eq!(formatted(Format::Text, b""), "\n");
+    }
+
+    #[test]
+    fn json_says_place_and_sender_and_takes_any_bytes() {
+        assert_eq!(
+            formatted(Format::Jsonl, b"a\"\n"),
+            "{\"place\":7,\"sender\":2,\"text\":\"a\\\"\\n\"}\n"
+        );
+        assert_eq!(formatted(Format::Jsonl, b""), "{\"place\":7,\"sender\":2,\"text\":\"\"}\n");
+        assert_eq!(
+            formatted(Format::Jsonl, b"\xff\x00"),
+            "{\"place\":7,\"sender\":2,\"base64\":\"/wA=\"}\n"
+        );
+    }
+}

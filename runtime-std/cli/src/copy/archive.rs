@@ -1,0 +1,294 @@
+//! Entries of the archive that a copy is. A file becomes exactly as many bytes as its header says,
+//! or none of the archive is good: one that becomes shorter or longer, or is written to, while it
+//! is read is an error of its own.
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Cursor, Read, Write};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::Path;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+use tar::{Builder, EntryType, GnuExtSparseHeader, GnuSparseHeader, Header};
+
+/// Bytes of a block of a file system's accounting, whatever its own blocks are.
+const ACCOUNTED_BYTES: u64 = 512;
+
+/// Parts of a file between holes that are listed one by one. A file with more of them goes without
+/// holes, as zeros: the list would take too much memory at a receiver.
+pub(super) const EXTENTS_MAX: usize = 1 << 17;
+
+/// A receiver takes the list: a header has 21 of them, and the first four stand elsewhere.
+const _: () = assert!(((EXTENTS_MAX / 21 + 2) * 512) as u64 + 16_384 < super::entries::HEADERS_MAX);
+
+/// A file had another size or time at its end than at its beginning.
+#[derive(Debug, thiserror::Error)]
+#[error("it changed while it was copied")]
+pub(super) struct Changed;
+
+impl From<Changed> for io::Error {
+    fn from(changed: Changed) -> Self {
+        Self::new(io::ErrorKind::InvalidData, changed)
+    }
+}
+
+/// Adds one file, directory or link, and nothing of what is below it.
+pub(super) fn append(
+    archive: &mut Builder<impl Write>,
+    path: &Path,
+    name: &Path,
+    kind: &Metadata,
+) -> io::Result<()> {
+    if kind.is_dir() {
+        return archive.append_dir(name, path);
+    }
+    if kind.is_symlink() {
+        let mut header = Header::new_gnu();
+        header.set_metadata(kind);
+        return archive.append_link(&mut header, name, fs::read_link(path)?);
+    }
+    append_file(archive, &File::open(path)?, name)
+}
+
+fn append_file(archive: &mut Builder<impl Write>, file: &File, name: &Path) -> io::Result<()> {
+    let metadata = file.metadata()?;
+    let size = metadata.len();
+    let mut header = Header::new_gnu();
+    header.set_metadata(&metadata);
+    let extents = extents(file, &metadata)?;
+    let listed = if extents == [Extent { offset: 0, bytes: size }] {
+        Vec::new()
+    } else {
+        list_extents(&mut header, &extents, size)
+    };
+    archive.append_data(
+        &mut header,
+        name,
+        Cursor::new(listed).chain(Exactly { file, extents: &extents, read: 0 }),
+    )?;
+    let after = file.metadata()?;
+    if (after.len(), written(&after)) == (size, written(&metadata)) {
+        Ok(())
+    } else {
+        Err(Changed.into())
+    }
+}
+
+/// When a file was last written to. Not its other time, which moves when a link to it is made.
+fn written(metadata: &Metadata) -> (i64, i64) {
+    (metadata.mtime(), metadata.mtime_nsec())
+}
+
+/// A part of a file that is not a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent {
+    offset: u64,
+    bytes: u64,
+}
+
+/// What of a file is no hole. Behind a hole at the end stands an empty extent, as archives have it.
+fn extents(file: &File, metadata: &Metadata) -> io::Result<Vec<Extent>> {
+    let size = metadata.len();
+    if metadata.blocks().saturating_mul(ACCOUNTED_BYTES) >= size {
+        return Ok(vec![Extent { offset: 0, bytes: size }]);
+    }
+    let mut extents = Vec::new();
+    let mut end = 0;
+    while end < size {
+        let offset = match seek(file, SeekFrom::Data(end)) {
+            Ok(offset) => offset.min(size),
+            Err(Errno::NXIO) => size,
+            Err(error) => return Err(error.into()),
+        };
+        // At the end of a file a hole is always found.
+        let hole = if offset < size {
+            seek(file, SeekFrom::Hole(offset)).map_err(|_| Changed)?
+        } else {
+            size
+        };
+        if offset < size && hole <= offset {
+            return Err(Changed.into());
+        }
+        end = hole.min(size);
+        extents.push(Extent { offset, bytes: end - offset });
+        if extents.len() > EXTENTS_MAX {
+            return Ok(vec![Extent { offset: 0, bytes: size }]);
+        }
+    }
+    Ok(extents)
+}
+
+/// Writes a list of extents into a header, and what it has no room for into headers of their own,
+/// which stand before the content.
+fn list_extents(header: &mut Header, extents: &[Extent], size: u64) -> Vec<u8> {
+    header.set_entry_type(EntryType::GNUSparse);
+    header.set_size(extents.iter().map(|extent| extent.bytes).sum());
+    let mut rest = extents.iter();
+    if let Some(header) = header.as_gnu_mut() {
+        header.set_real_size(size);
+        fill(&mut header.sparse, &mut rest);
+        header.set_is_extended(rest.len() > 0);
+    }
+    let mut further = Vec::new();
+    while rest.len() > 0 {
+        let mut header = GnuExtSparseHeader::new();
+        fill(&mut header.sparse, &mut rest);
+        header.set_is_extended(rest.len() > 0);
+        further.extend_from_slice(header.as_bytes());
+    }
+    further
+}
+
+fn fill<'e>(places: &mut [GnuSparseHeader], extents: &mut impl Iterator<Item = &'e Extent>) {
+    for (place, extent) in places.iter_mut().zip(extents) {
+        place.set_offset(extent.offset);
+        place.set_length(extent.bytes);
+    }
+}
+
+/// The extents of a file, no byte more or less.
+struct Exactly<'f> {
+    file: &'f File,
+    extents: &'f [Extent],
+    /// Of the first extent.
+    read: u64,
+}
+
+impl Read for Exactly<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while let Some((first, others)) = self.extents.split_first() {
+            if self.read < first.bytes {
+                let wanted =
+                    usize::try_from(first.bytes - self.read).unwrap_or(usize::MAX).min(into.len());
+                let bytes = self.file.read_at(&mut into[..wanted], first.offset + self.read)?;
+                self.read += bytes as u64;
+                return if bytes > 0 || wanted == 0 { Ok(bytes) } else { Err(Changed.into()) };
+            }
+            (self.extents, self.read) = (others, 0);
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Collects an archive, and does something to the source once it has begun to.
+    struct Meanwhile<D> {
+        bytes: Vec<u8>,
+        deed: Option<D>,
+    }
+
+    impl<D: FnOnce()> Write for Meanwhile<D> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.bytes.extend_from_slice(bytes);
+            if let Some(deed) = self.deed.take() {
+                deed();
+            }
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Packs a file of so many bytes, with a hole before its last ones if wanted, and changes its
+    /// size meanwhile.
+    fn pack(bytes: u64, has_hole: bool, becomes: u64) -> io::Result<Vec<u8>> {
+        let folder = tempfile::tempdir_in("/dev/shm")?;
+        let path = folder.path().join("file");
+        let file = File::create(&path)?;
+        let content: Vec<u8> = (0..bytes).map(|byte| (byte % 251 + 1) as u8).collect();
+        let from = if has_hole { 1 << 20 } else { 0 };
+        file.write_all_at(&content, from)?;
+        file.set_len(from + bytes)?;
+        let resize = || file.set_len(from + becomes).expect("a size");
+        let into = Meanwhile { bytes: Vec::new(), deed: (becomes != bytes).then_some(resize) };
+        let mut archive = Builder::new(into);
+        append(&mut archive, &path, Path::new("file"), &fs::symlink_metadata(&path)?)?;
+        Ok(archive.into_inner()?.bytes)
+    }
+
+    /// What an archive of one file holds.
+    fn unpack(archive: &[u8]) -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        tar::Archive::new(archive).unpack(folder.path()).expect("an archive");
+        fs::read(folder.path().join("file")).expect("a file")
+    }
+
+    #[test]
+    fn a_file_that_becomes_shorter_or_longer_meanwhile_is_no_entry() {
+        for has_hole in [false, true] {
+            // By so little that padding would hide it, by much, and to nothing.
+            for (bytes, becomes) in
+                [(1000, 999), (100_000, 10), (1000, 0), (1000, 1001), (100_000, 200_000)]
+            {
+                let error = pack(bytes, has_hole, becomes).expect_err("it changed");
+                let is_told = error
+                    .get_ref()
+                    .is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>);
+                assert!(is_told, "{bytes} became {becomes}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_written_to_at_the_same_size_is_no_entry() {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let path = folder.path().join("file");
+        fs::write(&path, vec![1; 100_000]).expect("room");
+        let overwrite = || {
+            // Longer than the step of a kernel's clock of files.
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            File::options()
+                .write(true)
+                .open(&path)
+                .expect("a file")
+                .write_all_at(&[2], 10)
+                .expect("room");
+        };
+        let mut archive = Builder::new(Meanwhile { bytes: Vec::new(), deed: Some(overwrite) });
+        let metadata = fs::symlink_metadata(&path).expect("a file");
+        let error =
+            append(&mut archive, &path, Path::new("file"), &metadata).expect_err("it changed");
+        assert!(
+            error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>),
+            "{error}"
+        );
+        drop(archive.into_inner());
+    }
+
+    #[test]
+    fn a_file_that_stays_as_it_is_arrives_with_its_holes() {
+        for has_hole in [false, true] {
+            for bytes in [0, 1, 511, 512, 513, 100_000] {
+                let archive = pack(bytes, has_hole, bytes).expect("an archive");
+                let hole = if has_hole { 1 << 20 } else { 0 };
+                assert!(archive.len() < 110_000, "holes are not carried");
+                let content = unpack(&archive);
+                assert_eq!(content.len() as u64, hole + bytes);
+                let expected = (0..bytes).map(|byte| (byte % 251 + 1) as u8);
+                assert!(content.iter().copied().skip(hole as usize).eq(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn many_holes_take_headers_of_their_own() {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("a folder");
+        let path = folder.path().join("file");
+        let file = File::create(&path).expect("a file");
+        for number in 0..100_u64 {
+            file.write_all_at(&[number as u8 + 1; 4096], number << 16).expect("room");
+        }
+        file.set_len(101 << 16).expect("a hole at the end");
+        let mut archive = Builder::new(Vec::new());
+        let metadata = fs::symlink_metadata(&path).expect("a file");
+        append(&mut archive, &path, Path::new("file"), &metadata).expect("an archive");
+        let archive = archive.into_inner().expect("an archive");
+        assert!(archive.len() < 500_000, "{}", archive.len());
+        assert!(unpack(&archive) == fs::read(&path).expect("a file"));
+    }
+}

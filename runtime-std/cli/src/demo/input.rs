@@ -1,0 +1,326 @@
+//! The input of a run, once, in memory that all members map and none can change.
+//!
+//! The file has no name, so nothing of it can be left behind; members inherit it as a descriptor.
+//! It holds the records end to end and behind them, from the next multiple of 8, where each starts,
+//! as numbers of 64 bits, and where the last ends. So a member finds any record with two loads, and
+//! no member parses.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use serde::{Deserialize, Serialize};
+
+use crate::exit::Failure;
+use tramontane_runtime::shared_memory::Error;
+
+/// What is written at once; also how often the memory that is left is checked.
+const CHUNK: usize = 1 << 20;
+
+/// The part of the machine's memory that an input leaves to other processes.
+const RESERVE: u64 = 8;
+
+/// The bytes of an offset.
+const OFFSET: usize = size_of::<u64>();
+
+/// What a member needs to find the records.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Shape {
+    descriptor: RawFd,
+    /// Bytes of all records.
+    pub(super) bytes: u64,
+    /// How many records.
+    pub(super) records: usize,
+}
+
+/// An input that is being written.
+#[derive(Debug)]
+pub(super) struct InputWriter {
+    file: BufWriter<File>,
+    path: PathBuf,
+    offsets: Vec<u64>,
+    record_max: usize,
+    unchecked: usize,
+}
+
+/// An input that is complete.
+#[derive(Debug)]
+pub(super) struct Input {
+    file: File,
+    shape: Shape,
+    /// The largest record, in bytes.
+    pub(super) record_max: usize,
+}
+
+impl InputWriter {
+    /// An empty input on the file system of that folder.
+    pub(super) fn new(folder: &Path) -> Result<Self, Failure> {
+        let file = nameless(folder).map_err(|errno| match errno {
+            Errno::NOENT | Errno::ACCESS | Errno::ROFS | Errno::NOTDIR => {
+                let reason =
+                    "no file can be made there; set TRAMONTANE_SHM_DIR to a folder of your own";
+                Failure::from(Error::NotPermitted { path: folder.to_path_buf(), reason })
+            }
+            errno => refused(folder, errno.into()),
+        })?;
+        Ok(Self {
+            file: BufWriter::with_capacity(CHUNK, File::from(file)),
+            path: folder.to_path_buf(),
+            offsets: vec![0],
+            record_max: 0,
+            unchecked: CHUNK,
+        })
+    }
+
+    /// One more record.
+    pub(super) fn push(&mut self, record: &[u8]) -> Result<(), Failure> {
+        self.unchecked += record.len() + OFFSET;
+        if self.unchecked >= CHUNK {
+            self.unchecked = 0;
+            self.check_memory()?;
+        }
+        self.file.write_all(record).map_err(|error| refused(&self.path, error))?;
+        let end = self.bytes() + record.len() as u64;
+        self.offsets.push(end);
+        self.record_max = self.record_max.max(record.len());
+        Ok(())
+    }
+
+    /// How many records there are.
+    pub(super) fn records(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    fn bytes(&self) -> u64 {
+        self.offsets.last().copied().unwrap_or(0)
+    }
+
+    /// A file system in memory may be larger than the memory that is left, and then the kernel does
+    /// not refuse: it kills.
+    fn check_memory(&self) -> Result<(), Failure> {
+        // The offsets are here twice: in this process, and at the end of the input.
+        let needed = (2 * CHUNK + self.offsets.len() * OFFSET) as u64;
+        match available_memory() {
+            Some(free) if free < needed => {
+                Err(Error::NoSpace { path: self.path.clone(), needed, free }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Completes it.
+    pub(super) fn finish(mut self) -> Result<Input, Failure> {
+        let (bytes, records) = (self.bytes(), self.records());
+        let padding = [0; OFFSET];
+        let gap = offsets_at(bytes) - bytes;
+        let written = (|| {
+            self.file.write_all(&padding[..usize::try_from(gap).unwrap_or(0)])?;
+            for offset in &self.offsets {
+                self.file.write_all(&offset.to_ne_bytes())?;
+            }
+            self.file.into_inner().map_err(io::IntoInnerError::into_error)
+        })();
+        let file = written.map_err(|error| refused(&self.path, error))?;
+        // From here on no process can write to it. Without /proc none does.
+        let file = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or(file);
+        let shape = Shape { descriptor: file.as_raw_fd(), bytes, records };
+        Ok(Input { file, shape, record_max: self.record_max })
+    }
+}
+
+impl Input {
+    /// For the members, which must inherit it.
+    pub(super) const fn shape(&self) -> Shape {
+        self.shape
+    }
+}
+
+impl AsFd for Input {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// A file that never has a name, and can never get one.
+fn nameless(folder: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::EXCL | OFlags::CLOEXEC;
+    match openat(CWD, folder, flags, Mode::RUSR | Mode::WUSR) {
+        // A file system without such files: take plain memory.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+            rustix::fs::memfd_create("tramontane-input", rustix::fs::MemfdFlags::CLOEXEC)
+        }
+        outcome => outcome,
+    }
+}
+
+fn refused(folder: &Path, error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            let text = format!(
+                "not enough shared memory in {} for the input; free some, give less input, or set \
+                 TRAMONTANE_SHM_DIR to a larger file system",
+                folder.display()
+            );
+            Failure::told(crate::exit::Status::Resources, text)
+        }
+        _ => Failure::system(format_args!("cannot keep the input in {}", folder.display()), &error),
+    }
+}
+
+/// Memory that may still be taken, if the kernel says how much there is.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let bytes = |name: &str| {
+        let kilobytes = text.lines().find_map(|line| line.strip_prefix(name))?;
+        kilobytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+    };
+    Some(bytes("MemAvailable:")?.saturating_sub(bytes("MemTotal:")? / RESERVE))
+}
+
+/// Where the offsets start.
+const fn offsets_at(bytes: u64) -> u64 {
+    bytes.next_multiple_of(OFFSET as u64)
+}
+
+/// A member's view of the records.
+#[derive(Debug)]
+pub(super) struct Records<'m> {
+    bytes: &'m [u8],
+    offsets: &'m [u64],
+}
+
+/// Keeps the map.
+#[derive(Debug)]
+pub(super) struct Map {
+    base: *mut core::ffi::c_void,
+    length: usize,
+    shape: Shape,
+}
+
+impl Map {
+    /// Maps the input that was inherited, read-only.
+    pub(super) fn inherited(shape: Shape) -> io::Result<Self> {
+        // SAFETY: the parent passed this descriptor on for this process to own, and names it once.
+        let file = File::from(unsafe { OwnedFd::from_raw_fd(shape.descriptor) });
+        Self::new(&file, shape)
+    }
+
+    fn new(file: &File, shape: Shape) -> io::Result<Self> {
+        let length =
+            shape.records.checked_add(1).and_then(|count| count.checked_mul(OFFSET)).and_then(
+                |offsets| usize::try_from(offsets_at(shape.bytes)).ok()?.checked_add(offsets),
+            );
+        let Some(length) =
+            length.filter(|length| file.metadata().is_ok_and(|is| is.len() == *length as u64))
+        else {
+            return Err(io::Error::other(
+                "the input's memory has another length than its shape says",
+            ));
+        };
+        // SAFETY: a fresh mapping, at an address that the kernel chooses.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                MapFlags::SHARED | MapFlags::POPULATE,
+                file,
+                0,
+            )
+        }?;
+        Ok(Self { base, length, shape })
+    }
+
+    /// The records in it.
+    pub(super) fn records(&self) -> Records<'_> {
+        let offsets_at = usize::try_from(offsets_at(self.shape.bytes)).unwrap_or(self.length);
+        // SAFETY: mapped and readable while `self` lives, `length` long from `base`, a page's
+        // start; so the offsets, at a multiple of 8, are aligned. The file has no name and every
+        // holder only reads it since it was completed, so nothing changes.
+        let (bytes, offsets) = unsafe {
+            let base = self.base.cast::<u8>();
+            let offsets = base.add(offsets_at).cast::<u64>();
+            (
+                std::slice::from_raw_parts(base, offsets_at),
+                std::slice::from_raw_parts(offsets, (self.length - offsets_at) / OFFSET),
+            )
+        };
+        Records { bytes, offsets }
+    }
+}
+
+impl Drop for Map {
+    fn drop(&mut self) {
+        // SAFETY: this map, whole, and nothing borrows from it any more.
+        if let Err(error) = unsafe { munmap(self.base, self.length) } {
+            tracing::warn!(%error, "cannot unmap the input");
+        }
+    }
+}
+
+impl Records<'_> {
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// One of them; empty if there is no such.
+    #[inline]
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        match self.offsets.get(index..) {
+            Some([start, end, ..]) => self.bytes.get(*start as usize..*end as usize).unwrap_or(&[]),
+            _ => &[],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_gives_back_what_was_put_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let long = vec![7; 3 * CHUNK];
+        let records: [&[u8]; 5] = [b"abc", b"", &long, b"\xff\n", b""];
+        let mut writer = InputWriter::new(folder.path()).expect("an input");
+        for record in records {
+            writer.push(record).expect("room");
+        }
+        assert_eq!(writer.records(), records.len());
+        let input = writer.finish().expect("complete");
+        assert_eq!(input.record_max, long.len());
+        let map = Map::new(&input.file, input.shape()).expect("mapped");
+        let found = map.records();
+        assert_eq!(found.len(), records.len());
+        for (index, record) in records.iter().enumerate() {
+            assert_eq!(found.get(index), *record);
+        }
+        assert_eq!(found.get(records.len()), b"");
+        assert!(
+            std::fs::read_dir(folder.path()).expect("a folder").next().is_none(),
+            "it has a name"
+        );
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_refused_with_advice() {
+        let failure = InputWriter::new(Path::new("/nowhere/at/all")).expect_err("nowhere");
+        assert_eq!(failure.status, crate::exit::Status::Resources);
+        assert!(failure.text().contains("TRAMONTANE_SHM_DIR"), "{}", failure.text());
+    }
+
+    #[test]
+    fn an_input_of_another_length_is_not_mapped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut writer = InputWriter::new(folder.path()).expect("an input");
+        writer.push(b"abc").expect("room");
+        let input = writer.finish().expect("complete");
+        let wrong = Shape { records: 2, ..input.shape() };
+        assert!(Map::new(&input.file, wrong).is_err());
+    }
+}

@@ -1,0 +1,295 @@
+//! What a member notes of every delivery: digest, counts, whether it is what was sent, and how long
+//! it took.
+//!
+//! # The digest
+//! XXH3, 128 bits, over for each delivered message in order: the sender's id and the length in
+//! bytes, 4 bytes each, lowest first, then the bytes. It guards against mistakes, not against
+//! forgery. Since every message is also compared with the record that its sender was to send, equal
+//! digests mean that all members delivered the very same messages in the very same order.
+
+use std::collections::VecDeque;
+
+use hdrhistogram::Histogram;
+use tramontane_core::multicast::{Application, Batch, Message};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::input::Records;
+use super::messages::{Deliveries, LatencyCount, Wrong};
+use super::share::Share;
+use crate::clock::now_ns;
+
+/// Small messages are gathered, so that the hash works on long stretches.
+const GATHER: usize = 4096;
+
+/// Payloads above this are hashed where they lie: to copy them costs more than a short stretch.
+const GATHER_EACH: usize = 256;
+
+/// Bytes before each payload.
+const FRAME: usize = 8;
+
+/// Latencies above an hour count as an hour; three digits are kept.
+const LATENCY_MAX_NS: u64 = 3_600_000_000_000;
+const DIGITS: u8 = 3;
+
+/// The digest of a sequence of messages.
+pub(super) struct SequenceDigest {
+    hash: Xxh3,
+    gathered: Vec<u8>,
+}
+
+impl SequenceDigest {
+    pub(super) fn new() -> Self {
+        Self { hash: Xxh3::new(), gathered: Vec::with_capacity(GATHER) }
+    }
+
+    /// The next message.
+    #[inline]
+    pub(super) fn message(&mut self, sender: u32, payload: &[u8]) {
+        if self.gathered.len() + FRAME + GATHER_EACH > GATHER {
+            self.flush();
+        }
+        let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        let frame = u64::from(sender) | u64::from(length) << 32;
+        self.gathered.extend_from_slice(&frame.to_le_bytes());
+        if payload.len() <= GATHER_EACH {
+            self.gathered.extend_from_slice(payload);
+        } else {
+            self.flush();
+            self.hash.update(payload);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.hash.update(&self.gathered);
+        self.gathered.clear();
+    }
+
+    /// Of all that came so far.
+    pub(super) fn text(&mut self) -> String {
+        self.flush();
+        format!("{:032x}", self.hash.digest128())
+    }
+}
+
+/// From commit to own delivery. Messages that were committed together are noted together.
+#[derive(Debug)]
+struct Latencies {
+    /// When, and how many.
+    under_way: VecDeque<(u64, u64)>,
+    seen: Histogram<u64>,
+    max_ns: u64,
+}
+
+impl Latencies {
+    fn new(window: usize) -> Self {
+        Self {
+            // No more than a window of messages is under way.
+            under_way: VecDeque::with_capacity(window),
+            seen: Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS)
+                .expect("bounds that are allowed"),
+            max_ns: 0,
+        }
+    }
+
+    #[inline]
+    fn committed(&mut self, at_ns: u64, count: u64) {
+        match self.under_way.back_mut() {
+            Some((then, counted)) if *then == at_ns => *counted += count,
+            _ => self.under_way.push_back((at_ns, count)),
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, now_ns: u64, mut count: u64) {
+        while count > 0 {
+            let Some((then, counted)) = self.under_way.front_mut() else { return };
+            let taken = count.min(*counted);
+            let latency = now_ns.saturating_sub(*then);
+            *counted -= taken;
+            count -= taken;
+            if *counted == 0 {
+                self.under_way.pop_front();
+            }
+            self.seen.saturating_record_n(latency, taken);
+            self.max_ns = self.max_ns.max(latency);
+        }
+    }
+}
+
+/// A member's notes.
+pub(super) struct Ledger<'r> {
+    records: Records<'r>,
+    /// What each sender is to send next.
+    shares: Vec<Share>,
+    /// The own rank, if it sends.
+    own: u16,
+    digest: SequenceDigest,
+    latencies: Latencies,
+    /// Messages handed over.
+    pub(super) delivered: u64,
+    bytes: u64,
+    wrong: Option<Wrong>,
+    /// When something was handed over last.
+    pub(super) delivered_at_ns: u64,
+}
+
+impl<'r> Ledger<'r> {
+    /// For the member of that rank; senders are the first ranks.
+    pub(super) fn new(
+        records: Records<'r>,
+        own: u16,
+        senders: usize,
+        total: u64,
+        window: usize,
+    ) -> Self {
+        let shares =
+            (0..senders).map(|sender| Share::new(sender, senders, records.len(), total)).collect();
+        Self {
+            records,
+            shares,
+            own,
+            digest: SequenceDigest::new(),
+            latencies: Latencies::new(window),
+            delivered: 0,
+            bytes: 0,
+            wrong: None,
+            delivered_at_ns: 0,
+        }
+    }
+
+    /// A record, to be sent.
+    #[inline]
+    pub(super) fn record(&self, index: usize) -> &[u8] {
+        self.records.get(index)
+    }
+
+    /// The number of own messages that were committed, none before `at_ns`.
+    #[inline]
+    pub(super) fn committed(&mut self, at_ns: u64, count: u64) {
+        self.latencies.committed(at_ns, count);
+    }
+
+    #[inline]
+    fn note(&mut self, message: &Message<'_>) {
+        let sender = message.rank.get();
+        self.digest.message(u32::from(sender), message.payload);
+        self.bytes += message.payload.len() as u64;
+        let is_right = match self.shares.get_mut(usize::from(sender)) {
+            Some(share) => {
+                let expected = share.peek();
+                share.advance();
+                expected.is_some_and(|index| self.records.get(index) == message.payload)
+            }
+            None => false,
+        };
+        if !is_right && self.wrong.is_none() {
+            self.wrong = Some(Wrong { place: message.place.get(), sender });
+        }
+    }
+
+    /// All of it.
+    pub(super) fn report(&mut self, sent: u64, nulls: u64, start_ns: u64) -> Deliveries {
+        let values = self.latencies.seen.iter_recorded();
+        let latencies = values
+            .map(|step| LatencyCount {
+                latency_ns: step.value_iterated_to(),
+                count: step.count_since_last_iteration(),
+            })
+            .collect();
+        Deliveries {
+            sent,
+            delivered: self.delivered,
+            bytes: self.bytes,
+            nulls,
+            digest: self.digest.text(),
+            wrong: self.wrong,
+            start_ns,
+            end_ns: self.delivered_at_ns,
+            latencies,
+            latency_max_ns: self.latencies.max_ns,
+        }
+    }
+}
+
+impl Application for Ledger<'_> {
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        let now = now_ns();
+        let (mut all, mut own) = (0, 0);
+        for message in batch {
+            all += 1;
+            own += u64::from(message.rank.get() == self.own);
+            self.note(&message);
+        }
+        self.delivered += all;
+        self.delivered_at_ns = now;
+        self.latencies.delivered(now, own);
+    }
+}
+
+/// The histogram of all members' latencies.
+pub(super) fn merge<'r>(reports: impl Iterator<Item = &'r Deliveries>) -> Histogram<u64> {
+    let mut all =
+        Histogram::new_with_bounds(1, LATENCY_MAX_NS, DIGITS).expect("bounds that are allowed");
+    for LatencyCount { latency_ns, count } in reports.flat_map(|report| &report.latencies) {
+        all.saturating_record_n(*latency_ns, *count);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use xxhash_rust::xxh3::xxh3_128;
+
+    #[test]
+    fn the_digest_is_that_of_the_framed_sequence_however_it_is_gathered() {
+        let long = vec![3_u8; 3 * GATHER];
+        let small = vec![4_u8; GATHER_EACH + 1];
+        let mut messages: Vec<(u32, &[u8])> =
+            vec![(0, b"abc"), (1, b""), (2, &long), (0, &small), (7, b"x"), (1, &small[1..])];
+        messages.extend((0..40).map(|length| (3, &small[..GATHER_EACH - length])));
+        let (mut digest, mut plain) = (SequenceDigest::new(), Vec::new());
+        for (sender, payload) in messages {
+            digest.message(sender, payload);
+            plain.extend_from_slice(&sender.to_le_bytes());
+            plain.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+            plain.extend_from_slice(payload);
+        }
+        assert_eq!(digest.text(), format!("{:032x}", xxh3_128(&plain)));
+    }
+
+    #[test]
+    fn a_moved_boundary_is_another_digest() {
+        let digest = |messages: [(u32, &[u8]); 2]| {
+            let mut digest = SequenceDigest::new();
+            messages.iter().for_each(|(sender, payload)| digest.message(*sender, payload));
+            digest.text()
+        };
+        let all = [
+            digest([(0, b"ab"), (1, b"c")]),
+            digest([(0, b"a"), (1, b"bc")]),
+            digest([(1, b"ab"), (0, b"c")]),
+            digest([(1, b"c"), (0, b"ab")]),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            assert!(!all[..index].contains(one));
+        }
+    }
+
+    #[test]
+    fn each_message_has_the_time_since_its_own_commit() {
+        let mut latencies = Latencies::new(8);
+        latencies.committed(100, 2);
+        latencies.committed(100, 1);
+        latencies.committed(200, 2);
+        latencies.delivered(300, 4);
+        latencies.delivered(1200, 1);
+        assert_eq!(latencies.seen.count_between(200, 200), 3);
+        assert_eq!(latencies.seen.count_between(100, 100), 1);
+        assert_eq!(latencies.max_ns, 1000);
+        assert!(latencies.under_way.is_empty());
+        // One that was never committed here is not counted.
+        latencies.delivered(2000, 1);
+        assert_eq!(latencies.seen.len(), 5);
+    }
+}

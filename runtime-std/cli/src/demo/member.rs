@@ -1,0 +1,188 @@
+//! One member of a demo: a process that sends its records and notes everything that is delivered.
+//!
+//! It drives its node itself, in one loop: send while slots are free, step, and give way when
+//! nothing comes. When it has delivered everything it reports that and stays until its parent
+//! releases it: a member that leaves earlier is lost to those that still deliver.
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::smc::ReserveError;
+
+use super::input::Map;
+use super::ledger::Ledger;
+use super::messages::{Deliveries, DemoMember, Report, Task};
+use super::share::Share;
+use crate::clock::now_ns;
+use crate::exit::{Failure, Status};
+use tramontane_local::crew::Worker;
+use tramontane_runtime::join::{JoinOptions, join};
+use tramontane_runtime::joined::JoinedFabric;
+use tramontane_runtime::member::{Member, Sender, Settings};
+
+/// The one subgroup of a demo.
+const ALL: SubgroupId = SubgroupId::ZERO;
+
+/// Between two reports of how far it is.
+const PROGRESS_INTERVAL_NS: u64 = 200_000_000;
+
+/// Idle steps between two looks at the clock.
+const IDLE_STEPS_PER_CLOCK: u32 = 1024;
+
+/// Bytes that are committed under one reading of the clock: what a fraction of a microsecond
+/// copies.
+const BYTES_PER_STAMP: usize = 4096;
+
+/// How long a member sleeps at most when nothing comes: it still reports how far it is.
+const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Runs a member, and reports to its parent what went wrong, if anything.
+pub(super) fn run(task: &str) -> Option<Status> {
+    let (task, worker) = match Worker::<DemoMember>::attach(task) {
+        Ok(attached) => attached,
+        Err(error) => {
+            Failure::new(Status::Usage, error, "start it with 'tramontane demo'").report();
+            return Some(Status::Usage);
+        }
+    };
+    let failure = join_and_run(&task, &worker).err()?;
+    // The parent may be gone; then this has nowhere to go.
+    let _ = worker
+        .report(&Report::Failed { status: failure.status.code(), text: failure.text().to_owned() });
+    Some(failure.status)
+}
+
+/// Ends when the parent releases it, which is no failure of this member.
+fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure> {
+    let map = Map::inherited(task.input)
+        .map_err(|error| Failure::system("cannot map the input", &error))?;
+    let mut member = join_group(task, worker)?;
+    let outcome = take_part(&mut member, task, &map, worker);
+    // On purpose, whatever the reason: that removes this member's files.
+    member.leave();
+    outcome
+}
+
+fn join_group(task: &Task, worker: &Worker<DemoMember>) -> Result<Member<JoinedFabric>, Failure> {
+    let options = JoinOptions {
+        meeting: task.place.meeting()?,
+        time_limit: task.join_timeout,
+        cancel: worker.released(),
+        settings: Settings::default(),
+    };
+    Ok(join(&task.group, u32::from(task.rank), &options)?)
+}
+
+fn take_part(
+    member: &mut Member<JoinedFabric>,
+    task: &Task,
+    map: &Map,
+    worker: &Worker<DemoMember>,
+) -> Result<(), Failure> {
+    let subgroup = task.group.subgroups.first().ok_or_else(|| Failure::silent(Status::Usage))?;
+    let (senders, window) = (subgroup.senders.len(), subgroup.window as usize);
+    let records = map.records();
+    let share = Share::new(usize::from(task.rank), senders, records.len(), task.total);
+    let ledger = Ledger::new(records, task.rank, senders, task.total, window);
+    let outbox = member.sender(ALL).map(|sender| (sender, share));
+    report(worker, &Report::Joined)?;
+    if worker.next_order().is_none() {
+        return Ok(());
+    }
+    let mut run = Run {
+        member,
+        outbox,
+        ledger,
+        worker,
+        total: task.total,
+        reported_at_ns: now_ns(),
+        sent: 0,
+    };
+    if let Some(deliveries) = run.send_and_deliver_all()? {
+        report(worker, &Report::Done(Box::new(deliveries)))?;
+        worker.wait_for_release();
+    }
+    Ok(())
+}
+
+/// A member in the middle of it.
+struct Run<'r> {
+    member: &'r mut Member<JoinedFabric>,
+    /// What this member sends with, and what; none if it does not.
+    outbox: Option<(Sender, Share)>,
+    ledger: Ledger<'r>,
+    worker: &'r Worker<DemoMember>,
+    total: u64,
+    reported_at_ns: u64,
+    sent: u64,
+}
+
+impl Run<'_> {
+    /// Sends and delivers everything; nothing if the parent released this member before.
+    fn send_and_deliver_all(&mut self) -> Result<Option<Deliveries>, Failure> {
+        let start_ns = now_ns();
+        let mut idle = self.member.idle();
+        let (mut nulls, mut idle_steps) = (0, 0_u32);
+        while self.ledger.delivered < self.total {
+            if self.worker.is_released() {
+                return Ok(None);
+            }
+            self.fill()?;
+            let progress = self.member.step(&mut self.ledger)?;
+            nulls += progress.nulls;
+            if !progress.is_idle() {
+                idle.reset();
+                self.report_progress(self.ledger.delivered_at_ns)?;
+                continue;
+            }
+            idle_steps = idle_steps.wrapping_add(1);
+            if idle_steps.is_multiple_of(IDLE_STEPS_PER_CLOCK) {
+                self.report_progress(now_ns())?;
+            }
+            if idle.pause() {
+                nulls += self.member.sleep(&mut self.ledger, SLEEP_MAX)?.progress.nulls;
+                self.report_progress(now_ns())?;
+                idle.reset();
+            }
+        }
+        Ok(Some(self.ledger.report(self.sent, nulls, start_ns)))
+    }
+
+    /// Sends while slots are free.
+    #[inline]
+    fn fill(&mut self) -> Result<(), Failure> {
+        let Some((sender, share)) = &mut self.outbox else { return Ok(()) };
+        let (mut stamp, mut stamped) = (0, BYTES_PER_STAMP);
+        while let Some(index) = share.peek() {
+            let record = self.ledger.record(index);
+            let mut slot = match sender.try_reserve(record.len()) {
+                Ok(slot) => slot,
+                Err(ReserveError::Full | ReserveError::Contended) => break,
+                Err(error @ ReserveError::TooLarge { .. }) => {
+                    return Err(Failure::new(Status::Input, error, "raise --message-max"));
+                }
+            };
+            if stamped >= BYTES_PER_STAMP {
+                (stamp, stamped) = (now_ns(), 0);
+            }
+            stamped += record.len();
+            slot.payload().copy_from_slice(record);
+            slot.commit();
+            self.ledger.committed(stamp, 1);
+            self.sent += 1;
+            share.advance();
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn report_progress(&mut self, now_ns: u64) -> Result<(), Failure> {
+        if now_ns.saturating_sub(self.reported_at_ns) < PROGRESS_INTERVAL_NS {
+            return Ok(());
+        }
+        self.reported_at_ns = now_ns;
+        report(self.worker, &Report::Delivered(self.ledger.delivered))
+    }
+}
+
+fn report(worker: &Worker<DemoMember>, report: &Report) -> Result<(), Failure> {
+    worker.report(report).map_err(|error| Failure::output(&error))
+}

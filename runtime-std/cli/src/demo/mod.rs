@@ -1,0 +1,202 @@
+//! `tramontane demo`: a group of real processes on this machine, real input, and a comparison of
+//! what every one of them delivered.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `records` | input as lines or blocks |
+//! | `input` | the records in memory that all members map |
+//! | `share` | which records each sender sends |
+//! | `plan` | what a run is to do |
+//! | `messages` | messages between parent and members |
+//! | `member` | a member's process |
+//! | `ledger` | what a member notes of every delivery |
+//! | `supervisor` | the parent: starts members, takes their reports, and finds out which one failed |
+//! | `report` | the comparison, as a table or JSON |
+
+mod input;
+mod ledger;
+mod member;
+mod messages;
+mod plan;
+mod records;
+mod report;
+mod share;
+mod supervisor;
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+use tramontane_core::layout::MEMBERS_MAX;
+
+use super::exit::{Failure, Status};
+use super::interrupt::Interrupts;
+use super::options::{JoinOption, WindowOption, record_bytes};
+use input::{Input, InputWriter};
+use plan::Plan;
+use records::{Cut, CutError, cut};
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
+use tramontane_runtime::shared_memory::Root;
+
+pub(super) const EXAMPLES: &str = "  tramontane demo
+      three processes multicast recorded air traffic among themselves
+  tramontane demo --nodes 4 --senders 1 --input access.log --repeat 10
+      the lines of a file, ten times over, from one of four members
+  tramontane demo --fabric verbs
+      over RDMA, if this machine has a device and this program is built with RDMA
+  head -c 1G /dev/urandom | tramontane demo --input /dev/stdin --block 10240 --json
+      blocks of 10 KB; the result as JSON";
+
+/// Run a group of processes on this machine: multicast real input, and compare what each of them
+/// delivered.
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The number of members, each of which is a process
+    #[arg(long, value_name = "N", default_value_t = 3,
+          value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
+    nodes: u16,
+    /// How many of them send [default: all]
+    #[arg(long, value_name = "S",
+          value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
+    senders: Option<u16>,
+    /// A file of records; several files are read one after the other [default: recorded air
+    /// traffic, which is part of this program]
+    #[arg(long, value_name = "FILE")]
+    input: Vec<PathBuf>,
+    /// Cut the input into blocks of this size instead of lines
+    #[arg(long, value_name = "BYTES")]
+    block: Option<NonZeroUsize>,
+    /// The largest record, in bytes, and the size of a slot [default: 10240, with slots of the
+    /// size of the largest record in the input]
+    #[arg(long, value_name = "BYTES", value_parser = record_bytes::<0>)]
+    message_max: Option<u32>,
+    #[command(flatten)]
+    window: WindowOption,
+    /// How many times to send the input
+    #[arg(long, value_name = "TIMES", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    repeat: u64,
+    #[command(flatten)]
+    join: JoinOption,
+    /// What carries the writes
+    #[arg(long, value_parser = tramontane_local::options::carrier(),
+          default_value_t = Carrier::SharedMemory)]
+    fabric: Carrier,
+    #[command(flatten)]
+    device: tramontane_local::options::DeviceArguments,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// A member of a demo: a process that `demo` starts.
+#[derive(Args, Debug)]
+pub(super) struct MemberArguments {
+    /// What it is to do, as JSON
+    task: String,
+}
+
+/// Runs the demo.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let senders = arguments.senders.unwrap_or(arguments.nodes);
+    if senders > arguments.nodes {
+        let what = format_args!("{senders} senders among {} members", arguments.nodes);
+        return Err(Failure::new(Status::Usage, what, "take fewer --senders or more --nodes"));
+    }
+    let root = Root::from_env();
+    let swept = root.sweep()?;
+    if !swept.is_empty() {
+        tracing::info!(?swept, "removed what earlier runs left");
+    }
+    let input = take_in(arguments, &root)?;
+    let largest = u32::try_from(input.record_max).unwrap_or(u32::MAX);
+    let message_max = arguments.message_max.unwrap_or(largest);
+    let records = input.shape().records as u64;
+    let Some(total) = records.checked_mul(arguments.repeat) else {
+        let what = format_args!("{records} records {} times are too many", arguments.repeat);
+        return Err(Failure::new(Status::Usage, what, "take a smaller --repeat"));
+    };
+    let group =
+        GroupConfiguration::single(arguments.nodes, senders, arguments.window.window, message_max);
+    group.with_layout(|layout| tracing::debug!(digest = layout.digest(), "the layout"))?;
+    let plan = Plan {
+        group,
+        total,
+        repeat: arguments.repeat,
+        join: arguments.join,
+        fabric: arguments.fabric,
+        device: arguments.device.options(),
+    };
+
+    // From here on there are processes to be ended in order; before, a signal may just end this
+    // one.
+    let interrupts = Interrupts::watch()?;
+    let outcome = supervisor::run(&plan, &input, &interrupts);
+    if let Err(error) = root.sweep() {
+        tracing::warn!(%error, "cannot remove what earlier runs left in shared memory");
+    }
+    let outcome = report::compare(&plan, input.shape().bytes, &outcome?);
+    let text = if arguments.json { outcome.json()? + "\n" } else { outcome.table() };
+    let mut output = io::stdout().lock();
+    write!(output, "{text}")
+        .and_then(|()| output.flush())
+        .map_err(|error| Failure::output(&error))?;
+    outcome.verdict()
+}
+
+/// Runs one member of a demo; a status other than success if that did not go well.
+pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
+    member::run(&arguments.task)
+}
+
+/// Puts all records into memory that members can map.
+fn take_in(arguments: &Arguments, root: &Root) -> Result<Input, Failure> {
+    let limit = arguments.message_max.unwrap_or(MESSAGE_MAX_DEFAULT) as usize;
+    let how = arguments.block.map_or(Cut::Lines, Cut::Blocks);
+    if let Some(block) = arguments.block.filter(|block| block.get() > limit) {
+        let what =
+            format_args!("blocks of {block} bytes are larger than the largest record of {limit}");
+        return Err(Failure::new(
+            Status::Usage,
+            what,
+            "take a smaller --block or a larger --message-max",
+        ));
+    }
+    let folder = root.path().parent().unwrap_or(root.path());
+    let mut writer = InputWriter::new(folder)?;
+    if arguments.input.is_empty() {
+        let embedded = tramontane_fixtures::samples::ADSB;
+        cut(embedded, how, limit, |record| writer.push(record))
+            .map_err(|error| explain("the embedded sample", limit, error))?;
+    }
+    for path in &arguments.input {
+        let name = path.display().to_string();
+        let cannot = |error| explain(&name, limit, CutError::Read(error));
+        let file = File::open(path).map_err(cannot)?;
+        cut(file, how, limit, |record| writer.push(record))
+            .map_err(|error| explain(&name, limit, error))?;
+    }
+    if writer.records() == 0 {
+        let names: Vec<_> = arguments.input.iter().map(|path| path.display().to_string()).collect();
+        let what = format_args!("no records in {}: the input is empty", names.join(", "));
+        return Err(Failure::new(Status::Input, what, "give a file with at least one line"));
+    }
+    writer.finish()
+}
+
+fn explain(name: &str, limit: usize, error: CutError<Failure>) -> Failure {
+    match error {
+        CutError::Read(error) => {
+            let what = format_args!("cannot read {name}: {error}");
+            Failure::new(Status::Input, what, "give a file that you may read")
+        }
+        CutError::TooLarge(number) => {
+            let what = format_args!("record {number} of {name} is larger than {limit} bytes");
+            Failure::new(Status::Input, what, "raise --message-max, or cut the input with --block")
+        }
+        CutError::Refused(failure) => failure,
+    }
+}

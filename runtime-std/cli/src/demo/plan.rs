@@ -1,0 +1,18 @@
+//! What a run is to do.
+
+use crate::options::JoinOption;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::rdma::DeviceOptions;
+
+/// What a run is to do, all checked.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) group: GroupConfiguration,
+    /// Messages in all, repetitions included.
+    pub(super) total: u64,
+    pub(super) repeat: u64,
+    pub(super) join: JoinOption,
+    pub(super) fabric: Carrier,
+    pub(super) device: DeviceOptions,
+}

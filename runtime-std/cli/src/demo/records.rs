@@ -1,0 +1,108 @@
+//! Input as records: lines, or blocks of a fixed size.
+
+use std::io::{self, BufRead, Read};
+use std::num::NonZeroUsize;
+
+/// How input is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// At newlines, which are not part of a record. A last line without one is a record too.
+    Lines,
+    /// Blocks of this size; the last record of an input may be shorter.
+    Blocks(NonZeroUsize),
+}
+
+/// Why an input could not be cut.
+#[derive(Debug)]
+pub(super) enum CutError<E> {
+    /// It could not be read.
+    Read(io::Error),
+    /// A record, by its number in this input from 1, is larger than the limit.
+    TooLarge(u64),
+    /// The caller refused a record.
+    Refused(E),
+}
+
+/// Cuts an input and hands over each record, none larger than `limit`. Holds no more than one in
+/// memory.
+pub(super) fn cut<E>(
+    input: impl Read,
+    how: Cut,
+    limit: usize,
+    mut each: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), CutError<E>> {
+    let mut input = io::BufReader::with_capacity(1 << 18, input);
+    let mut record = Vec::new();
+    let mut number = 0_u64;
+    loop {
+        record.clear();
+        number += 1;
+        let read = match how {
+            // One byte more than may be is enough to know that it is too large: input can be
+            // endless.
+            Cut::Lines => (&mut input).take(limit as u64 + 1).read_until(b'\n', &mut record),
+            Cut::Blocks(bytes) => (&mut input).take(bytes.get() as u64).read_to_end(&mut record),
+        };
+        if read.map_err(CutError::Read)? == 0 {
+            return Ok(());
+        }
+        if how == Cut::Lines && record.last() == Some(&b'\n') {
+            record.pop();
+        }
+        if record.len() > limit {
+            return Err(CutError::TooLarge(number));
+        }
+        each(&record).map_err(CutError::Refused)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(input: &[u8], how: Cut, limit: usize) -> Result<Vec<Vec<u8>>, u64> {
+        let mut records = Vec::new();
+        let outcome = cut(input, how, limit, |record| {
+            records.push(record.to_vec());
+            Ok::<(), ()>(())
+        });
+        match outcome {
+            Ok(()) => Ok(records),
+            Err(CutError::TooLarge(number)) => Err(number),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn lines_end_at_newlines_and_at_the_end() {
+        let lines = |input: &[u8]| records(input, Cut::Lines, 4).expect("lines");
+        assert_eq!(lines(b""), Vec::<Vec<u8>>::new());
+        assert_eq!(lines(b"\n"), [b""]);
+        assert_eq!(lines(b"ab\n\ncd\r\n\xff"), [&b"ab"[..], b"", b"cd\r", b"\xff"]);
+    }
+
+    #[test]
+    fn a_line_as_large_as_the_limit_is_taken_and_no_larger_one() {
+        assert_eq!(
+            records(b"abcd\nabcd", Cut::Lines, 4),
+            Ok(vec![b"abcd".to_vec(), b"abcd".to_vec()])
+        );
+        assert_eq!(records(b"abcd\nabcde\n", Cut::Lines, 4), Err(2));
+        assert_eq!(records(b"abcde", Cut::Lines, 4), Err(1));
+        assert_eq!(records(b"\n\n", Cut::Lines, 0), Ok(vec![Vec::new(), Vec::new()]));
+    }
+
+    #[test]
+    fn blocks_have_one_size_but_for_the_last() {
+        let blocks = Cut::Blocks(NonZeroUsize::new(3).expect("not zero"));
+        let expected = [&b"a\nb"[..], b"c"].map(<[u8]>::to_vec).to_vec();
+        assert_eq!(records(b"a\nbc", blocks, 3), Ok(expected));
+        assert_eq!(records(b"", blocks, 3), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn a_refusal_ends_the_cutting() {
+        let outcome = cut(&b"a\nb\n"[..], Cut::Lines, 4, |_| Err("enough"));
+        assert!(matches!(outcome, Err(CutError::Refused("enough"))));
+    }
+}

@@ -1,0 +1,292 @@
+//! The parent's side of a demo: starts the members, takes their reports, and finds out which one
+//! failed.
+//!
+//! # When something goes wrong
+//! A member that dies takes the group with it: all others lose a peer, and report that. So after
+//! the first failure the parent takes reports a little longer, and then names the cause and not its
+//! consequences: a process that died without a report, before one that reports what it lacks,
+//! before those that lost a peer.
+
+use std::io::{self, IsTerminal as _};
+use std::iter;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressFinish, ProgressStyle};
+
+use super::input::Input;
+use super::messages::{Deliveries, DemoMember, Order, Report, Task};
+use super::plan::Plan;
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupts;
+use tramontane_local::crew::{Crew, End, Event, Launch, WorkerId};
+use tramontane_local::group::LocalGroup;
+
+/// Between two looks at signals and silences.
+const TICK: Duration = Duration::from_millis(100);
+
+/// A member without a report for so long is stalled: it reports how far it is five times a second.
+const SILENCE_MAX: Duration = Duration::from_secs(5);
+
+/// A group whose members live but deliver nothing for this time is stuck.
+const STANDSTILL_MAX: Duration = Duration::from_secs(60);
+
+/// How long it takes at most until all members have noticed that one is gone.
+const AFTERMATH: Duration = Duration::from_millis(800);
+
+/// A run that takes longer than this shows how far it is.
+const BAR_AFTER: Duration = Duration::from_secs(2);
+
+/// Where a member is.
+#[derive(Debug)]
+enum Phase {
+    Starting,
+    Joined,
+    Done(Box<Deliveries>),
+    /// It reported why it cannot go on.
+    Failed(Failure),
+    /// It ended without a report of that.
+    Died(End),
+}
+
+/// What the parent knows of a member.
+#[derive(Debug)]
+struct Member {
+    worker: WorkerId,
+    phase: Phase,
+    pid: u32,
+    delivered: u64,
+    silent_for: Duration,
+}
+
+/// Runs a group to its end, and gives every member's deliveries. No process is left, however it
+/// ends.
+pub(super) fn run(
+    plan: &Plan,
+    input: &Input,
+    interrupts: &Interrupts,
+) -> Result<Vec<Deliveries>, Failure> {
+    let mut supervisor = Supervisor::start(plan, input)?;
+    let outcome = supervisor.supervise(interrupts);
+    supervisor.bar.finish_and_clear();
+    outcome
+}
+
+/// All members, as the parent sees them.
+struct Supervisor<'p> {
+    plan: &'p Plan,
+    crew: Crew<DemoMember>,
+    /// By rank, in the order of their starts.
+    members: Vec<Member>,
+    going_since: Option<Instant>,
+    standstill: Duration,
+    bar: ProgressBar,
+}
+
+impl<'p> Supervisor<'p> {
+    fn start(plan: &'p Plan, input: &Input) -> Result<Self, Failure> {
+        let group = LocalGroup::new(plan.fabric, plan.group.members.len(), "demo", &plan.device)?;
+        let mut crew = Crew::default();
+        let mut members = Vec::new();
+        for rank in (0..).take(plan.group.members.len()) {
+            let task = Task {
+                rank,
+                group: plan.group.clone(),
+                place: group.place(usize::from(rank)),
+                input: input.shape(),
+                total: plan.total,
+                join_timeout: plan.join.join_timeout,
+            };
+            let inherited = iter::once(input.as_fd()).chain(group.inherited(usize::from(rank)));
+            let launch = Launch { inherited: inherited.collect(), processor: None };
+            let worker = crew.start(&task, &launch)?;
+            members.push(Member {
+                worker,
+                phase: Phase::Starting,
+                pid: crew.pid(worker),
+                delivered: 0,
+                silent_for: Duration::ZERO,
+            });
+        }
+        let (going_since, standstill) = (None, Duration::ZERO);
+        Ok(Self { plan, crew, members, going_since, standstill, bar: ProgressBar::hidden() })
+    }
+
+    /// Takes the members' reports until all are done.
+    fn supervise(&mut self, interrupts: &Interrupts) -> Result<Vec<Deliveries>, Failure> {
+        let mut then = Instant::now();
+        loop {
+            interrupts.check()?;
+            self.take_event(TICK);
+            if self
+                .members
+                .iter()
+                .any(|member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_)))
+            {
+                let cause = self.find_cause();
+                // A terminal interrupts all processes: the member may have ended by the same.
+                interrupts.check()?;
+                return Err(cause);
+            }
+            if self.members.iter().all(|member| matches!(member.phase, Phase::Done(_))) {
+                let deliveries = self.members.drain(..).filter_map(|member| match member.phase {
+                    Phase::Done(deliveries) => Some(*deliveries),
+                    _ => None,
+                });
+                return Ok(deliveries.collect());
+            }
+            if self.going_since.is_none()
+                && self.members.iter().all(|member| matches!(member.phase, Phase::Joined))
+            {
+                self.going_since = Some(Instant::now());
+                for member in &self.members {
+                    // A member that cannot be reached has ended, and the next event says so.
+                    let _ = self.crew.order(member.worker, &Order::Send);
+                }
+            }
+            // If this process itself was stopped for a while, no member is to blame.
+            let passed = then.elapsed().min(2 * TICK);
+            then = Instant::now();
+            self.count_silence(passed)?;
+            self.show();
+        }
+    }
+
+    /// Waits for one event, at most the given time, and handles it.
+    fn take_event(&mut self, timeout: Duration) {
+        let Some((worker, event)) = self.crew.next(timeout) else { return };
+        let Some(member) = self.members.get_mut(worker.index()) else { return };
+        member.silent_for = Duration::ZERO;
+        match event {
+            Event::Report(Report::Joined) => member.phase = Phase::Joined,
+            Event::Report(Report::Delivered(delivered)) => {
+                if delivered > member.delivered {
+                    self.standstill = Duration::ZERO;
+                }
+                member.delivered = delivered;
+            }
+            Event::Report(Report::Done(deliveries)) => {
+                self.standstill = Duration::ZERO;
+                member.delivered = deliveries.delivered;
+                member.phase = Phase::Done(deliveries);
+            }
+            Event::Report(Report::Failed { status, text }) => {
+                member.phase = Phase::Failed(Failure::told(Status::of(status), text));
+            }
+            Event::Ended(end) => {
+                // A member that is done stays until it is released: to end earlier is to die.
+                if !matches!(member.phase, Phase::Failed(_)) {
+                    member.phase = Phase::Died(end);
+                }
+            }
+        }
+    }
+
+    /// After the first failure: takes the others' reports, and names the cause.
+    fn find_cause(&mut self) -> Failure {
+        let until = Instant::now() + AFTERMATH;
+        while let Some(left) = until.checked_duration_since(Instant::now()) {
+            let is_over =
+                |member: &Member| matches!(member.phase, Phase::Failed(_) | Phase::Died(_));
+            if self.members.iter().all(is_over) {
+                break;
+            }
+            self.take_event(left.min(TICK));
+        }
+        let cause =
+            self.members.iter().enumerate().filter_map(|(rank, member)| match &member.phase {
+                Phase::Died(end) => {
+                    let what =
+                        format!("member {rank} (process {}) {end} during the run", member.pid);
+                    let failure = Failure::new(
+                        Status::PeerLost,
+                        what,
+                        "find out what ended it, and start again",
+                    );
+                    Some((0, failure))
+                }
+                Phase::Failed(failure) => match failure.status {
+                    Status::Usage | Status::Resources | Status::Device => {
+                        Some((1, failure.clone()))
+                    }
+                    Status::PeerLost => Some((4, of_member(rank, failure))),
+                    Status::Group => Some((3, of_member(rank, failure))),
+                    _ => Some((2, of_member(rank, failure))),
+                },
+                Phase::Starting | Phase::Joined | Phase::Done(_) => None,
+            });
+        let cause = cause.min_by_key(|(order, _)| *order).map(|(_, failure)| failure);
+        cause
+            .unwrap_or_else(|| Failure::new(Status::Other, "a member failed", "please report this"))
+    }
+
+    /// Fails if a member, or the whole group, has been silent for too long.
+    fn count_silence(&mut self, passed: Duration) -> Result<(), Failure> {
+        let is_going = self.going_since.is_some();
+        let limit = if is_going { SILENCE_MAX } else { SILENCE_MAX + self.plan.join.join_timeout };
+        for (rank, member) in self.members.iter_mut().enumerate() {
+            let waits = match member.phase {
+                Phase::Starting => false,
+                // It waits for this process then.
+                Phase::Joined => !is_going,
+                Phase::Done(_) | Phase::Failed(_) | Phase::Died(_) => true,
+            };
+            if waits {
+                continue;
+            }
+            member.silent_for += passed;
+            if member.silent_for > limit {
+                let what = format!(
+                    "member {rank} (process {}) is stalled: it has not reported for {} s",
+                    member.pid,
+                    limit.as_secs()
+                );
+                return Err(Failure::new(
+                    Status::PeerLost,
+                    what,
+                    "check whether it was stopped, and start again",
+                ));
+            }
+        }
+        if is_going {
+            self.standstill += passed;
+        }
+        if self.standstill > STANDSTILL_MAX {
+            let far: Vec<_> =
+                self.members.iter().map(|member| member.delivered.to_string()).collect();
+            let what = format!(
+                "the group has delivered nothing for {} s; messages delivered at each member: {}",
+                STANDSTILL_MAX.as_secs(),
+                far.join(", ")
+            );
+            return Err(Failure::new(Status::PeerLost, what, "please report this"));
+        }
+        Ok(())
+    }
+
+    /// Shows how far the slowest member is, if the run takes a while and standard error is a
+    /// terminal.
+    fn show(&mut self) {
+        let Some(since) = self.going_since else { return };
+        if since.elapsed() < BAR_AFTER || !io::stderr().is_terminal() {
+            return;
+        }
+        if self.bar.is_hidden() {
+            let bar =
+                ProgressBar::with_draw_target(Some(self.plan.total), ProgressDrawTarget::stderr());
+            // A run that fails or is interrupted leaves none behind.
+            let bar = bar.with_finish(ProgressFinish::AndClear);
+            let template = "{bar:40} {human_pos} of {human_len} messages delivered, {eta} left";
+            self.bar = match ProgressStyle::with_template(template) {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            };
+        }
+        let slowest = self.members.iter().map(|member| member.delivered).min();
+        self.bar.set_position(slowest.unwrap_or(0));
+    }
+}
+
+fn of_member(rank: usize, failure: &Failure) -> Failure {
+    Failure::told(failure.status, format_args!("member {rank}: {}", failure.text()))
+}

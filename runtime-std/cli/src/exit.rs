@@ -1,0 +1,479 @@
+//! How the program ends: its exit statuses, and errors as one line that says what to do.
+
+use std::fmt;
+use std::io;
+
+use tramontane_control::MeshError;
+use tramontane_core::layout::LayoutError;
+
+use tramontane_bench::BenchError;
+use tramontane_local::crew::{AttachError, CrewError};
+use tramontane_local::group::LocalError;
+use tramontane_local::interrupt::{Interrupted, WatchError};
+use tramontane_runtime::group::{DescriptionError, DoorsError, NoFabric, StartError};
+use tramontane_runtime::join::JoinError;
+use tramontane_runtime::joined::MemoryError;
+use tramontane_runtime::member::Stopped;
+use tramontane_runtime::rdma::{ClearNotAllowed, NotBuilt};
+use tramontane_runtime::shared_memory::Error as SharedMemoryError;
+use tramontane_runtime::tcp::TcpError;
+
+/// The exit statuses: the one place where they are given out. Their numbers are stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Status {
+    /// The operating system refused something, or the program is wrong.
+    Other = 1,
+    /// The command line or a configuration is wrong.
+    Usage = 2,
+    /// The input cannot be read, is empty, or has a record that is too large.
+    Input = 3,
+    /// Not enough shared memory, disk, or of another resource.
+    Resources = 4,
+    /// The members do not make a group: one is missing, one is there twice, or they do not match.
+    Group = 5,
+    /// A member was lost in mid-run, or stalled.
+    PeerLost = 6,
+    /// Members delivered different things, or not all.
+    Disagreement = 7,
+    /// RDMA is wanted, and there is no device that can be used, or this program was built without.
+    Device = 8,
+    /// The group goes on without this member, or has no majority any more.
+    Out = 9,
+    /// A node of the group file is down, though the group goes on.
+    NodeDown = 10,
+    /// Interrupted: 128 and the signal's number, as shells have it.
+    Interrupted = 130,
+    /// The reader of the output has gone.
+    OutputClosed = 141,
+    /// Asked to end.
+    Terminated = 143,
+}
+
+impl Status {
+    /// All of them, for the help and to read a worker's.
+    const ALL: [(Self, &'static str); 13] = [
+        (Self::Other, "the operating system refused something, or a bug"),
+        (Self::Usage, "wrong arguments or configuration"),
+        (Self::Input, "input unreadable or empty, or a record too large"),
+        (Self::Resources, "not enough shared memory, disk, or another resource"),
+        (
+            Self::Group,
+            "a member is missing, runs twice or has another configuration; or the group may not form",
+        ),
+        (Self::PeerLost, "a member was lost or stalled during the run"),
+        (Self::Disagreement, "members delivered different things, or not all"),
+        (Self::Device, "no usable RDMA device, or a build without RDMA"),
+        (Self::Out, "the others removed this member, or the group lost its majority"),
+        (Self::NodeDown, "a node of the group file is down (status --expect-all)"),
+        (Self::Interrupted, "interrupted (SIGINT)"),
+        (Self::OutputClosed, "the output was closed"),
+        (Self::Terminated, "terminated (SIGTERM)"),
+    ];
+
+    /// The number.
+    pub(super) const fn code(self) -> u8 {
+        self as u8
+    }
+
+    /// The status of that number.
+    pub(super) fn of(code: u8) -> Self {
+        let found = Self::ALL.iter().find(|(status, _)| status.code() == code);
+        found.map_or(Self::Other, |(status, _)| *status)
+    }
+}
+
+/// The end of a command's help: examples, then what the exit statuses mean.
+pub(super) fn help(examples: &str) -> String {
+    use std::fmt::Write as _;
+    let mut text = format!("Examples:\n{examples}\n\nExit status:\n    0  success\n");
+    for (status, meaning) in Status::ALL {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "  {:>3}  {meaning}", status.code());
+    }
+    text
+}
+
+/// Why a command failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failure {
+    pub(super) status: Status,
+    text: String,
+}
+
+impl Failure {
+    /// What is wrong, and what to do about it.
+    pub(super) fn new(status: Status, what: impl fmt::Display, advice: &str) -> Self {
+        Self::told(status, format!("{what}; {advice}"))
+    }
+
+    /// With a text that says what to do already.
+    pub(super) fn told(status: Status, text: impl fmt::Display) -> Self {
+        // File names and arguments are part of it, and may hold anything.
+        let text = text.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        Self { status, text }
+    }
+
+    /// An end that needs no words.
+    pub(super) const fn silent(status: Status) -> Self {
+        Self { status, text: String::new() }
+    }
+
+    /// The operating system refused something that it seldom does.
+    pub(super) fn system(action: impl fmt::Display, error: &io::Error) -> Self {
+        use io::ErrorKind::{OutOfMemory, QuotaExceeded, StorageFull};
+        let exhausted = matches!(error.kind(), StorageFull | QuotaExceeded | OutOfMemory)
+            || matches!(error.raw_os_error(), Some(code) if EXHAUSTED.contains(&code));
+        if exhausted {
+            let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
+            return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
+        }
+        Self::new(
+            Status::Other,
+            format_args!("{action}: {error}"),
+            "see the system's message, and try again",
+        )
+    }
+
+    /// The output cannot be written.
+    pub(super) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::silent(Status::OutputClosed);
+        }
+        if error.kind() == io::ErrorKind::TimedOut {
+            let what = format_args!("the output is not read: {error}");
+            return Self::new(Status::OutputClosed, what, "read it, or give --log or --quiet");
+        }
+        Self::system("cannot write the output", error)
+    }
+
+    /// The text, without the program's name.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Says it on standard error, unless it needs no words.
+    pub(super) fn report(&self) {
+        use std::io::Write as _;
+        if !self.text.is_empty() {
+            // There is nowhere else to say it.
+            let _ = writeln!(io::stderr(), "tramontane: {}", self.text);
+        }
+    }
+}
+
+/// Errors of the system that mean that something ran out: too many processes or open files.
+const EXHAUSTED: [i32; 3] = [
+    rustix::io::Errno::AGAIN.raw_os_error(),
+    rustix::io::Errno::MFILE.raw_os_error(),
+    rustix::io::Errno::NFILE.raw_os_error(),
+];
+
+impl From<LayoutError> for Failure {
+    fn from(error: LayoutError) -> Self {
+        Self::new(
+            Status::Usage,
+            format_args!("the group cannot be laid out: {error}"),
+            "correct the configuration",
+        )
+    }
+}
+
+impl From<SharedMemoryError> for Failure {
+    fn from(error: SharedMemoryError) -> Self {
+        use SharedMemoryError as E;
+        let status = match error {
+            E::BadName(_) | E::NotAMember { .. } | E::OtherMember { .. } => Status::Usage,
+            E::NoSpace { .. } | E::NotPermitted { .. } | E::TooManyRegions(_) => Status::Resources,
+            E::DuplicateId { .. }
+            | E::WrongDigest { .. }
+            | E::WrongVersion { .. }
+            | E::MissingMembers { .. }
+            | E::StillEnding { .. }
+            | E::NotAnswering { .. }
+            | E::Busy { .. }
+            | E::ViewIsThere { .. }
+            | E::HasLeft { .. } => Status::Group,
+            E::Cancelled => Status::Interrupted,
+            E::Io { ref action, ref path, ref source } => {
+                return Self::system(format_args!("{action} {}", path.display()), source);
+            }
+            _ => Status::Other,
+        };
+        Self::told(status, error)
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Self {
+        match error {
+            JoinError::Layout(error) => error.into(),
+            JoinError::Rendezvous(error) => error.into(),
+            JoinError::Tcp(error) => error.into(),
+            JoinError::Memory(error) => error.into(),
+            JoinError::Thread(source) => Self::system("cannot start a thread", &source),
+            #[cfg(feature = "verbs")]
+            JoinError::Verbs(error) => error.into(),
+            error => Self::new(Status::Other, error, "please report this"),
+        }
+    }
+}
+
+impl From<MemoryError> for Failure {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::SharedMemory(error) => error.into(),
+            #[cfg(feature = "verbs")]
+            MemoryError::Verbs(tramontane_verbs::NoView::Device(error)) => error.into(),
+            error => Self::told(Status::Resources, error),
+        }
+    }
+}
+
+impl From<NotBuilt> for Failure {
+    fn from(error: NotBuilt) -> Self {
+        Self::told(Status::Device, error)
+    }
+}
+
+impl From<ClearNotAllowed> for Failure {
+    fn from(error: ClearNotAllowed) -> Self {
+        Self::told(Status::Usage, error)
+    }
+}
+
+impl From<LocalError> for Failure {
+    fn from(error: LocalError) -> Self {
+        match error {
+            LocalError::NotBuilt(error) => error.into(),
+            LocalError::NoDevice(_) | LocalError::Description(_) => {
+                Self::told(Status::Usage, error)
+            }
+            #[cfg(feature = "verbs")]
+            LocalError::Verbs(error) => error.into(),
+            LocalError::SharedMemory(error) => error.into(),
+            LocalError::Sockets(error) => Self::system("cannot listen on the loopback", &error),
+        }
+    }
+}
+
+impl From<Interrupted> for Failure {
+    fn from(interrupted: Interrupted) -> Self {
+        Self::silent(match interrupted {
+            Interrupted::Interrupt => Status::Interrupted,
+            Interrupted::Terminate => Status::Terminated,
+        })
+    }
+}
+
+impl From<WatchError> for Failure {
+    fn from(WatchError(error): WatchError) -> Self {
+        Self::system("cannot watch for signals", &error)
+    }
+}
+
+impl From<CrewError> for Failure {
+    fn from(error: CrewError) -> Self {
+        match error {
+            CrewError::Start(error) => Self::system("cannot start a process", &error),
+            CrewError::Interrupted(interrupted) => interrupted.into(),
+            CrewError::Ended { .. } | CrewError::TimedOut { .. } => {
+                Self::told(Status::Other, error)
+            }
+            CrewError::Unreachable { .. } => {
+                Self::new(Status::PeerLost, error, "find out what ended it, and start again")
+            }
+        }
+    }
+}
+
+impl From<AttachError> for Failure {
+    fn from(error: AttachError) -> Self {
+        Self::new(Status::Usage, error, "let the command that needs this process start it")
+    }
+}
+
+impl From<DescriptionError> for Failure {
+    fn from(error: DescriptionError) -> Self {
+        Self::told(Status::Usage, error)
+    }
+}
+
+impl From<DoorsError> for Failure {
+    fn from(error: DoorsError) -> Self {
+        match error {
+            DoorsError::Key(tramontane_control::KeyError::Io { .. }) => Self::new(
+                Status::Usage,
+                format_args!("cannot read the key: {error}"),
+                "set key_file to a file that you may read",
+            ),
+            error => Self::told(Status::Usage, error),
+        }
+    }
+}
+
+/// The status of a node that did not become a member.
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Doors(error) => error.into(),
+            StartError::Fabric(NoFabric::NotBuilt(error)) => error.into(),
+            #[cfg(feature = "verbs")]
+            StartError::Fabric(NoFabric::Rdma(error)) => error.into(),
+            StartError::Fabric(NoFabric::Io(source)) => Self::system("cannot start", &source),
+            StartError::SharedMemory(error) => error.into(),
+            StartError::State(_) => Self::told(Status::Usage, error),
+            StartError::Meet(error) => error.into(),
+            StartError::Stopped(stopped) => stopped.into(),
+            StartError::Io(source) => Self::system("cannot start", &source),
+            StartError::UnknownNode { .. } | StartError::Layout(_) => {
+                Self::told(Status::Usage, error)
+            }
+            StartError::Listen { ref source, .. }
+                if source.kind() != std::io::ErrorKind::AddrInUse =>
+            {
+                Self::told(Status::Usage, error)
+            }
+            StartError::Cancelled => Self::silent(Status::Interrupted),
+            StartError::Listen { .. }
+            | StartError::NotLetIn { .. }
+            | StartError::NobodyRuns { .. }
+            | StartError::OtherConfiguration { .. }
+            | StartError::NotFormed(_)
+            | StartError::FixedRuns { .. }
+            | StartError::NotReady { .. }
+            | StartError::SentAway { .. } => Self::told(Status::Group, error),
+            error => Self::told(Status::Other, error),
+        }
+    }
+}
+
+impl From<Stopped> for Failure {
+    fn from(stopped: Stopped) -> Self {
+        match stopped {
+            Stopped::PeerLost { .. } => {
+                Self::new(Status::PeerLost, stopped, "start all members again")
+            }
+            Stopped::Halted { .. } => {
+                Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
+            }
+            Stopped::NoMemory(_) | Stopped::NoState(_) => Self::new(
+                Status::Resources,
+                stopped,
+                "free memory or disk space, and start this node again",
+            ),
+
+            stopped => Self::new(Status::Other, stopped, "please report this"),
+        }
+    }
+}
+
+impl From<BenchError> for Failure {
+    fn from(error: BenchError) -> Self {
+        match error {
+            BenchError::Layout(error) => error.into(),
+            BenchError::Join(error) => error.into(),
+            BenchError::Rendezvous(error) => error.into(),
+            BenchError::Place(error) => error.into(),
+            BenchError::Crew(error) => error.into(),
+            BenchError::Attach(error) => error.into(),
+            BenchError::Signals(error) => error.into(),
+            BenchError::Stopped(stopped) => stopped.into(),
+            BenchError::Broken(what) => Self::new(Status::Disagreement, what, "please report this"),
+            BenchError::Arguments(what) => {
+                Self::new(Status::Usage, what, "see 'tramontane bench --help'")
+            }
+            BenchError::Output(error) => Self::output(&error),
+            error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
+                Self::new(Status::Other, error, "see 'tramontane bench --help'")
+            }
+        }
+    }
+}
+
+impl From<TcpError> for Failure {
+    fn from(error: TcpError) -> Self {
+        match error {
+            TcpError::Mesh(error) => error.into(),
+            TcpError::NotReady { .. } => Self::told(Status::Group, error),
+            TcpError::Io(source) => Self::system("cannot set up connections", &source),
+            error => Self::new(Status::Other, error, "please report this"),
+        }
+    }
+}
+
+/// The status of members on a network that did not meet.
+impl From<MeshError> for Failure {
+    fn from(error: MeshError) -> Self {
+        use MeshError as M;
+        let status = match &error {
+            M::Addresses { .. } | M::KeyNeeded { .. } | M::Listen { .. } | M::TooLong { .. } => {
+                Status::Usage
+            }
+            M::Io { action, source } => {
+                return Self::system(format_args!("cannot {action}"), source);
+            }
+            M::Cancelled => Status::Interrupted,
+            _ => Status::Group,
+        };
+        Self::told(status, error)
+    }
+}
+
+/// The status of what RDMA refuses.
+#[cfg(feature = "verbs")]
+impl From<tramontane_verbs::JoinError> for Failure {
+    fn from(error: tramontane_verbs::JoinError) -> Self {
+        use tramontane_verbs::JoinError as E;
+        use tramontane_verbs::devices::ChoiceError as C;
+        let status = match &error {
+            E::Choice(C::NoDevice | C::NoActivePort { .. } | C::NoGid { .. } | C::NoLid { .. })
+            | E::NotPermitted { .. }
+            | E::Device { .. } => Status::Device,
+            E::Choice(_) => Status::Usage,
+            E::NoAnswer { .. } => Status::Group,
+            E::LockedMemory { .. } | E::TooMany { .. } => Status::Resources,
+            _ => Status::Other,
+        };
+        Self::told(status, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_distinct_and_can_be_read_back() {
+        for (index, (status, _)) in Status::ALL.iter().enumerate() {
+            assert_eq!(Status::of(status.code()), *status);
+            assert!(Status::ALL[..index].iter().all(|(other, _)| other.code() != status.code()));
+        }
+        assert_eq!(Status::of(99), Status::Other);
+    }
+
+    #[test]
+    fn whatever_a_name_holds_the_text_stays_one_line() {
+        let failure = Failure::new(Status::Input, "cannot read a\nb\r\u{1b}[1m", "take another");
+        assert_eq!(failure.text(), "cannot read a b  [1m; take another");
+    }
+
+    #[test]
+    fn what_ran_out_is_told_from_what_went_wrong() {
+        let status =
+            |code| Failure::system("cannot start", &io::Error::from_raw_os_error(code)).status;
+        for errno in [rustix::io::Errno::NOSPC, rustix::io::Errno::MFILE, rustix::io::Errno::NOMEM]
+        {
+            assert_eq!(status(errno.raw_os_error()), Status::Resources, "{errno}");
+        }
+        assert_eq!(status(rustix::io::Errno::NOEXEC.raw_os_error()), Status::Other);
+    }
+
+    #[test]
+    fn help_lists_every_status() {
+        let text = help("  tramontane demo");
+        for (status, meaning) in Status::ALL {
+            assert!(text.contains(&format!("{:>3}  {meaning}", status.code())));
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The memory map of a group: what lies where in each row, and what it all adds up to.
+
+use serde::Serialize;
+use tramontane_core::ids::{Rank, SubgroupId};
+use tramontane_core::layout::{BLOCK, Delivery, Layout};
+use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
+use tramontane_core::smc::{HandOffCells, ReadyFlag};
+
+use crate::exit::Failure;
+use tramontane_runtime::shared_memory::{GroupName, Rendezvous, Root};
+
+/// The whole map.
+#[derive(Debug, Serialize)]
+pub(super) struct MemoryMap {
+    /// Of the layout, as hexadecimal digits: members with another one do not meet.
+    pub(super) digest: String,
+    pub(super) members: usize,
+    pub(super) subgroups: usize,
+    pub(super) rows: Vec<RowMap>,
+    /// All rows of one view: what each member maps or registers.
+    pub(super) view_bytes: usize,
+    /// Two views' rows, of the same members: what a change holds at once.
+    pub(super) change_bytes: usize,
+    /// One view in shared memory, with file headers, doorbells and whole pages.
+    pub(super) shared_memory_bytes: u64,
+}
+
+/// A member's row, and its private state.
+#[derive(Debug, Serialize)]
+pub(super) struct RowMap {
+    pub(super) rank: u16,
+    pub(super) id: u32,
+    pub(super) bytes: usize,
+    pub(super) parts: Vec<Part>,
+    pub(super) state: StateMap,
+}
+
+/// A stretch of a row.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Part {
+    /// From the start of the row.
+    pub(super) offset: usize,
+    pub(super) bytes: usize,
+    #[serde(flatten)]
+    pub(super) what: What,
+}
+
+/// What a stretch of a row is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(super) enum What {
+    /// The row's own.
+    Header,
+    /// Frontiers of a subgroup; consumed counts, where it is unordered.
+    Control { subgroup: u16, unordered: bool },
+    /// The slots of a sender.
+    Ring { subgroup: u16, slots: u32, stride: usize, message_max: u32 },
+}
+
+/// What a member needs beside the rows, in bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct StateMap {
+    pub(super) subgroups: usize,
+    pub(super) senders: usize,
+    pub(super) members: usize,
+    pub(super) links: usize,
+    pub(super) handoffs: usize,
+    pub(super) ready: usize,
+    pub(super) bytes: usize,
+}
+
+impl MemoryMap {
+    /// Of a layout.
+    pub(super) fn of(layout: &Layout<'_>) -> Result<Self, Failure> {
+        let (root, name) = (Root::from_env(), GroupName::new("layout")?);
+        let shared_memory_bytes = Rendezvous::new(&root, &name, layout, Rank::ZERO)?.bytes();
+        let view_bytes = layout.view_bytes();
+        Ok(Self {
+            digest: format!("{:016x}", layout.digest()),
+            members: layout.members(),
+            subgroups: layout.group().subgroups.len(),
+            rows: (0..)
+                .map(Rank)
+                .take(layout.members())
+                .map(|rank| RowMap::of(layout, rank))
+                .collect(),
+            view_bytes,
+            change_bytes: view_bytes.saturating_mul(2),
+            shared_memory_bytes,
+        })
+    }
+}
+
+impl RowMap {
+    fn of(layout: &Layout<'_>, rank: Rank) -> Self {
+        let bytes = layout.row_bytes(rank);
+        let mut parts = vec![Part { offset: 0, bytes: BLOCK, what: What::Header }];
+        let ids = (0..).map(SubgroupId).take(layout.group().subgroups.len());
+        for (id, subgroup) in ids.zip(layout.group().subgroups) {
+            let Some(offset) = layout.control_offset(rank, id) else { continue };
+            let unordered = subgroup.delivery == Delivery::Unordered;
+            parts.push(Part {
+                offset,
+                bytes: 0,
+                what: What::Control { subgroup: id.get(), unordered },
+            });
+            if let Some(ring) = layout.ring(rank, id) {
+                let what = What::Ring {
+                    subgroup: id.get(),
+                    slots: ring.slots,
+                    stride: ring.stride,
+                    message_max: ring.capacity,
+                };
+                parts.push(Part { offset: ring.offset, bytes: 0, what });
+            }
+        }
+        // Each part reaches to the next one, and the last to the end of the row.
+        let ends: Vec<usize> =
+            parts.iter().skip(1).map(|part| part.offset).chain([bytes]).collect();
+        for (part, end) in parts.iter_mut().zip(ends) {
+            part.bytes = end.saturating_sub(part.offset);
+        }
+        let id = layout.group().members.get(rank.index()).map_or(0, |id| id.get());
+        Self { rank: rank.get(), id, bytes, parts, state: StateMap::of(layout, rank) }
+    }
+
+    /// Whether two rows are cut alike.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        (self.bytes, &self.parts, &self.state) == (other.bytes, &other.parts, &other.state)
+    }
+}
+
+impl StateMap {
+    fn of(layout: &Layout<'_>, rank: Rank) -> Self {
+        let sizes = layout.state_sizes(rank);
+        let mut state = Self {
+            subgroups: sizes.subgroups.saturating_mul(size_of::<SubgroupState>()),
+            senders: sizes.senders.saturating_mul(size_of::<SenderState>()),
+            members: sizes.members.saturating_mul(size_of::<MemberState>()),
+            links: sizes.links.saturating_mul(size_of::<Link>()),
+            handoffs: sizes.handoffs.saturating_mul(size_of::<HandOffCells>()),
+            ready: sizes.ready.saturating_mul(size_of::<ReadyFlag>()),
+            bytes: 0,
+        };
+        state.bytes = [
+            state.subgroups,
+            state.senders,
+            state.members,
+            state.links,
+            state.handoffs,
+            state.ready,
+        ]
+        .into_iter()
+        .fold(0, usize::saturating_add);
+        state
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tramontane_runtime::configuration::{GroupConfiguration, SubgroupConfiguration};
+
+    fn map(group: &GroupConfiguration) -> MemoryMap {
+        group.with_layout(|layout| MemoryMap::of(layout).expect("a map")).expect("a layout")
+    }
+
+    #[test]
+    fn a_sender_has_a_ring_and_a_mere_member_has_none() {
+        let map = map(&GroupConfiguration::single(3, 2, 100, 10_240));
+        let ring = What::Ring { subgroup: 0, slots: 100, stride: 10_256, message_max: 10_240 };
+        let control = What::Control { subgroup: 0, unordered: false };
+        let header = Part { offset: 0, bytes: 128, what: What::Header };
+        let control = Part { offset: 128, bytes: 128, what: control };
+        let ring = Part { offset: 256, bytes: 1_025_664, what: ring };
+        assert_eq!(map.rows[0].parts, [header.clone(), control.clone(), ring]);
+        assert_eq!(map.rows[2].parts, [header, control]);
+        assert!(map.rows[0].is_like(&map.rows[1]) && !map.rows[0].is_like(&map.rows[2]));
+        assert_eq!(map.view_bytes, 2 * 1_025_920 + 256);
+        assert_eq!(map.change_bytes, 2 * map.view_bytes);
+        assert!(map.shared_memory_bytes > map.view_bytes as u64);
+        assert!(map.rows[2].state.ready == 0 && map.rows[0].state.ready > 0);
+    }
+
+    #[test]
+    fn the_parts_of_a_row_fill_it_whatever_the_subgroups() {
+        let subgroup = |members: &[u16], senders: &[u16], unordered| SubgroupConfiguration {
+            members: members.to_vec(),
+            senders: senders.to_vec(),
+            window: 3,
+            message_max: 5,
+            unordered,
+        };
+        let group = GroupConfiguration {
+            members: vec![10, 20, 30],
+            subgroups: vec![
+                subgroup(&[0, 1], &[1], false),
+                subgroup(&[0, 2], &[0, 2], true),
+                subgroup(&[0, 1, 2], &[], false),
+            ],
+        };
+        for row in map(&group).rows {
+            let mut end = 0;
+            for part in &row.parts {
+                assert_eq!(part.offset, end);
+                assert!(part.bytes > 0);
+                end += part.bytes;
+            }
+            assert_eq!(end, row.bytes);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! `tramontane leave`: asks a node to leave its group, and waits until it has.
+
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::exit::{Failure, Status};
+use super::group_file::{GroupOptions, check_node, listed};
+use super::interrupt::Interrupts;
+use super::status::newest;
+use tramontane_runtime::group::{AskError, GroupStatus, Visits};
+
+pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
+
+The node exits with 0 once the others go on without it, and with 9 if they had removed it before. It \
+prints which lines of its input it had read and not sent. When this command exits with 0, the \
+node's process has ended: its log, address and metrics port are free.";
+
+/// Ask a node to leave its group, and wait until its process has ended
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    group: GroupOptions,
+    /// The id of the node
+    #[arg(long, value_name = "K")]
+    id: u32,
+}
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// How long one look may take.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Asks, waits and says so.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (description, visits) = arguments.group.open()?;
+    let (node, limit) = (arguments.id, arguments.group.time_limit);
+    check_node(&description, node)?;
+    let interrupts = Interrupts::watch()?;
+    let until = Instant::now() + limit;
+    let incarnation = visits.ask_to_leave(node, limit, interrupts.flag()).map_err(|error| {
+        Failure::told(Status::Group, format_args!("node {node} was not asked to leave: {error}"))
+    })?;
+    let mut out = None;
+    loop {
+        interrupts.check()?;
+        out = out.or_else(|| look(&visits, node, &interrupts));
+        if let Some(text) = &out
+            && visits.has_ended(node, incarnation, LOOK, interrupts.flag())
+        {
+            return writeln!(io::stdout(), "{text}").map_err(|error| Failure::output(&error));
+        }
+        if Instant::now() >= until {
+            return Err(too_late(node, limit, out));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The time is up; `out` is what there was to tell, if the node is out.
+fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
+    let what = match out {
+        Some(text) => format!("{text}; its process has not ended after {limit:?}"),
+        None => format!("node {node} was asked to leave, and is still a member after {limit:?}"),
+    };
+    Failure::new(Status::Group, what, "see 'tramontane status', or raise --time-limit")
+}
+
+/// What there is to tell once the node is out.
+fn look(visits: &Visits, node: u32, interrupts: &Interrupts) -> Option<String> {
+    let answers = visits.statuses(LOOK, interrupts.flag());
+    let others = answers.iter().filter(|(other, _)| **other != node);
+    let others: Vec<&GroupStatus> = others.filter_map(|(_, answer)| answer.as_ref().ok()).collect();
+    match newest(others.into_iter()) {
+        Some((_, members)) if members.contains(&node) => None,
+        Some((view, members)) => {
+            Some(format!("node {node} is out; view {view}: {}", listed(members.to_vec())))
+        }
+        None => {
+            let is_gone = matches!(
+                answers.get(&node),
+                Some(Err(AskError::Visit(tramontane_control::VisitError::NotThere)))
+            );
+            is_gone.then(|| format!("node {node} is out; it was the last one"))
+        }
+    }
+}

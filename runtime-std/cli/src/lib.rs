@@ -1,0 +1,241 @@
+//! The command line of `tramontane`.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `demo` | a group of processes on this machine, compared |
+//! | `cast` | one member as a filter |
+//! | `copy` | files to several places at once |
+//! | `node`, `status`, `leave` | a member of a group that survives its members; the status of all; one leaves |
+//! | `layout` | memory maps |
+//! | `plan` | schedules of block multicasts |
+//! | `adapter` | one member, driven by the conformance suite |
+//! | `devices` | RDMA devices, and which of them a group would use |
+//! | `exit` | exit statuses and errors |
+//! | `network` | where members of several hosts meet |
+//! | `group_file` | the group file, and the errors of commands that read it |
+//! | `waiting_notice` | a notice of other users' folders, for a member that waits |
+//! | `options`, `clock`, `lines`, `output`, `record` | what commands share |
+//!
+//! Results go to standard output, errors as one line each to standard error, and logs, where asked
+//! for, to standard error too.
+
+mod adapter;
+mod cast;
+mod clock;
+mod copy;
+mod demo;
+mod devices;
+mod exit;
+#[cfg(any(test, fuzzing))]
+pub mod garbage;
+mod group_file;
+mod layout;
+mod leave;
+mod lines;
+mod network;
+mod node;
+mod options;
+mod output;
+mod plan;
+mod record;
+mod status;
+mod waiting_notice;
+
+use std::io::{self, IsTerminal as _};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use exit::{Failure, Status, help};
+use tramontane_bench as bench;
+use tramontane_local::interrupt;
+
+/// What is logged, as `tracing-subscriber` has it: `warn`, `tramontane_runtime=debug`.
+const LOG_VARIABLE: &str = "TRAMONTANE_LOG";
+
+/// Logged where nothing else is asked for. That a peer is lost is an error of the command, which
+/// says so.
+const LOG_DEFAULT: &str = "warn,tramontane_runtime::member=error";
+
+const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
+  tramontane bench latency
+  tramontane bench multicast --fabric verbs --senders one --bytes 10240
+  tramontane bench multicast --fabric sim --nodes 4,8,16 --plot spindle.svg
+  tramontane bench blocks --experiment algorithms,scale
+  tramontane bench views --ways kill,leave";
+
+const EXAMPLES: &str = "  tramontane demo
+  tramontane cast --group log --id 0 --nodes 3
+  tramontane node --config group.toml --id 0
+  tramontane copy data.bin --to /mnt/a,/mnt/b
+  tramontane layout --nodes 4
+  tramontane bench latency
+  tramontane verbs devices";
+
+/// Atomic multicast over remote memory: every member delivers the same messages in the same order.
+#[derive(Parser, Debug)]
+#[command(name = "tramontane", version, after_help = help(EXAMPLES))]
+struct Cli {
+    /// Log to standard error: once for events, twice for details; TRAMONTANE_LOG takes a filter
+    #[arg(short, long, global = true, display_order = 100, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    #[command(after_help = help(demo::EXAMPLES))]
+    Demo(demo::Arguments),
+    #[command(after_help = help(cast::EXAMPLES))]
+    Cast(cast::Arguments),
+    #[command(after_help = help(copy::EXAMPLES))]
+    Copy(copy::Arguments),
+    #[command(after_help = help(node::EXAMPLES))]
+    Node(node::Arguments),
+    #[command(after_help = help(status::EXAMPLES))]
+    Status(status::Arguments),
+    #[command(after_help = help(leave::EXAMPLES))]
+    Leave(leave::Arguments),
+    #[command(after_help = help(layout::EXAMPLES))]
+    Layout(layout::Arguments),
+    #[command(after_help = help(plan::EXAMPLES))]
+    Plan(plan::Arguments),
+    /// Benchmarks of multicast, blocks, latency, idle groups and views; over shared memory, TCP or
+    /// RDMA, or simulated
+    #[command(subcommand, after_help = help(BENCH_EXAMPLES))]
+    Bench(bench::command::Command),
+    #[command(after_help = help(adapter::EXAMPLES))]
+    Adapter(adapter::Arguments),
+    /// List the RDMA devices of this machine
+    #[command(subcommand, after_help = help(devices::EXAMPLES))]
+    Verbs(devices::Command),
+    #[command(hide = true)]
+    DemoMember(demo::MemberArguments),
+    #[command(name = copy::MEMBER_COMMAND, hide = true)]
+    CopyMember(copy::MemberArguments),
+}
+
+/// The program: reads the command line, and does what it says.
+#[must_use]
+pub fn main() -> ExitCode {
+    tramontane_runtime::shared_memory::register_barrier();
+    let outcome = parse().and_then(|cli| cli.map_or(Ok(()), |cli| run(&cli)));
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            failure.report();
+            ExitCode::from(failure.status.code())
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    log(cli.verbose)?;
+    match &cli.command {
+        Command::Demo(arguments) => demo::run(arguments),
+        Command::Cast(arguments) => cast::run(arguments),
+        Command::Copy(arguments) => copy::run(arguments),
+        Command::Node(arguments) => node::run(arguments),
+        Command::Status(arguments) => status::run(arguments),
+        Command::Leave(arguments) => leave::run(arguments),
+        Command::Layout(arguments) => layout::run(arguments),
+        Command::Plan(arguments) => plan::run(arguments),
+        Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
+        Command::Adapter(arguments) => adapter::run(arguments),
+        Command::Verbs(command) => devices::run(command),
+        Command::DemoMember(arguments) => match demo::run_member(arguments) {
+            // It has reported to its parent why.
+            Some(status) => Err(Failure::silent(status)),
+            None => Ok(()),
+        },
+        Command::CopyMember(arguments) => match copy::run_member(arguments) {
+            Some(status) => Err(Failure::silent(status)),
+            None => Ok(()),
+        },
+    }
+}
+
+/// Reads the command line; nothing if all that was wanted is help.
+fn parse() -> Result<Option<Cli>, Failure> {
+    let parsed =
+        Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let error = match parsed {
+        Ok(cli) => return Ok(Some(cli)),
+        Err(error) => error,
+    };
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return error.print().map(|()| None).map_err(|error| Failure::output(&error));
+    }
+    Err(Failure::new(
+        Status::Usage,
+        in_one_line(&error),
+        "see 'tramontane --help' or 'tramontane COMMAND --help'",
+    ))
+}
+
+/// What is wrong with a command line, without the hints on further lines.
+fn in_one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "no command is given".to_owned();
+    }
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim).take_while(|line| {
+        !["Usage:", "For more information", "tip:"].iter().any(|start| line.starts_with(start))
+    });
+    let words: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
+}
+
+/// Logs to standard error what is wanted.
+fn log(verbose: u8) -> Result<(), Failure> {
+    let wanted = std::env::var(LOG_VARIABLE).ok().filter(|text| !text.is_empty());
+    let wanted = match (verbose, wanted) {
+        (0, Some(wanted)) => wanted,
+        (0, None) => LOG_DEFAULT.to_owned(),
+        (1, _) => "info".to_owned(),
+        (2, _) => "debug".to_owned(),
+        _ => "trace".to_owned(),
+    };
+    let filter = EnvFilter::try_new(&wanted).map_err(|error| {
+        let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
+        Failure::new(Status::Usage, what, "set it to a level such as info, or leave it")
+    })?;
+    let format = tracing_subscriber::fmt::layer()
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal());
+    tracing_subscriber::registry().with(filter).with(format).init();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_command_line_is_told_in_one_line() {
+        let wrong: [&[&str]; 6] = [
+            &[],
+            &["nonsense"],
+            &["demo", "--nodes", "0"],
+            &["demo", "--nodes", "x"],
+            &["cast"],
+            &["layout", "--config", "a", "--nodes", "3"],
+        ];
+        for arguments in wrong {
+            let arguments = std::iter::once(&"tramontane").chain(arguments);
+            let error = Cli::try_parse_from(arguments).expect_err("wrong");
+            let line = in_one_line(&error);
+            assert!(!line.contains('\n') && !line.contains("Usage") && line.len() > 10, "{line:?}");
+        }
+    }
+}

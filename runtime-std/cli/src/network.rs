@@ -1,0 +1,133 @@
+//! Where the members of a group meet over TCP, on this machine or on several, as a command line
+//! says it.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::{Failure, Status};
+use tramontane_runtime::join::NetworkMeeting;
+use tramontane_runtime::rdma;
+
+/// Addresses and key.
+#[derive(Args, Debug)]
+pub(super) struct NetworkOptions {
+    /// The address of each member, in the order of ids; the same at all members
+    #[arg(long, value_name = "HOST:PORT,...", value_delimiter = ',', help_heading = "Network")]
+    pub(super) addresses: Vec<String>,
+    /// A file with the key that all members share: 64 hexadecimal digits, mode 600
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    key_file: Option<PathBuf>,
+    /// Permit clear text on a network that you trust: over TCP without a key, to other machines;
+    /// over RDMA also beside a key, since RDMA is never encrypted
+    #[arg(long, help_heading = "Network")]
+    allow_clear: bool,
+}
+
+impl NetworkOptions {
+    /// The first option that was given, by name: none of them means anything to members that share
+    /// memory.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--addresses", !self.addresses.is_empty()),
+            ("--key-file", self.key_file.is_some()),
+            ("--allow-clear", self.allow_clear),
+        ];
+        all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
+
+    /// Where members meet that go on over RDMA.
+    pub(super) fn meeting_for_rdma(&self) -> Result<NetworkMeeting, Failure> {
+        rdma::check_clear(self.key_file.is_some(), self.allow_clear)?;
+        self.meeting()
+    }
+
+    /// Where the members meet.
+    pub(super) fn meeting(&self) -> Result<NetworkMeeting, Failure> {
+        let key =
+            self.key_file.as_deref().map(tramontane_control::SharedKey::from_file).transpose();
+        let key = key.map_err(|error| match error {
+            // Those say what to do already.
+            tramontane_control::KeyError::Io { .. } => Failure::new(
+                Status::Usage,
+                format_args!("cannot read the key: {error}"),
+                "give --key-file a file that you may read",
+            ),
+            error => Failure::told(Status::Usage, error),
+        })?;
+        let addresses = resolve(&self.addresses)?;
+        Ok(NetworkMeeting {
+            addresses,
+            key,
+            allow_clear: self.allow_clear,
+            ..NetworkMeeting::default()
+        })
+    }
+}
+
+/// Names become addresses here, once; of several, the first.
+fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
+    let resolve = |text: &String| {
+        let wrong = |why: &dyn std::fmt::Display| {
+            let what = format_args!("--addresses: cannot make an address of '{text}': {why}");
+            Failure::new(
+                Status::Usage,
+                what,
+                "write each as HOST:PORT, such as 10.9.0.1:7000 or [::1]:7000",
+            )
+        };
+        let mut found = text.to_socket_addrs().map_err(|error| wrong(&error))?;
+        found.next().ok_or_else(|| wrong(&"no host has that name"))
+    };
+    let resolved = addresses.iter().map(resolve).collect::<Result<Vec<_>, _>>()?;
+    for (id, address) in resolved.iter().enumerate() {
+        if address.port() == 0 {
+            let what = format_args!("--addresses: member {id} has port 0");
+            return Err(Failure::new(
+                Status::Usage,
+                what,
+                "give each a port that the others can connect to",
+            ));
+        }
+        if let Some(other) = resolved[..id].iter().position(|before| before == address) {
+            let what = format_args!("--addresses: members {other} and {id} are both at {address}");
+            return Err(Failure::new(Status::Usage, what, "give each an address of its own"));
+        }
+    }
+    Ok(resolved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+        resolve(&text.split(',').map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn addresses_are_hosts_with_ports() {
+        let found = resolved("127.0.0.1:7000,[::1]:7001").expect("addresses");
+        assert_eq!(found.iter().map(SocketAddr::port).collect::<Vec<_>>(), [7000, 7001]);
+    }
+
+    #[test]
+    fn an_address_that_leads_nowhere_is_named() {
+        for (text, word) in [
+            ("127.0.0.1", "'127.0.0.1'"),
+            ("127.0.0.1:70000", "70000"),
+            ("127.0.0.1:0", "port 0"),
+            ("127.0.0.1:7000,127.0.0.1:7000", "members 0 and 1"),
+            ("127.0.0.1:7000,", "''"),
+        ] {
+            let failure = resolved(text).expect_err(text);
+            assert_eq!(failure.status, Status::Usage);
+            assert!(
+                failure.text().contains(word) && failure.text().contains("; "),
+                "{}",
+                failure.text()
+            );
+        }
+    }
+}

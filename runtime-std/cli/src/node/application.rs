@@ -1,0 +1,232 @@
+//! What a node does with what is delivered: it keeps it, and prints it.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use serde::Serialize;
+use tramontane_core::ids::{NodeId, SubgroupId};
+
+use super::event::Event;
+use super::log::Log;
+use super::meter::Meter;
+use crate::exit::Failure;
+use crate::group_file::listed;
+use crate::output::Output;
+use crate::record::Bytes;
+use tramontane_runtime::group::{FIRST_VIEW, Message, Messages, Replica, ViewChanged};
+
+/// What goes to standard output.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Printing {
+    pub(super) deliveries: bool,
+    /// As JSON, and views too.
+    pub(super) json: bool,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Line<'l> {
+    Delivery {
+        subgroup: &'l str,
+        view: u64,
+        place: u64,
+        sender: u32,
+        #[serde(flatten)]
+        record: Bytes<'l>,
+    },
+    View {
+        view: u64,
+        members: Vec<u32>,
+        joined: Vec<u32>,
+        gone: Vec<u32>,
+    },
+}
+
+impl Line<'_> {
+    fn add_to(&self, bytes: &mut Vec<u8>) {
+        // Numbers and strings into memory: nothing that can fail.
+        let _ = serde_json::to_writer(&mut *bytes, self);
+        bytes.push(b'\n');
+    }
+}
+
+/// The application of a node.
+pub(super) struct Application {
+    printing: Printing,
+    output: Output,
+    events: Sender<Event>,
+    logs: BTreeMap<SubgroupId, Log>,
+    /// By subgroup.
+    names: Vec<String>,
+    is_member: bool,
+    /// A log could not be written: it ends there, and this node leaves.
+    has_failed: bool,
+    /// What a call appends to a log.
+    lines: Vec<u8>,
+    /// Messages that the call hands over.
+    messages: usize,
+    own: Option<NodeId>,
+    /// Messages of this node that were delivered where its lines go.
+    own_delivered: u64,
+    meter: Arc<Meter>,
+}
+
+impl Application {
+    pub(super) fn new(
+        printing: Printing,
+        output: Output,
+        events: Sender<Event>,
+        logs: BTreeMap<SubgroupId, Log>,
+        names: Vec<String>,
+        meter: Arc<Meter>,
+    ) -> Self {
+        Self {
+            printing,
+            output,
+            events,
+            logs,
+            names,
+            is_member: false,
+            has_failed: false,
+            lines: Vec::new(),
+            messages: 0,
+            own: None,
+            own_delivered: 0,
+            meter,
+        }
+    }
+
+    fn print(&mut self, message: &Message<'_>, to: &mut Vec<u8>) {
+        if !self.printing.json {
+            to.extend_from_slice(message.payload);
+            return to.push(b'\n');
+        }
+        let line = Line::Delivery {
+            subgroup: self.names.get(message.subgroup.index()).map_or("", String::as_str),
+            view: message.view.0,
+            place: message.place.get(),
+            sender: message.sender.get(),
+            record: Bytes::of(message.payload),
+        };
+        line.add_to(to);
+    }
+
+    fn note(&mut self, message: &Message<'_>) {
+        self.lines.extend_from_slice(message.payload);
+        self.lines.push(b'\n');
+        self.messages += 1;
+        let is_own = Some(message.sender) == self.own && !message.is_replayed;
+        self.own_delivered += u64::from(is_own && self.meter.is_of(message.subgroup));
+    }
+
+    fn tell(&self, event: Event) {
+        // The command may be over already.
+        let _ = self.events.send(event);
+    }
+
+    fn fail(&mut self, error: &io::Error) {
+        self.has_failed = true;
+        self.tell(Event::Failed(Failure::system("cannot write the log", error)));
+    }
+
+    /// Every log is the group's from now on.
+    fn begin(&mut self) {
+        self.is_member = true;
+        let begun: Vec<_> = self.logs.values_mut().map(Log::begin).collect();
+        for begun in begun {
+            match begun {
+                Ok(None) => {}
+                Ok(Some(kept)) => self.tell(Event::Notice(format!(
+                    "the group starts anew; the log of an earlier run is kept as {}",
+                    kept.display()
+                ))),
+                Err(error) => self.fail(&error),
+            }
+        }
+    }
+}
+
+impl Replica for Application {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        let subgroup = messages.subgroup();
+        self.lines.clear();
+        self.messages = 0;
+        // What came before this node was a member is part of its state.
+        if self.printing.deliveries && self.is_member {
+            let output = self.output.clone();
+            output.put_each(messages, |message, to| {
+                self.note(&message);
+                self.print(&message, to);
+            });
+        } else {
+            for message in messages {
+                self.note(&message);
+            }
+        }
+        self.meter.delivered(self.lines.len() - self.messages, self.own_delivered);
+        if self.has_failed {
+            return;
+        }
+        let appended = self.logs.get_mut(&subgroup).map_or(Ok(()), |log| log.append(&self.lines));
+        if let Err(error) = appended {
+            self.fail(&error);
+        }
+    }
+
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        let is_first = !self.is_member;
+        if is_first {
+            self.own = Some(change.own);
+            self.begin();
+        }
+        let ids = |nodes: &[NodeId]| -> Vec<u32> { nodes.iter().map(|node| node.get()).collect() };
+        let (view, members) = (change.view.id.0, ids(&change.view.members));
+        // A node that joins is told of all members at once; to people it alone is the one that
+        // came.
+        let is_joiner = is_first && change.view.id != FIRST_VIEW;
+        let joined = if is_joiner { vec![change.own.get()] } else { ids(change.joined) };
+        let gone = ids(change.gone);
+        if self.printing.json {
+            let line = Line::View { view, members, joined, gone };
+            return self.output.put_each([line], |line, to| line.add_to(to));
+        }
+        let mut text = format!("view {view}: {}", listed(members));
+        for (what, nodes) in [("joined", joined), ("gone", gone)] {
+            if !nodes.is_empty() {
+                text.push_str(&format!("; {what} {}", listed(nodes)));
+            }
+        }
+        self.tell(Event::Notice(text));
+    }
+
+    fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
+        let nothing = || Ok(Box::new(io::empty()) as Box<dyn Read + Send>);
+        let state = if self.has_failed {
+            Err(io::Error::other("the log could not be written to its end"))
+        } else {
+            self.logs.get(&subgroup).map_or_else(nothing, Log::snapshot)
+        };
+        state.unwrap_or_else(|error| Box::new(Unreadable(error)))
+    }
+
+    fn restore(&mut self, subgroup: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
+        let Some(log) = self.logs.get_mut(&subgroup) else { return Ok(()) };
+        let restored = log.restore(state);
+        if let Err(error) = &restored {
+            self.fail(error);
+        }
+        restored
+    }
+}
+
+/// A state that cannot be read: its reader gets the error, and asks another member.
+struct Unreadable(io::Error);
+
+impl Read for Unreadable {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::new(self.0.kind(), self.0.to_string()))
+    }
+}

@@ -1,0 +1,246 @@
+//! Answers to HTTP requests: enough of the protocol for a scraper, within fixed limits on
+//! connections, time and bytes.
+//!
+//! # Invariants
+//! - At most [`CONNECTIONS_MAX`] are open at a time, each for at most [`PATIENCE`]. One more closes
+//!   the one that has been silent for longest: so connections without a request keep no other out.
+//! - A request is [`REQUEST_MAX`] bytes at most.
+//! - Nothing that goes wrong ends it: without descriptors for a while, it waits.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const CONNECTIONS_MAX: usize = 16;
+
+/// How long one may take, from the connection to the last byte.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+const REQUEST_MAX: usize = 8 << 10;
+
+/// After a connection that could not be taken.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is answered.
+pub(super) struct Answer {
+    /// As HTTP has it, with its words.
+    pub(super) status: &'static str,
+    pub(super) content_type: &'static str,
+    pub(super) text: String,
+}
+
+/// Answers what is asked for by method and path, in a thread that ends with the process.
+pub(super) fn serve(
+    listener: TcpListener,
+    answer: impl Fn(&str, &str) -> Answer + Send + Sync + 'static,
+) -> io::Result<()> {
+    let (answer, connections) = (Arc::new(answer), Arc::<Connections>::default());
+    let take_all = move || {
+        loop {
+            let taken = listener.accept().and_then(|(connection, _)| {
+                Ok((Slot::take(&connections, &connection)?, connection))
+            });
+            let Ok((slot, connection)) = taken else {
+                std::thread::sleep(PAUSE);
+                continue;
+            };
+            let answer = Arc::clone(&answer);
+            let receive = move || {
+                if let Err(error) = receive(connection, &slot, &*answer) {
+                    tracing::debug!(%error, "a client of the metrics page disconnected");
+                }
+            };
+            // Without a thread for it, the connection is closed.
+            let _ = std::thread::Builder::new().name("tramontane-metric".into()).spawn(receive);
+        }
+    };
+    std::thread::Builder::new().name("tramontane-metrics".into()).spawn(take_all).map(drop)
+}
+
+/// The connections that are open.
+#[derive(Default)]
+struct Connections {
+    open: Mutex<Vec<Connection>>,
+    vacated: Condvar,
+}
+
+struct Connection {
+    number: u64,
+    /// By which to close it, until it has sent a request.
+    silent: Option<TcpStream>,
+}
+
+impl Connections {
+    fn open(&self) -> MutexGuard<'_, Vec<Connection>> {
+        // Nothing in here is left half done by a panic.
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One of the connections that may be open, given back when this is dropped.
+struct Slot {
+    connections: Arc<Connections>,
+    number: u64,
+}
+
+impl Slot {
+    /// A slot for a connection. If all are taken, the connection that has been silent for longest
+    /// is closed; if all have sent a request, one of them is awaited.
+    fn take(connections: &Arc<Connections>, connection: &TcpStream) -> io::Result<Self> {
+        let handle = connection.try_clone()?;
+        let mut open = connections.open();
+        while open.len() >= CONNECTIONS_MAX {
+            if let Some(oldest) = open.iter().find_map(|connection| connection.silent.as_ref()) {
+                // It fails where the peer was faster. The thread that reads from it ends in any
+                // case.
+                let _ = oldest.shutdown(Shutdown::Both);
+            }
+            let waited = connections.vacated.wait_timeout(open, PATIENCE);
+            open = waited.map_or_else(|poisoned| poisoned.into_inner().0, |(open, _)| open);
+        }
+        // One thread alone adds to it.
+        let number = open.last().map_or(0, |last| last.number + 1);
+        open.push(Connection { number, silent: Some(handle) });
+        drop(open);
+        Ok(Self { connections: Arc::clone(connections), number })
+    }
+
+    /// The connection has sent a request, and is answered: it is not closed for another one.
+    fn has_asked(&self) {
+        let mut open = self.connections.open();
+        if let Some(connection) =
+            open.iter_mut().find(|connection| connection.number == self.number)
+        {
+            connection.silent = None;
+        }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.connections.open().retain(|connection| connection.number != self.number);
+        self.connections.vacated.notify_all();
+    }
+}
+
+fn receive(
+    mut connection: TcpStream,
+    slot: &Slot,
+    answer: &impl Fn(&str, &str) -> Answer,
+) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    let request = read_head(&mut connection, until)?;
+    slot.has_asked();
+    let mut words = request.split_ascii_whitespace();
+    let Answer { status, content_type, text } =
+        answer(words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        text.len()
+    );
+    connection.set_write_timeout(Some(left(until)?))?;
+    connection.write_all((head + &text).as_bytes())
+}
+
+/// The first lines of a request, up to the empty one.
+fn read_head(connection: &mut TcpStream, until: Instant) -> io::Result<String> {
+    let mut head = Vec::new();
+    let mut part = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        connection.set_read_timeout(Some(left(until)?))?;
+        let bytes = connection.read(&mut part)?;
+        if bytes == 0 || head.len() + bytes > REQUEST_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        head.extend_from_slice(&part[..bytes]);
+    }
+    String::from_utf8(head).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// What is left of a connection's time.
+fn left(until: Instant) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn serving() -> SocketAddr {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let answer = |method: &str, path: &str| Answer {
+            status: "200 OK",
+            content_type: "text/plain",
+            text: format!("{method} {path}"),
+        };
+        serve(listener, answer).expect("a thread");
+        address
+    }
+
+    fn ask(address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        // A connection that is closed early may fail while it writes.
+        let _ = stream.write_all(request);
+        let mut page = Vec::new();
+        let _ = stream.read_to_end(&mut page);
+        String::from_utf8(page).expect("text")
+    }
+
+    #[test]
+    fn a_request_is_answered_and_what_is_no_request_is_not() {
+        let address = serving();
+        let page = ask(address, b"GET /page HTTP/1.1\r\nHost: here\r\n\r\n");
+        assert!(
+            page.starts_with("HTTP/1.1 200 OK\r\n") && page.ends_with("\r\n\r\nGET /page"),
+            "{page}"
+        );
+        assert_eq!(ask(address, &[b'x'; 2 * REQUEST_MAX]), "");
+        assert_eq!(ask(address, b"\xff\xff\r\n\r\n"), "");
+    }
+
+    #[test]
+    fn many_silent_connections_keep_no_other_out() {
+        let address = serving();
+        let connect = || TcpStream::connect(address).expect("it listens");
+        let mut silent: Vec<TcpStream> = Vec::new();
+        for _ in 0..20 {
+            silent.extend((0..CONNECTIONS_MAX).map(|_| connect()));
+            let page = ask(address, b"GET / HTTP/1.1\r\n\r\n");
+            assert!(page.ends_with("GET /"), "sent away: {page:?}");
+        }
+        for mut silent in silent {
+            silent.set_read_timeout(Some(LONG)).expect("a time");
+            assert!(!matches!(silent.read(&mut [0]), Ok(1..)), "they are sent nothing");
+        }
+    }
+
+    /// A client that reads slowly is answered, however many connect meanwhile.
+    #[test]
+    fn a_connection_with_a_request_is_not_closed_for_silent_ones() {
+        let (began, has_begun) = std::sync::mpsc::channel();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let began = Mutex::new(began);
+        let slow = move |_: &str, path: &str| {
+            let _ = began.lock().map(|began| began.send(()));
+            std::thread::sleep(PATIENCE / 4);
+            Answer { status: "200 OK", content_type: "text/plain", text: path.into() }
+        };
+        serve(listener, slow).expect("a thread");
+        std::thread::scope(|scope| {
+            let asked = scope.spawn(|| ask(address, b"GET /slow HTTP/1.1\r\n\r\n"));
+            has_begun.recv_timeout(LONG).expect("it is asked");
+            let silent: Vec<_> =
+                (0..3 * CONNECTIONS_MAX).map(|_| TcpStream::connect(address)).collect();
+            assert!(asked.join().expect("no panic").ends_with("/slow"));
+            drop(silent);
+        });
+    }
+}

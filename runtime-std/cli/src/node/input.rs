@@ -1,0 +1,283 @@
+//! From standard input to the group, through all views: one line, one message.
+//!
+//! # Invariants
+//! - Each line that was read is sent, refused, or named when the node ends.
+//! - The thread reads only what is there, so that it ends soon after it is asked to.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::event::Event;
+use super::meter::Meter;
+use super::sent_lines::{Lost, SentLines};
+use crate::lines::{Cutter, Line, unreadable};
+use tramontane_runtime::group::{LargeUnsent, Receipt, SendLargeError, Sender};
+use tramontane_runtime::member::SendError;
+
+/// How long a line waits for a slot, and how long the thread waits for input, before it looks
+/// whether it is wanted still.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// The same, as the system has it.
+const PATIENCE_SYSTEM: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// How long the thread may take to end. Another process that reads the same input may have left it
+/// with nothing to read.
+const END: Duration = Duration::from_secs(1);
+
+/// How much is read at a time.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// The thread that reads and sends.
+pub(super) struct Input {
+    thread: JoinHandle<SentLines>,
+    is_over: Arc<AtomicBool>,
+}
+
+/// How lines go out.
+pub(super) struct Lines {
+    /// Nothing if this node sends in no subgroup: then lines are refused.
+    pub(super) sender: Option<Sender>,
+    pub(super) line_max: usize,
+    /// How many messages a member may end without.
+    pub(super) unsent_max: usize,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Input {
+    /// Starts the thread.
+    pub(super) fn start(lines: Lines, events: mpsc::Sender<Event>) -> io::Result<Self> {
+        let is_over = Arc::<AtomicBool>::default();
+        let Lines { sender, line_max, unsent_max, meter } = lines;
+        let reading = Reading {
+            is_over: Arc::clone(&is_over),
+            events,
+            cutter: Cutter::new(line_max),
+            handed: SentLines::new(unsent_max),
+            way: Way { sender, line_max, is_over: Arc::clone(&is_over), meter, handed_over: 0 },
+        };
+        let thread =
+            std::thread::Builder::new().name("tramontane-read".into()).spawn(|| reading.run())?;
+        Ok(Self { thread, is_over })
+    }
+
+    /// From now on no more is read, and no more is sent.
+    pub(super) fn stop(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the thread, and says what became of what it read. Nothing if it does not end.
+    pub(super) fn end(self) -> Option<SentLines> {
+        self.stop();
+        let until = Instant::now() + END;
+        while !self.thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(PATIENCE / 50);
+        }
+        self.thread.is_finished().then(|| self.thread.join().ok()).flatten()
+    }
+}
+
+/// Why no more lines are sent.
+enum SendEnd {
+    /// The line cannot be sent.
+    Refused(String),
+    /// This node is on its way out.
+    NotWanted,
+}
+
+/// The thread's side.
+struct Reading {
+    is_over: Arc<AtomicBool>,
+    events: mpsc::Sender<Event>,
+    cutter: Cutter,
+    handed: SentLines,
+    way: Way,
+}
+
+/// From a line to the group.
+struct Way {
+    sender: Option<Sender>,
+    line_max: usize,
+    is_over: Arc<AtomicBool>,
+    meter: Arc<Meter>,
+    /// Lines that were handed over.
+    handed_over: u64,
+}
+
+impl Reading {
+    fn run(mut self) -> SentLines {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        while !self.is_over() {
+            match read_what_is_there(&mut buffer) {
+                Ok(None) => {}
+                Ok(Some(0)) => {
+                    self.end_of_input();
+                    return self.handed;
+                }
+                Ok(Some(count)) => self.take(&buffer[..count]),
+                Err(error) => {
+                    // The node goes on without, as it does after the end of its input.
+                    let unreadable = unreadable(&error.into()).text().to_owned();
+                    self.tell(Event::Refused(unreadable));
+                    self.end_of_input();
+                    return self.handed;
+                }
+            }
+        }
+        if self.cutter.is_begun() && self.handed.lost().is_none() {
+            let number = self.cutter.number();
+            self.handed.lose(Lost { from: number, to: number, has_end: false });
+        }
+        self.handed
+    }
+
+    fn end_of_input(&mut self) {
+        let Self { cutter, handed, events, way, .. } = self;
+        if let Some((number, line)) = cutter.end() {
+            match way.hand_over(line) {
+                Ok(receipt) => handed.add(number, receipt),
+                Err(SendEnd::NotWanted) => {
+                    handed.lose(Lost { from: number, to: number, has_end: true })
+                }
+                Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
+            }
+        }
+        self.tell(Event::InputEnded);
+    }
+
+    /// Sends what came, to its last line that has an end.
+    fn take(&mut self, mut bytes: &[u8]) {
+        let Self { cutter, is_over, handed, events, way } = self;
+        let mut is_wanted = true;
+        while let Some((number, line)) = cutter.next(&mut bytes) {
+            if !is_wanted {
+                handed.lose(Lost { from: number, to: number, has_end: true });
+                continue;
+            }
+            match way.hand_over(line) {
+                Ok(receipt) => handed.add(number, receipt),
+                Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
+                Err(SendEnd::NotWanted) => {
+                    is_wanted = false;
+                    // Senders may know before the rest of the node does.
+                    is_over.store(true, Ordering::Relaxed);
+                    handed.lose(Lost { from: number, to: number, has_end: true });
+                }
+            }
+        }
+        if !is_wanted && cutter.is_begun() {
+            let number = cutter.number();
+            handed.lose(Lost { from: number, to: number, has_end: false });
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+
+    fn tell(&self, event: Event) {
+        // The command may be over already.
+        let _ = self.events.send(event);
+    }
+}
+
+fn say_refused(events: &mpsc::Sender<Event>, number: u64, why: &str) {
+    // The command may be over already.
+    let _ = events.send(Event::Refused(format!("line {number} of the input was not sent: {why}")));
+}
+
+/// Nothing if nothing came for a while; no bytes at the end of the input.
+fn read_what_is_there(buffer: &mut [u8]) -> rustix::io::Result<Option<usize>> {
+    use rustix::io::Errno;
+    let input = rustix::stdio::stdin();
+    let there = poll(&mut [PollFd::new(&input, PollFlags::IN)], Some(&PATIENCE_SYSTEM));
+    let read = there.and_then(|count| {
+        if count == 0 { Ok(None) } else { rustix::io::read(input, buffer).map(Some) }
+    });
+    match read {
+        Err(Errno::INTR | Errno::AGAIN) => Ok(None),
+        read => read,
+    }
+}
+
+impl Way {
+    fn hand_over(&mut self, line: Line<'_>) -> Result<Receipt, SendEnd> {
+        let refused = |why: String| Err(SendEnd::Refused(why));
+        let Some(sender) = &mut self.sender else {
+            let what = "this node sends in no subgroup; add it to the senders in the group file, or give it no input";
+            return refused(what.to_owned());
+        };
+        let Line::Whole(line) = line else {
+            let what = format_args!("it is longer than {} bytes", self.line_max);
+            return refused(format!(
+                "{what}; raise message_max or large_max in the group file at all members"
+            ));
+        };
+        let number = self.handed_over + 1;
+        self.meter.goes_out(number);
+        let sent = if line.len() > sender.message_max() {
+            send_large(sender, line, &self.is_over)
+        } else {
+            send(sender, line, &self.is_over)
+        };
+        if sent.is_ok() {
+            self.handed_over = number;
+            self.meter.sent(line.len());
+        } else {
+            self.meter.stays(number);
+        }
+        sent
+    }
+}
+
+fn send(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Receipt, SendEnd> {
+    loop {
+        if is_over.load(Ordering::Relaxed) {
+            return Err(SendEnd::NotWanted);
+        }
+        match sender.send(line, PATIENCE) {
+            Ok(receipt) => return Ok(receipt),
+            Err(error) => go_on(error)?,
+        }
+    }
+}
+
+/// A line that fits no slot.
+fn send_large(sender: &mut Sender, line: &[u8], is_over: &AtomicBool) -> Result<Receipt, SendEnd> {
+    let refused = |error: SendLargeError| SendEnd::Refused(error.to_string());
+    let mut buffer = sender.buffer(line.len()).map_err(refused)?;
+    if let Some(place) = buffer.get_mut(..line.len()) {
+        place.copy_from_slice(line);
+    }
+    loop {
+        if is_over.load(Ordering::Relaxed) {
+            return Err(SendEnd::NotWanted);
+        }
+        match sender.send_large(buffer, line.len(), PATIENCE) {
+            Ok(receipt) => return Ok(receipt),
+            Err(LargeUnsent { why: SendLargeError::Send(error), buffer: Some(back) }) => {
+                go_on(error)?;
+                buffer = back;
+            }
+            Err(LargeUnsent { why: SendLargeError::Send(SendError::Stopped(_)), buffer: None }) => {
+                return Err(SendEnd::NotWanted);
+            }
+            Err(LargeUnsent { why, .. }) => return Err(refused(why)),
+        }
+    }
+}
+
+/// Whether it is to be tried again.
+fn go_on(error: SendError) -> Result<(), SendEnd> {
+    match error {
+        SendError::TimedOut(_) => Ok(()),
+        SendError::Stopped(_) => Err(SendEnd::NotWanted),
+        error => Err(SendEnd::Refused(error.to_string())),
+    }
+}

@@ -1,0 +1,119 @@
+//! What a node counts of the bytes that go through it, and how long a line takes.
+//!
+//! It costs a message nothing: bytes are counted where lines are read and logs are written, a batch
+//! at a time; and one line at a time has its way from the input to its delivery here measured.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use prometheus_client::metrics::histogram::Histogram;
+use tramontane_core::ids::SubgroupId;
+
+/// The upper ends of the classes of times, in seconds: 10 us to 10 s, each about three times the
+/// one before.
+const CLASSES: [f64; 13] =
+    [1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+
+/// The line that is on its way: how many were handed over with it, and since when.
+type UnderWay = (u64, Instant);
+
+/// The counts of one node.
+pub(super) struct Meter {
+    /// Where lines go.
+    subgroup: Option<SubgroupId>,
+    pub(super) delivered_bytes: AtomicU64,
+    pub(super) sent_bytes: AtomicU64,
+    /// From where a line is read to its delivery here; waiting for a slot is part of it.
+    pub(super) latency: Histogram,
+    /// That of the line under way, from 1; 0 without one.
+    awaited: AtomicU64,
+    under_way: Mutex<Option<UnderWay>>,
+}
+
+impl Meter {
+    /// For a node whose lines go to a subgroup.
+    pub(super) fn new(subgroup: Option<SubgroupId>) -> Arc<Self> {
+        Arc::new(Self {
+            subgroup,
+            delivered_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
+            latency: Histogram::new(CLASSES),
+            awaited: AtomicU64::new(0),
+            under_way: Mutex::new(None),
+        })
+    }
+
+    /// The line of this number among those that are handed over, from 1, is about to go out.
+    pub(super) fn goes_out(&self, number: u64) {
+        if self.awaited.load(Ordering::Relaxed) == 0 {
+            *self.under_way() = Some((number, Instant::now()));
+            self.awaited.store(number, Ordering::Release);
+        }
+    }
+
+    /// It did not, and another has its number.
+    pub(super) fn stays(&self, number: u64) {
+        if self.awaited.load(Ordering::Relaxed) == number {
+            self.awaited.store(0, Ordering::Release);
+        }
+    }
+
+    /// Bytes of lines went out.
+    pub(super) fn sent(&self, bytes: usize) {
+        self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// A batch was delivered: bytes of all messages, and how many of this node's there were up to
+    /// now, where lines go.
+    pub(super) fn delivered(&self, bytes: usize, own: u64) {
+        self.delivered_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        let awaited = self.awaited.load(Ordering::Acquire);
+        if awaited == 0 || own < awaited {
+            return;
+        }
+        if let Some((_, since)) = self.under_way().take_if(|(number, _)| *number == awaited) {
+            self.latency.observe(since.elapsed().as_secs_f64());
+        }
+        self.awaited.store(0, Ordering::Release);
+    }
+
+    /// Whether lines go there.
+    pub(super) fn is_of(&self, subgroup: SubgroupId) -> bool {
+        self.subgroup == Some(subgroup)
+    }
+
+    fn under_way(&self) -> std::sync::MutexGuard<'_, Option<UnderWay>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Meter {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Meter").field("subgroup", &self.subgroup).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_at_a_time_is_measured() {
+        let meter = Meter::new(Some(SubgroupId(1)));
+        assert!(meter.is_of(SubgroupId(1)) && !meter.is_of(SubgroupId(0)));
+        meter.delivered(10, 0);
+        meter.goes_out(1);
+        meter.goes_out(2);
+        meter.delivered(5, 0);
+        assert_eq!(meter.awaited.load(Ordering::Relaxed), 1);
+        meter.delivered(5, 2);
+        assert_eq!(meter.awaited.load(Ordering::Relaxed), 0);
+        assert_eq!(meter.delivered_bytes.load(Ordering::Relaxed), 20);
+        // A line that is refused does not count.
+        meter.goes_out(3);
+        meter.stays(3);
+        meter.delivered(0, 3);
+        assert_eq!(meter.awaited.load(Ordering::Relaxed), 0);
+    }
+}

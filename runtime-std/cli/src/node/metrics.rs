@@ -1,0 +1,359 @@
+//! A node's figures for Prometheus, over HTTP.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use super::http::{self, Answer};
+use super::meter::Meter;
+use crate::exit::{Failure, Status};
+use tramontane_runtime::group::{Board, GroupStatus};
+
+/// What the answer is: the text format that Prometheus and all its tools read (`promtool check
+/// metrics` reads no other).
+const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// States that a member can be in: see [`GroupStatus::state`].
+const STATES: [&str; 5] = ["steady", "changing", "leaving", "left", "halted"];
+
+/// Serves the figures at an address, in a thread that ends with the process. Nothing is answered
+/// until until `board` is set.
+pub(super) fn serve(
+    address: SocketAddr,
+    is_exposed: bool,
+    board: Arc<OnceLock<Board>>,
+    meter: Arc<Meter>,
+) -> Result<(), Failure> {
+    if !address.ip().is_loopback() && !is_exposed {
+        let what = format_args!(
+            "--metrics {address} can be reached from other hosts, and has no password"
+        );
+        let advice = "take 127.0.0.1, or give --metrics-exposed too on a network that you trust";
+        return Err(Failure::new(Status::Usage, what, advice));
+    }
+    let taken = |error: &dyn fmt::Display| {
+        let what = format_args!("cannot serve metrics at {address}: {error}");
+        Failure::new(
+            Status::Usage,
+            what,
+            "take another address for --metrics, or stop what listens there",
+        )
+    };
+    let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
+    let served =
+        http::serve(listener, move |method, path| answer(method, path, board.get(), &meter));
+    served.map_err(|error| Failure::system("cannot start a thread", &error))
+}
+
+fn answer(method: &str, path: &str, board: Option<&Board>, meter: &Arc<Meter>) -> Answer {
+    let plain =
+        |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
+    match (method, path, board.and_then(Board::status)) {
+        ("GET", "/metrics", Some(status)) => match exposition(status, meter) {
+            Ok(text) => Answer { status: "200 OK", content_type: CONTENT_TYPE, text },
+            Err(fmt::Error) => {
+                plain("500 Internal Server Error", "the figures cannot be written\n")
+            }
+        },
+        ("GET", "/metrics", None) => plain("503 Service Unavailable", "not a member yet\n"),
+        _ => plain("404 Not Found", "GET /metrics\n"),
+    }
+}
+
+/// The text of a status.
+fn exposition(status: GroupStatus, meter: &Arc<Meter>) -> Result<String, fmt::Error> {
+    let labels = [("group", status.group.clone()), ("node", status.node.to_string())];
+    let labels = labels.into_iter().map(|(name, value)| (name.into(), value.into()));
+    let mut registry = Registry::with_prefix_and_labels("tramontane", labels);
+    registry.register_collector(Box::new(Figures(status, Arc::clone(meter))));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(in_text_format(&text))
+}
+
+/// OpenMetrics as Prometheus' own text format. They differ in this: there a family of counters has
+/// the name of its samples, and nothing stands behind the last one.
+fn in_text_format(openmetrics: &str) -> String {
+    let counter =
+        |line: &str| Some(line.strip_prefix("# TYPE ")?.strip_suffix(" counter")?.to_owned());
+    let counters: BTreeSet<String> = openmetrics.lines().filter_map(counter).collect();
+    let mut text = String::new();
+    for line in openmetrics.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what), Some(name), Some(rest)) if counters.contains(name) => {
+                text.push_str(&format!("# {what} {name}_total {rest}"));
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A status as it is printed.
+#[derive(Debug)]
+struct Figures(GroupStatus, Arc<Meter>);
+
+/// What this program is: its version, the machine that it is built for, and whether it has RDMA.
+const BUILD: [(&str, &str); 3] = [
+    ("version", env!("CARGO_PKG_VERSION")),
+    ("processor", std::env::consts::ARCH),
+    ("rdma", if tramontane_runtime::rdma::BUILT { "yes" } else { "no" }),
+];
+
+impl Collector for Figures {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Self(status, meter) = self;
+        write_family(
+            &mut encoder,
+            "build_info",
+            "1, with the version and features of this program as labels",
+            &[(BUILD, 1)],
+        )?;
+        let counters = [
+            ("views_installed", "Views that this process has installed", status.views_installed),
+            ("delivered_messages", "Messages delivered", status.delivered),
+            (
+                "delivered_bytes",
+                "Bytes of messages delivered",
+                meter.delivered_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "sent_bytes",
+                "Bytes of lines that the node took to send",
+                meter.sent_bytes.load(Ordering::Relaxed),
+            ),
+            (
+                "sent_messages",
+                "Messages sent; those sent again in a next view count again",
+                status.sent,
+            ),
+            ("null_rounds", "Own rounds without a message", status.nulls),
+            ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
+            ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
+        ];
+        for (name, help, value) in counters {
+            write(&mut encoder, name, help, &ConstCounter::new(value))?;
+        }
+        write(
+            &mut encoder,
+            "delivery_latency_seconds",
+            "Time from reading a line of the input to its delivery here, sampled one line at a time",
+            &meter.latency,
+        )?;
+        let uptime = seconds(status.uptime_ms);
+        write(
+            &mut encoder,
+            "uptime_seconds",
+            "Since this process became a member",
+            &ConstGauge::new(uptime),
+        )?;
+        let gauges = [
+            ("view", "The view that is installed", status.view),
+            ("view_members", "Members of the view", count(&status.members)),
+            ("suspected_members", "Members that this member suspects", count(&status.suspected)),
+            (
+                "joining_nodes",
+                "Nodes that are taking over state from this one",
+                count(&status.joining),
+            ),
+        ];
+        for (name, help, value) in gauges {
+            write(&mut encoder, name, help, &gauge(value))?;
+        }
+        let states = STATES.map(|state| ([("state", state)], u64::from(status.state == state)));
+        write_family(&mut encoder, "state", "1 for the state that this member is in", &states)?;
+        let subgroups =
+            |value: &dyn Fn(&tramontane_runtime::group::SubgroupStatus) -> u64| -> Vec<_> {
+                let labelled =
+                    status.subgroups.iter().map(|s| ([("subgroup", s.name.as_str())], value(s)));
+                labelled.collect()
+            };
+        let received = subgroups(&|subgroup| subgroup.received);
+        write_family(&mut encoder, "received_places", "Places received in this view", &received)?;
+        let delivered = subgroups(&|subgroup| subgroup.delivered);
+        write_family(
+            &mut encoder,
+            "delivered_places",
+            "Places delivered in this view",
+            &delivered,
+        )?;
+        let members = subgroups(&|subgroup| count(&subgroup.members));
+        write_family(&mut encoder, "subgroup_members", "Members in this view", &members)?;
+        let closed = subgroups(&|subgroup| u64::from(subgroup.closed));
+        write_family(
+            &mut encoder,
+            "subgroup_closed",
+            "1 if the subgroup has lost its state",
+            &closed,
+        )
+    }
+}
+
+fn write(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    metric: &impl EncodeMetric,
+) -> Result<(), fmt::Error> {
+    metric.encode(encoder.encode_descriptor(name, help, None, metric.metric_type())?)
+}
+
+/// One gauge for each set of labels.
+fn write_family<L: EncodeLabelSet>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    values: &[(L, u64)],
+) -> Result<(), fmt::Error> {
+    let Some((_, first)) = values.first() else { return Ok(()) };
+    let mut family = encoder.encode_descriptor(name, help, None, gauge(*first).metric_type())?;
+    for (labels, value) in values {
+        gauge(*value).encode(family.encode_family(labels)?)?;
+    }
+    Ok(())
+}
+
+/// The format's numbers are signed.
+fn gauge(value: u64) -> ConstGauge<i64> {
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
+}
+
+fn count(nodes: &[u32]) -> u64 {
+    u64::try_from(nodes.len()).unwrap_or(u64::MAX)
+}
+
+fn seconds(milliseconds: u64) -> f64 {
+    std::time::Duration::from_millis(milliseconds).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use tramontane_runtime::group::SubgroupStatus;
+
+    #[test]
+    fn the_text_is_what_the_standard_has() {
+        let subgroup =
+            |name: &str| SubgroupStatus { name: name.into(), delivered: 7, ..Default::default() };
+        let status = GroupStatus {
+            group: "a \"quoted\\ name\n".into(),
+            delivered: u64::MAX,
+            state: "steady".into(),
+            subgroups: vec![subgroup("one"), subgroup("two")],
+            ..Default::default()
+        };
+        let meter = Meter::new(None);
+        meter.delivered(77, 0);
+        meter.latency.observe(0.002);
+        let text = exposition(status, &meter).expect("text");
+        let read = openmetrics_parser::prometheus::parse_prometheus(&text);
+        let read = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
+        for name in ["tramontane_delivered_messages_total", "tramontane_view", "tramontane_state"] {
+            assert!(
+                read.families.contains_key(name),
+                "{name} is not in {:?}",
+                read.families.keys()
+            );
+        }
+        assert!(
+            text.contains("subgroup=\"two\"} 7\n") && text.contains("delivered_bytes_total{"),
+            "{text}"
+        );
+        assert!(text.contains(",le=\"0.003\"} 1\n"), "{text}");
+        assert_eq!(faults(&text), [""; 0]);
+        promtool(&text);
+    }
+
+    /// What `promtool check metrics` looks at, by the rules of Prometheus' `promlint`.
+    fn faults(text: &str) -> Vec<String> {
+        const UNITS: [&str; 9] =
+            ["ms", "us", "ns", "milliseconds", "minutes", "hours", "kb", "mb", "percent"];
+        let headed = |what: &str| -> BTreeMap<String, String> {
+            let lines = text.lines().filter_map(|line| line.strip_prefix(what)?.split_once(' '));
+            lines.map(|(name, rest)| (name.to_owned(), rest.to_owned())).collect()
+        };
+        let (helps, types) = (headed("# HELP "), headed("# TYPE "));
+        let mut faults = Vec::new();
+        let mut fault = |name: &str, what: &str| faults.push(format!("{name}: {what}"));
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let name = line.split(['{', ' ']).next().unwrap_or_default();
+            let of_histogram =
+                ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end));
+            let family =
+                of_histogram.filter(|family| types.get(*family).is_some_and(|t| t == "histogram"));
+            if !types.contains_key(family.unwrap_or(name)) {
+                fault(name, "no type");
+            }
+        }
+        for (name, kind) in &types {
+            let words: Vec<&str> = name.split('_').collect();
+            if helps.get(name).is_none_or(String::is_empty) {
+                fault(name, "no help text");
+            }
+            if (kind == "counter") != name.ends_with("_total") {
+                fault(name, "counters alone end with _total");
+            }
+            if kind != "histogram"
+                && ["bucket", "sum", "count"].iter().any(|end| words.ends_with(&[end]))
+            {
+                fault(name, "looks like a histogram");
+            }
+            if words.iter().any(|word| UNITS.contains(word)) {
+                fault(name, "not a base unit");
+            }
+            if words.contains(&kind.as_str()) {
+                fault(name, "its type is in its name");
+            }
+            if !name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_') {
+                fault(name, "a colon, or capital letters");
+            }
+        }
+        faults
+    }
+
+    #[test]
+    fn faults_are_found() {
+        let text = "# HELP a_ms Some.\n# TYPE a_ms gauge\na_ms 1\n# TYPE b counter\nb_total 1\n";
+        let faults = faults(text);
+        assert_eq!(
+            faults,
+            [
+                "b_total: no type",
+                "a_ms: not a base unit",
+                "b: no help text",
+                "b: counters alone end with _total"
+            ]
+        );
+    }
+
+    /// The tool itself, where there is one.
+    fn promtool(text: &str) {
+        use std::io::Write as _;
+        use std::process::{Command, Stdio};
+        let mut command = Command::new("promtool");
+        command
+            .args(["check", "metrics"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let Ok(mut tool) = command.spawn() else {
+            return eprintln!("there is no promtool here");
+        };
+        tool.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
+        let said = tool.wait_with_output().expect("it ends");
+        assert!(said.status.success() && said.stderr.is_empty(), "{said:?}\n{text}");
+    }
+}

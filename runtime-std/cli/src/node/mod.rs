@@ -1,0 +1,340 @@
+//! `tramontane node`: one member of a group that survives its members. Standard input goes in, the
+//! group's order comes out. The node's state is its log, which a node that joins takes over.
+//!
+//! | file | what it holds |
+//! |---|---|
+//! | `application`, `log` | what the node does with deliveries, and what it keeps of them |
+//! | `event` | what its threads report to the main one |
+//! | `input`, `sent_lines` | the thread that sends lines; the report of lines that were not sent |
+//! | `running` | the main thread: waits for what ends the member, and ends it |
+//! | `metrics`, `meter`, `http` | figures for Prometheus; those that the node measures; HTTP |
+
+mod application;
+mod event;
+mod http;
+mod input;
+mod log;
+mod meter;
+mod metrics;
+mod running;
+mod sent_lines;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use clap::Args;
+use rustix::fs::Mode;
+use rustix::process::umask;
+use tramontane_core::ids::SubgroupId;
+
+use super::exit::{Failure, Status};
+use super::group_file;
+use super::interrupt::Interrupts;
+use super::options::seconds;
+use super::output::Output;
+use super::waiting_notice::WaitingNotice;
+use application::{Application, Printing};
+use event::Event;
+use input::{Input, Lines};
+use log::{Log, LogFile, Recent};
+use meter::Meter;
+use running::RunningNode;
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::{
+    Description, Forming, Running, StartOptions, SubgroupDescription, Waiting, start,
+};
+use tramontane_runtime::member::Settings;
+use tramontane_runtime::shared_memory::Root;
+
+pub(super) const EXAMPLES: &str = "  tramontane node --example-config >group.toml
+  In three terminals, in any order; any of them may be killed and started again:
+    tramontane node --config group.toml --id 0 --log log-0
+    tramontane node --config group.toml --id 1 --log log-1
+    tramontane node --config group.toml --id 2 --log log-2
+  tramontane status --config group.toml
+  tramontane leave --config group.toml --id 2
+
+The log:
+  The state of a node is its log. A joining node takes the log over from a member, so the logs of \
+all members are the same bytes. Give --log to all nodes or to none. Without --log a node keeps and \
+hands on the last 1000 lines, 16 MB at most; a node with --log refuses them if there were more.
+  FILE must be a regular file. It is replaced once the node is a member. If the group is formed \
+anew, the old log is kept as FILE.1, FILE.2, and so on. Each of several subgroups has its own log: \
+FILE.NAME.
+
+Forming the group:
+  The folder FILE.state, or --state DIR, remembers that the node was a member. Once all nodes have \
+ended, the group is formed anew only if every initial node is started with --new-group. Otherwise \
+the nodes exit with status 5, and their logs stay as they are.
+
+The end:
+  SIGINT and SIGTERM let the node leave. It exits with 0 when the others go on without it. A second \
+signal, half a second later, ends it at once. A node that the others removed, or that lost the \
+majority, exits with 9.
+  A node that ends prints which lines it had read and not sent. A line that is too long is refused \
+by its number, and the node goes on; with --leave-at-end it then exits with 3.
+  If nobody reads the output, the node leaves after a quarter of failure_timeout_ms and exits with \
+141. A node that was asked to end waits 5 s for a reader of the rest.";
+
+/// Be a member of a group that survives its members: nodes may fail, leave and join
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    /// The group file
+    #[arg(long, value_name = "FILE", required_unless_present = "example_config")]
+    config: Option<PathBuf>,
+    /// The id of this node in the group file
+    #[arg(long, value_name = "K", required_unless_present = "example_config")]
+    id: Option<u32>,
+    /// Print a group file that explains every field
+    #[arg(long, exclusive = true)]
+    example_config: bool,
+    /// The subgroup that lines of the input go to [default: the first in which this node sends]
+    #[arg(long, value_name = "NAME")]
+    subgroup: Option<String>,
+    /// Append deliveries to FILE instead of printing them
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// The folder in which the node remembers its views, so that it forms no second group
+    /// [default: state in the group file, else FILE.state beside --log FILE]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+    /// Form the group anew although its nodes were members before. Give it to every initial node,
+    /// once and by hand: members of the earlier group that are only out of reach go on as another
+    /// group. Old logs are kept
+    #[arg(long)]
+    new_group: bool,
+    /// Print no deliveries
+    #[arg(long, conflicts_with = "json")]
+    quiet: bool,
+    /// Print deliveries and views as JSON, one object a line
+    #[arg(long)]
+    json: bool,
+    /// Leave when the input ends; otherwise the node goes on without input
+    #[arg(long)]
+    leave_at_end: bool,
+    /// How long it may take to become a member, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "60", allow_negative_numbers = true,
+          value_parser = seconds)]
+    time_limit: Duration,
+    /// Serve metrics for Prometheus at http://HOST:PORT/metrics
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Allow an address for --metrics that other hosts can reach; the metrics have no password
+    #[arg(long, requires = "metrics")]
+    metrics_exposed: bool,
+    #[command(flatten)]
+    device: tramontane_local::options::DeviceArguments,
+}
+
+/// Which part of the failure timeout a delivery waits for a reader that takes nothing: well before
+/// the others would remove this member, it leaves by itself.
+const UNREAD_SHARE: u32 = 4;
+
+/// A group file that explains every field.
+const EXAMPLE: &str = include_str!("example.toml");
+
+/// Runs a node.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (Some(config), Some(node), false) =
+        (&arguments.config, arguments.id, arguments.example_config)
+    else {
+        return io::stdout().write_all(EXAMPLE.as_bytes()).map_err(|error| Failure::output(&error));
+    };
+    let description = group_file::read(config)?;
+    group_file::check_node(&description, node)?;
+    if let (true, Some(option)) = (description.fabric != Carrier::Verbs, arguments.device.given()) {
+        let what = format_args!("{option} is about RDMA devices");
+        let advice = "leave it out, or set fabric = \"verbs\" in the group file at all members";
+        return Err(Failure::new(Status::Usage, what, advice));
+    }
+    let input = arguments.input_subgroup(&description, node)?;
+    if description.key_file.is_some() {
+        // What is sealed on the way is no other user's to read in a log either.
+        umask(Mode::RWXG | Mode::RWXO);
+    }
+    let interrupts = Interrupts::watch()?;
+    let (board, meter) = (Arc::new(OnceLock::new()), Meter::new(input));
+    if let Some(address) = arguments.metrics {
+        metrics::serve(address, arguments.metrics_exposed, Arc::clone(&board), Arc::clone(&meter))?;
+    }
+    let (sender, events) = mpsc::channel();
+    let failed = sender.clone();
+    // The time that the others wait for a member that does not deliver.
+    let patience = Duration::from_millis(description.failure_timeout_ms) / UNREAD_SHARE;
+    let output = Output::start(Some(patience), move |error| {
+        // The command may be over already.
+        let _ = failed.send(Event::OutputFailed(error));
+    });
+    let output = output.map_err(|error| cannot_start(&error))?;
+    let application = Application::new(
+        Printing { deliveries: !arguments.quiet && arguments.log.is_none(), json: arguments.json },
+        output.clone(),
+        sender.clone(),
+        arguments.logs(&description, node)?,
+        description.subgroups.iter().map(|subgroup| subgroup.name.clone()).collect(),
+        Arc::clone(&meter),
+    );
+    let line_max = input.map_or(usize::MAX, |id| line_max(&description, id));
+    let unsent_max = input.map_or(0, |id| unsent_max(&description, id));
+    let running = become_member(description, node, arguments, &interrupts, application);
+    let mut node = match running {
+        Ok(running) => RunningNode::new(running, output, events, arguments.leave_at_end),
+        Err(failure) => return Err(running::reason(&events).unwrap_or(failure)),
+    };
+    let _ = board.set(node.running().board());
+    let lines_to = input.and_then(|id| node.running().sender(id));
+    let lines = Lines { sender: lines_to, line_max, unsent_max, meter };
+    let outcome = match Input::start(lines, sender) {
+        Ok(input) => {
+            node.read(input);
+            node.wait_for_end(&interrupts)
+        }
+        Err(error) => Err(cannot_start(&error)),
+    };
+    node.end(outcome, &interrupts)
+}
+
+fn become_member(
+    description: Description,
+    node: u32,
+    arguments: &Arguments,
+    interrupts: &Interrupts,
+    application: Application,
+) -> Result<Running, Failure> {
+    let options = StartOptions {
+        node,
+        root: Root::from_env(),
+        listener: None,
+        device: arguments.device.options(),
+        time_limit: arguments.time_limit,
+        cancel: interrupts.flag(),
+        settings: Settings::default(),
+        forming: arguments.forming(&description, node),
+        ..StartOptions::new(node)
+    };
+    let is_shared = description.fabric == Carrier::SharedMemory;
+    let notice = is_shared.then(|| WaitingNotice::begin(&options.root)).flatten();
+    let running = start(description, options, application);
+    drop(notice);
+    if running.is_err() {
+        // A node that is asked to end while it waits does not report those that did not come.
+        interrupts.check()?;
+    }
+    Ok(running?)
+}
+
+fn cannot_start(error: &io::Error) -> Failure {
+    Failure::system("cannot start a thread", error)
+}
+
+fn line_max(description: &Description, subgroup: SubgroupId) -> usize {
+    let longest =
+        |subgroup: &SubgroupDescription| subgroup.large_max.max(subgroup.message_max.into());
+    let longest = description.subgroups.get(subgroup.index()).map_or(0, longest);
+    usize::try_from(longest).unwrap_or(usize::MAX)
+}
+
+/// How many messages a member may end without: those of a view's ring, and what it carries over
+/// from the one before.
+fn unsent_max(description: &Description, subgroup: SubgroupId) -> usize {
+    let window = description.subgroups.get(subgroup.index()).map_or(0, |subgroup| subgroup.window);
+    usize::try_from(window).unwrap_or(usize::MAX).saturating_mul(2)
+}
+
+impl Arguments {
+    fn forming(&self, description: &Description, node: u32) -> Forming {
+        let listed = description.nodes.iter().find(|listed| listed.id == node);
+        let beside_log = || self.log.as_deref().map(|log| log::with_ending(log, "state"));
+        let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
+        let told = |waiting: &Waiting| {
+            // There is nowhere else to say it.
+            let _ = writeln!(io::stderr(), "{waiting}");
+        };
+        Forming { state, new_group: self.new_group, told: Some(told), ..Forming::default() }
+    }
+
+    /// Where lines go; nothing if this node sends nowhere.
+    fn input_subgroup(
+        &self,
+        description: &Description,
+        node: u32,
+    ) -> Result<Option<SubgroupId>, Failure> {
+        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        let Some(name) = &self.subgroup else {
+            let mut subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+            return Ok(subgroups.find(|(_, s)| s.senders().contains(&node)).map(|(id, _)| id));
+        };
+        let Some(id) = description.subgroup(name) else {
+            let what = format!("--subgroup {name} is not in the group file");
+            return wrong(&what, "take one of its subgroups");
+        };
+        let sends =
+            description.subgroups.get(id.index()).is_some_and(|s| s.senders().contains(&node));
+        if !sends {
+            let what = format!("node {node} does not send in subgroup {name}");
+            return wrong(
+                &what,
+                "take another --subgroup, or add it to the senders in the group file",
+            );
+        }
+        Ok(Some(id))
+    }
+
+    /// The state of each subgroup that the node belongs to.
+    fn logs(
+        &self,
+        description: &Description,
+        node: u32,
+    ) -> Result<BTreeMap<SubgroupId, Log>, Failure> {
+        let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
+        let ours = subgroups.filter(|(_, subgroup)| subgroup.members().contains(&node));
+        let is_one = description.subgroups.len() == 1;
+        let open =
+            |(id, subgroup): (SubgroupId, &tramontane_runtime::group::SubgroupDescription)| {
+                let log = match &self.log {
+                    None => Log::Recent(Recent::default()),
+                    Some(path) if is_one => open_log(path)?,
+                    Some(path) => open_log(&log_of_subgroup(path, &subgroup.name)?)?,
+                };
+                Ok((id, log))
+            };
+        ours.map(open).collect()
+    }
+}
+
+fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
+    if name.contains('/') || name.contains('\0') {
+        let what = format_args!("subgroup \"{name}\" cannot be part of a file's name");
+        return Err(Failure::new(Status::Usage, what, "give it another one, or leave out --log"));
+    }
+    Ok(log::with_ending(path, name))
+}
+
+fn open_log(path: &Path) -> Result<Log, Failure> {
+    let wrong = |error: &io::Error| {
+        let what = format_args!("cannot open the log {}: {error}", path.display());
+        Failure::new(Status::Usage, what, "give each node a --log of its own that it may write")
+    };
+    LogFile::open(path).map(Log::File).map_err(|error| wrong(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_is_a_group_file_and_names_every_field() {
+        let mut description: Description = toml::from_str(EXAMPLE).expect("it parses");
+        description.complete().expect("it is right");
+        let defaults = "name = \"log\"\nnodes = [{ id = 0 }, { id = 1 }, { id = 2 }]\n";
+        let mut defaults: Description = toml::from_str(defaults).expect("it parses");
+        defaults.complete().expect("it is right");
+        defaults.subgroups[0].name = "lines".into();
+        assert_eq!(description, defaults, "the example shows the defaults");
+    }
+}

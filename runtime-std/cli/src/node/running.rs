@@ -1,0 +1,280 @@
+//! The main thread of a node that is a member: it waits for what ends the member, and ends it.
+
+use std::io::{self, Write as _};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use super::event::Event;
+use super::input::Input;
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupts;
+use crate::output::Output;
+use tramontane_runtime::group::Running;
+use tramontane_runtime::member::Stopped;
+
+/// Between two looks at signals and at the member's state.
+const TICK: Duration = Duration::from_millis(20);
+
+/// How long what was sent may take to be delivered everywhere before the node leaves all the same.
+const SETTLE: Duration = Duration::from_secs(5);
+
+/// How long the others may take to go on without this node.
+const LEAVE: Duration = Duration::from_secs(30);
+
+/// Signals that come so soon after the first are the same request: `timeout` and terminals may well
+/// send one twice.
+const SAME_SIGNAL: Duration = Duration::from_millis(500);
+
+/// How long what was delivered may take to be written when the command fails.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// How long a node that was asked to end waits for a reader that takes nothing.
+const UNREAD: Duration = Duration::from_secs(5);
+
+/// A node that is a member.
+pub(super) struct RunningNode {
+    running: Running,
+    output: Output,
+    events: Receiver<Event>,
+    leave_at_end: bool,
+    /// Nothing if it cannot be read.
+    input: Option<Input>,
+    input_ended: bool,
+    /// Lines of the input were refused.
+    has_refused: bool,
+    /// Why this node leaves, if it is not asked to.
+    failure: Option<Failure>,
+}
+
+impl RunningNode {
+    pub(super) fn new(
+        running: Running,
+        output: Output,
+        events: Receiver<Event>,
+        leave_at_end: bool,
+    ) -> Self {
+        let (input, input_ended, has_refused, failure) = (None, false, false, None);
+        Self { running, output, events, leave_at_end, input, input_ended, has_refused, failure }
+    }
+
+    pub(super) const fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// The input is read from now on.
+    pub(super) fn read(&mut self, input: Input) {
+        self.input = Some(input);
+    }
+
+    /// Waits for what ends this member, and for its end.
+    pub(super) fn wait_for_end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+        while !self.is_to_leave(interrupts) {
+            if let Some(stopped) = self.running.stopped() {
+                return judge(stopped);
+            }
+            self.take_events(TICK);
+        }
+        self.leave(interrupts)
+    }
+
+    fn is_to_leave(&self, interrupts: &Interrupts) -> bool {
+        interrupts.is_asked() || self.failure.is_some() || (self.input_ended && self.leave_at_end)
+    }
+
+    /// Handles the events that are there, and waits for the first at most the given time.
+    fn take_events(&mut self, timeout: Duration) {
+        let mut next = self.events.recv_timeout(timeout);
+        while let Ok(event) = next {
+            match event {
+                Event::InputEnded => self.input_ended = true,
+                Event::Notice(text) => say(&text),
+                Event::Refused(text) => {
+                    self.has_refused = true;
+                    say(&text);
+                }
+                Event::OutputFailed(error) => self.fail(Failure::output(&error)),
+                Event::Failed(failure) => self.fail(failure),
+            }
+            next = self.events.recv_timeout(Duration::ZERO);
+        }
+    }
+
+    fn fail(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Leaves the group, unless a further signal wants the end at once.
+    fn leave(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+        let mut signals = Signals::new(interrupts);
+        self.input.iter().for_each(Input::stop);
+        let until = Instant::now() + SETTLE;
+        // Others may send without end: then it leaves with something under way.
+        while Instant::now() < until
+            && !self.running.settle(TICK)
+            && self.running.stopped().is_none()
+        {
+            signals.check()?;
+            self.take_events(Duration::ZERO);
+        }
+        self.running.ask_to_leave();
+        let until = Instant::now() + LEAVE;
+        loop {
+            if let Some(stopped) = self.running.stopped() {
+                return judge(stopped);
+            }
+            if Instant::now() >= until {
+                let what = format_args!(
+                    "the others have not installed a view without this node within {} s",
+                    LEAVE.as_secs()
+                );
+                return Err(Failure::new(
+                    Status::Group,
+                    what,
+                    "see 'tramontane status'; they remove it by its silence",
+                ));
+            }
+            signals.check()?;
+            self.take_events(TICK);
+        }
+    }
+
+    /// Ends the member, writes what can be written, and gives the command's outcome.
+    pub(super) fn end(
+        mut self,
+        outcome: Result<(), Failure>,
+        interrupts: &Interrupts,
+    ) -> Result<(), Failure> {
+        self.take_events(Duration::ZERO);
+        interrupts.forget();
+        if outcome.is_err() || self.failure.is_some() {
+            self.output.drain(DRAIN);
+            // Without this, a member that waits for room in the output would never end.
+            self.output.discard();
+        }
+        // First the input: it has a hand on the member, and so on its logs.
+        let handed = self.input.take().and_then(Input::end);
+        self.take_events(Duration::ZERO);
+        let Self {
+            running,
+            output,
+            events,
+            leave_at_end,
+            input_ended,
+            has_refused,
+            mut failure,
+            ..
+        } = self;
+        let (_, unsent) = running.close();
+        take_last(&events, &mut failure);
+        handed.iter().flat_map(|handed| handed.advice(&unsent)).for_each(|text| say(&text));
+        match (outcome, failure) {
+            (Err(outcome), Some(failure)) => {
+                // What went wrong first, and what came of it.
+                failure.report();
+                Err(outcome)
+            }
+            (Err(failure), None) | (Ok(()), Some(failure)) => Err(failure),
+            (Ok(()), None) => {
+                let patience = if input_ended && leave_at_end { None } else { Some(UNREAD) };
+                write_rest(&output, &events, interrupts, patience)?;
+                let is_short = has_refused && input_ended && leave_at_end;
+                // It was reported line by line.
+                if is_short { Err(Failure::silent(Status::Input)) } else { Ok(()) }
+            }
+        }
+    }
+}
+
+/// All is delivered, and the member is gone: now it is a matter between this process and its
+/// reader.
+fn write_rest(
+    output: &Output,
+    events: &Receiver<Event>,
+    interrupts: &Interrupts,
+    patience: Option<Duration>,
+) -> Result<(), Failure> {
+    let mut last = (output.written(), Instant::now());
+    while !output.drain(TICK) && !interrupts.is_asked() {
+        if let Some(failure) = reason(events) {
+            return Err(failure);
+        }
+        let written = output.written();
+        if written != last.0 {
+            last = (written, Instant::now());
+        }
+        if let Some(patience) = patience.filter(|patience| last.1.elapsed() >= *patience) {
+            let what = format_args!(
+                "the output was not read for {} s, and the end of it is lost",
+                patience.as_secs()
+            );
+            return Err(Failure::new(
+                Status::OutputClosed,
+                what,
+                "read it, or give --log or --quiet",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What came with the end.
+fn take_last(events: &Receiver<Event>, failure: &mut Option<Failure>) {
+    for event in events.try_iter() {
+        match event {
+            Event::Notice(text) | Event::Refused(text) => say(&text),
+            Event::OutputFailed(error) => {
+                *failure = failure.take().or_else(|| Some(Failure::output(&error)))
+            }
+            Event::Failed(why) => *failure = failure.take().or(Some(why)),
+            Event::InputEnded => {}
+        }
+    }
+}
+
+/// Why the application could not go on, if it said so before there was a member.
+pub(super) fn reason(events: &Receiver<Event>) -> Option<Failure> {
+    events.try_iter().find_map(|event| match event {
+        Event::Failed(failure) => Some(failure),
+        Event::OutputFailed(error) => Some(Failure::output(&error)),
+        Event::InputEnded | Event::Notice(_) | Event::Refused(_) => None,
+    })
+}
+
+/// What it means that this node is no member any more.
+fn judge(stopped: Stopped) -> Result<(), Failure> {
+    match stopped {
+        Stopped::Left => Ok(()),
+        stopped => Err(stopped.into()),
+    }
+}
+
+/// One line for people.
+fn say(text: &str) {
+    // There is nowhere else to say it.
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Signals that come while the node leaves.
+struct Signals<'i> {
+    interrupts: &'i Interrupts,
+    started: Instant,
+    is_armed: bool,
+}
+
+impl<'i> Signals<'i> {
+    fn new(interrupts: &'i Interrupts) -> Self {
+        Self { interrupts, started: Instant::now(), is_armed: false }
+    }
+
+    /// Fails if a further one came.
+    fn check(&mut self) -> Result<(), Failure> {
+        if self.is_armed {
+            return Ok(self.interrupts.check()?);
+        }
+        if self.started.elapsed() > SAME_SIGNAL {
+            self.interrupts.forget();
+            self.is_armed = true;
+        }
+        Ok(())
+    }
+}

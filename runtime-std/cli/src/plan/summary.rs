@@ -1,0 +1,149 @@
+//! What a plan amounts to: steps, how much each link carries, and how much time there is to be
+//! late.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::Serialize;
+use tramontane_core::rdmc::Schedule;
+
+use super::schedule::Send;
+
+/// Counts sends in the order of their steps.
+#[derive(Debug)]
+pub(super) struct Summary {
+    members: u16,
+    /// The member whose part is counted, if not the whole.
+    rank: Option<u16>,
+    steps: u64,
+    sends: u64,
+    receives: u64,
+    /// Blocks that cross each link, which has a direction.
+    links: HashMap<(u16, u16), u64>,
+    /// The step in which a member got a block.
+    came: HashMap<(u16, u32), u64>,
+    relayed: u64,
+    slack: u64,
+    slack_min: Option<u64>,
+}
+
+/// The blocks that cross a link.
+#[derive(Debug, Serialize)]
+struct Load {
+    from: u16,
+    to: u16,
+    blocks: u64,
+}
+
+/// The counts.
+#[derive(Debug, Serialize)]
+pub(super) struct Finished {
+    steps: u64,
+    sends: u64,
+    /// Of one member's part: in the whole, each send is received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receives: Option<u64>,
+    /// Links that carry anything, each direction for itself.
+    links: usize,
+    /// Blocks on the link that carries most.
+    blocks_per_link_max: u64,
+    /// Blocks that the busiest member sends; of one member's part nothing is known of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    blocks_sent_max: Option<u64>,
+    /// How many steps a block had been at whom sends it on, on the average; the root's sends apart
+    /// (RDMC 4.5).
+    slack_mean: Option<f64>,
+    /// And at the least.
+    slack_min: Option<u64>,
+    /// By sender, then by receiver.
+    load: Vec<Load>,
+}
+
+impl Summary {
+    pub(super) fn new(schedule: &Schedule, rank: Option<u16>) -> Self {
+        Self {
+            members: schedule.shape().members.get(),
+            rank,
+            steps: schedule.steps(),
+            sends: 0,
+            receives: 0,
+            links: HashMap::new(),
+            came: HashMap::new(),
+            relayed: 0,
+            slack: 0,
+            slack_min: None,
+        }
+    }
+
+    pub(super) fn count(&mut self, send: &Send) {
+        let Send { step, from, to, block } = *send;
+        if self.rank.is_none_or(|rank| rank == from) {
+            self.sends += 1;
+        } else {
+            self.receives += 1;
+        }
+        *self.links.entry((from, to)).or_default() += 1;
+        self.came.insert((to, block), step);
+        if let Some(came) = self.came.get(&(from, block)) {
+            let slack = step - came;
+            self.relayed += 1;
+            self.slack += slack;
+            self.slack_min = Some(self.slack_min.map_or(slack, |least| least.min(slack)));
+        }
+    }
+
+    pub(super) fn finish(self) -> Finished {
+        let mut sent = vec![0_u64; usize::from(self.members)];
+        for ((from, _), blocks) in &self.links {
+            sent[usize::from(*from)] += blocks;
+        }
+        // Counts of what was printed: far below what a float holds exactly.
+        let mean = |relayed| self.slack as f64 / relayed as f64;
+        let mut load: Vec<Load> = self
+            .links
+            .iter()
+            .map(|((from, to), blocks)| Load { from: *from, to: *to, blocks: *blocks })
+            .collect();
+        load.sort_by_key(|load| (load.from, load.to));
+        Finished {
+            steps: self.steps,
+            sends: self.sends,
+            receives: self.rank.map(|_| self.receives),
+            links: load.len(),
+            blocks_per_link_max: load.iter().map(|load| load.blocks).max().unwrap_or(0),
+            blocks_sent_max: self.rank.is_none().then(|| sent.into_iter().max().unwrap_or(0)),
+            slack_mean: (self.relayed > 0).then(|| mean(self.relayed)),
+            slack_min: self.slack_min,
+            load,
+        }
+    }
+}
+
+impl fmt::Display for Finished {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(out, "steps                   {:>8}", self.steps)?;
+        writeln!(out, "sends                   {:>8}", self.sends)?;
+        if let Some(receives) = self.receives {
+            writeln!(out, "receives                {receives:>8}")?;
+        }
+        writeln!(out, "links used              {:>8}", self.links)?;
+        writeln!(out, "blocks on busiest link  {:>8}", self.blocks_per_link_max)?;
+        if let Some(blocks) = self.blocks_sent_max {
+            writeln!(out, "blocks of busiest sender {blocks:>7}")?;
+        }
+        if let (Some(mean), Some(least)) = (self.slack_mean, self.slack_min) {
+            writeln!(
+                out,
+                "slack, mean             {mean:>8.2} steps\nslack, least            {least:>8} steps"
+            )?;
+        }
+        write!(out, "\nlink  from>to:blocks")?;
+        for links in self.load.chunk_by(|one, other| one.from == other.from) {
+            write!(out, "\n{:>4}", links[0].from)?;
+            for Load { from, to, blocks } in links {
+                write!(out, "  {from}>{to}:{blocks}")?;
+            }
+        }
+        writeln!(out)
+    }
+}

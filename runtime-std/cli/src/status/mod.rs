@@ -1,0 +1,213 @@
+//! `tramontane status`: the status of a group's nodes, as they report it.
+
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::exit::{Failure, Status};
+use super::group_file::{GroupOptions, check_node, listed};
+use super::interrupt::Interrupts;
+use tramontane_local::table::Table;
+use tramontane_runtime::group::{AskError, GroupStatus, Visits};
+
+pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
+  tramontane status --config group.toml --watch
+  tramontane status --config group.toml --expect-all >/dev/null || echo 'a node is down'
+  tramontane status --config group.toml --json | jq '.nodes[] | select(.status == null)'
+
+It exits with 0 if all members of the newest view answer, and with 5 if not. With --id only that \
+node counts. With --expect-all it exits with 10 if all members answer but a node of the group file \
+is not a member.";
+
+/// Print the status of all nodes of a group
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    group: GroupOptions,
+    /// Ask this node alone
+    #[arg(long, value_name = "K")]
+    id: Option<u32>,
+    /// Exit with 10 if a node of the group file is not a member of the newest view, or does not
+    /// answer
+    #[arg(long, conflicts_with_all = ["id", "watch"])]
+    expect_all: bool,
+    /// Print JSON, with everything that the nodes report
+    #[arg(long)]
+    json: bool,
+    /// Print it again every second, until interrupted
+    #[arg(long)]
+    watch: bool,
+}
+
+/// From one look to the next.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// What each node said, or why it did not.
+type Answers = BTreeMap<u32, Result<GroupStatus, AskError>>;
+
+/// All answers as JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    group: &'a str,
+    nodes: Vec<NodeReport<'a>>,
+}
+
+#[derive(Serialize)]
+struct NodeReport<'a> {
+    node: u32,
+    /// Nothing if it does not answer.
+    status: Option<&'a GroupStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Asks, and prints what is answered.
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (description, visits) = arguments.group.open()?;
+    if let Some(node) = arguments.id {
+        check_node(&description, node)?;
+    }
+    let interrupts = Interrupts::watch()?;
+    loop {
+        let asked = Instant::now();
+        let answers = arguments.ask(&visits, &interrupts);
+        interrupts.check()?;
+        arguments.print(&description.name, &answers).map_err(|error| Failure::output(&error))?;
+        if !arguments.watch {
+            return judge(&answers, arguments.expect_all);
+        }
+        while asked.elapsed() < WATCH {
+            interrupts.check()?;
+            std::thread::sleep(WATCH / 20);
+        }
+    }
+}
+
+impl Arguments {
+    fn ask(&self, visits: &Visits, interrupts: &Interrupts) -> Answers {
+        let limit = self.group.time_limit;
+        match self.id {
+            Some(node) => BTreeMap::from([(node, visits.status(node, limit, interrupts.flag()))]),
+            None => visits.statuses(limit, interrupts.flag()),
+        }
+    }
+
+    fn print(&self, group: &str, answers: &Answers) -> io::Result<()> {
+        let mut output = io::stdout().lock();
+        if self.json {
+            let nodes = answers.iter().map(|(node, answer)| NodeReport {
+                node: *node,
+                status: answer.as_ref().ok(),
+                error: answer.as_ref().err().map(ToString::to_string),
+            });
+            let report = Report { group, nodes: nodes.collect() };
+            serde_json::to_writer(&mut output, &report)?;
+            writeln!(output)?;
+        } else {
+            if self.watch && output.is_terminal() {
+                // To the upper left corner, all clear.
+                write!(output, "\x1b[H\x1b[2J")?;
+            }
+            write!(output, "{}", table(answers))?;
+        }
+        output.flush()
+    }
+}
+
+fn table(answers: &Answers) -> Table {
+    let headings = [
+        "node",
+        "state",
+        "view",
+        "members",
+        "suspected",
+        "msgs/s",
+        "delivered",
+        "sent",
+        "frontiers",
+    ];
+    let mut table = Table::new(&headings, &[1, 3, 4, 8]);
+    for (node, answer) in answers {
+        match answer {
+            Ok(status) => table.row(row(status)),
+            Err(error) => table.row([node.to_string(), in_short(error)]),
+        }
+    }
+    table
+}
+
+fn row(status: &GroupStatus) -> [String; 9] {
+    let frontiers = status.subgroups.iter().map(|subgroup| {
+        let closed = if subgroup.closed { " closed" } else { "" };
+        format!("{} {}/{}{closed}", subgroup.name, subgroup.delivered, subgroup.received)
+    });
+    let joining = listed(status.joining.iter().copied());
+    let state = if joining.is_empty() { String::new() } else { format!(", joining: {joining}") };
+    [
+        status.node.to_string(),
+        format!("{}{state}", status.state),
+        status.view.to_string(),
+        listed(status.members.iter().copied()),
+        if status.suspected.is_empty() {
+            "-".into()
+        } else {
+            listed(status.suspected.iter().copied())
+        },
+        status.delivered_per_second.to_string(),
+        status.delivered.to_string(),
+        status.sent.to_string(),
+        frontiers.collect::<Vec<_>>().join(", "),
+    ]
+}
+
+/// Without what to do, which a table has no room for.
+fn in_short(error: &AskError) -> String {
+    let text = error.to_string();
+    if let AskError::Forming { .. } = error {
+        // Its only report is for which nodes it waits.
+        return text;
+    }
+    text.split(';').next().unwrap_or_default().to_owned()
+}
+
+/// The newest view that anybody says, and its members.
+pub(super) fn newest<'a>(
+    statuses: impl Iterator<Item = &'a GroupStatus>,
+) -> Option<(u64, &'a [u32])> {
+    statuses.max_by_key(|status| status.view).map(|status| (status.view, status.members.as_slice()))
+}
+
+fn judge(answers: &Answers, expect_all: bool) -> Result<(), Failure> {
+    let wrong = |what: String, advice| Err(Failure::new(Status::Group, what, advice));
+    if let (1, Some((node, Err(error)))) = (answers.len(), answers.first_key_value()) {
+        return Err(Failure::told(Status::Group, format_args!("node {node}: {error}")));
+    }
+    let Some((view, members)) = newest(answers.values().flatten()) else {
+        let told = answers.values().find_map(|answer| match answer {
+            Err(AskError::Visit(tramontane_control::VisitError::NotThere)) | Ok(_) => None,
+            Err(error) => Some(format!("no node answers as a member: {error}")),
+        });
+        return match told {
+            Some(text) => Err(Failure::told(Status::Group, text)),
+            None => wrong("no node is running".into(), "start them: tramontane node"),
+        };
+    };
+    if answers.len() == 1 {
+        return Ok(());
+    }
+    let missing = members.iter().filter(|node| !matches!(answers.get(node), Some(Ok(_))));
+    let missing = listed(missing.copied());
+    if !missing.is_empty() {
+        let what = format!("these members of view {view} do not answer: {missing}");
+        return wrong(what, "start those again that have ended");
+    }
+    let down = listed(answers.keys().filter(|node| !members.contains(node)).copied());
+    if expect_all && !down.is_empty() {
+        let what = format!("these nodes of the group file are not members of view {view}: {down}");
+        return Err(Failure::new(Status::NodeDown, what, "start them: tramontane node"));
+    }
+    Ok(())
+}

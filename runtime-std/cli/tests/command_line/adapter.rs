@@ -1,0 +1,209 @@
+//! `tramontane adapter`: the suite's protocol over standard input and output. That what it says is
+//! true is for the suite to find out; here, that it speaks the protocol at all, and what it says to
+//! what it cannot do.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+
+use crate::support::{Place, Process};
+use serde_json::{Value, json};
+
+/// A member under a driver that is this test.
+struct Member {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Member {
+    fn start(place: &Place, init: &Value) -> Self {
+        let mut command = place.command(&["adapter"]);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a process");
+        let input = child.stdin.take();
+        let output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut member = Self { child, input, output };
+        member.ask(init);
+        member
+    }
+
+    fn ask(&mut self, command: &Value) {
+        let input = self.input.as_mut().expect("still open");
+        writeln!(input, "{command}").expect("the member reads");
+    }
+
+    /// The next line that is no view; it must come, for the test ends with the member.
+    fn answer(&mut self) -> Value {
+        loop {
+            let answer = self.line();
+            if answer["type"] != "view" {
+                return answer;
+            }
+        }
+    }
+
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("text");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    /// Answers up to the n-th of a type; gives those of that type.
+    fn answers(&mut self, kind: &str, count: usize) -> Vec<Value> {
+        let mut found = Vec::new();
+        while found.len() < count {
+            let answer = self.answer();
+            assert_ne!(answer["type"], "halt", "{answer}");
+            if answer["type"] == kind {
+                found.push(answer);
+            }
+        }
+        found
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn init(place: &Place, own: usize, nodes: usize) -> Value {
+    let names: Vec<String> = (0..nodes).map(|node| format!("n{node}")).collect();
+    let shared = place.path().join("shared");
+    json!({
+        "type": "init", "protocol": 1, "node": names[own], "inc": 1, "join": false, "seed": 1,
+        "nodes": names.iter().map(|name| json!({"node": name, "address": "127.0.0.1"})).collect::<Vec<_>>(),
+        "groups": [{"group": "g0", "members": names, "senders": names},
+                   {"group": "g1", "members": names, "senders": names.iter().skip(1).collect::<Vec<_>>()}],
+        "limits": {"message_bytes_max": 4096, "window": 64, "deadline_ms": 30000},
+        "shared": shared, "storage": shared,
+    })
+}
+
+#[test]
+fn three_members_tell_one_order_and_each_messages_own_bytes() {
+    let place = Place::new();
+    let mut members: Vec<Member> =
+        (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
+    for member in &mut members {
+        assert_eq!(member.answer()["name"], "tramontane");
+    }
+    const EACH: usize = 40;
+    for number in 0..EACH {
+        for (own, member) in members.iter_mut().enumerate() {
+            // A message of no bytes is a message, and has no room for a name.
+            let bytes = if number % 4 == 3 { 0 } else { 100 };
+            member.ask(&json!({"type": "multicast", "message": format!("n{own}/1/{number}"), "groups": ["g0"], "bytes": bytes}));
+        }
+    }
+    let told: Vec<Vec<Value>> =
+        members.iter_mut().map(|member| member.answers("deliver", 3 * EACH)).collect();
+    assert!(told[1] == told[0] && told[2] == told[0], "three orders");
+    let mut numbers = [0; 3];
+    for deliver in &told[0] {
+        let sender: usize =
+            deliver["sender"].as_str().and_then(|name| name[1..].parse().ok()).expect("a node");
+        let name = format!("n{sender}/1/{}", numbers[sender]);
+        let empty = numbers[sender] % 4 == 3;
+        assert_eq!(deliver["message"], if empty { Value::Null } else { json!(name) });
+        assert_eq!(
+            (&deliver["bytes"], &deliver["group"]),
+            (&json!(if empty { 0 } else { 100 }), &json!("g0"))
+        );
+        assert_eq!(deliver.get("digest").is_some(), !empty);
+        numbers[sender] += 1;
+    }
+    assert_eq!(numbers, [EACH; 3]);
+    for member in &mut members {
+        member.ask(&json!({"type": "stop"}));
+    }
+    for member in &mut members {
+        while member.answer()["type"] != "halt" {}
+        assert!(member.child.wait().expect("its end").success());
+    }
+}
+
+#[test]
+fn what_it_cannot_do_is_said_and_costs_nothing() {
+    let place = Place::new();
+    let mut member = Member::start(&place, &init(&place, 0, 1));
+    assert_eq!(member.answer()["type"], "init_ok");
+    let refused = [
+        (json!({"type": "dance"}), "unsupported"),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["g0", "g1"], "bytes": 100}),
+            "unsupported",
+        ),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["g1"], "bytes": 100}),
+            "not-a-sender",
+        ),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["nowhere"], "bytes": 100}),
+            "not-a-sender",
+        ),
+        (
+            json!({"type": "multicast", "message": "a", "groups": ["g0"], "bytes": 5000}),
+            "too-large",
+        ),
+    ];
+    for (command, code) in refused {
+        member.ask(&command);
+        let answer = member.answer();
+        assert_eq!(
+            (&answer["type"], &answer["code"], &answer["definite"]),
+            (&json!("error"), &json!(code), &json!(true))
+        );
+    }
+    member.ask(&json!({"type": "multicast", "message": "a", "groups": ["g0"], "bytes": 10}));
+    assert_eq!(member.answers("deliver", 1)[0]["message"], "a");
+    // The end of the input is a stop.
+    member.input = None;
+    while member.answer()["type"] != "halt" {}
+}
+
+#[test]
+fn a_member_leaves_and_the_others_tell_of_the_view_without_it() {
+    let place = Place::new();
+    let mut members: Vec<Member> =
+        (0..3).map(|own| Member::start(&place, &init(&place, own, 3))).collect();
+    for member in &mut members {
+        let view = member.line();
+        assert_eq!((&view["type"], &view["members"]), (&json!("view"), &json!(["n0", "n1", "n2"])));
+        assert_eq!(member.answer()["type"], "init_ok");
+    }
+    members[2].ask(&json!({"type": "leave"}));
+    let halt = members[2].answer();
+    assert_eq!((&halt["type"], &halt["reason"]), (&json!("halt"), &json!("left")));
+    let view = members[0].line();
+    assert_eq!((&view["type"], &view["view"]), (&json!("view"), &json!(2)));
+    assert_eq!(view["members"], json!(["n0", "n1"]));
+}
+
+#[test]
+fn an_outside_sender_is_unsupported() {
+    let place = Place::new();
+    let mut outside = init(&place, 0, 2);
+    outside["groups"][1]["members"] = json!(["n1"]);
+    outside["groups"][1]["senders"] = json!(["n0"]);
+    let mut member = Member::start(&place, &outside);
+    assert_eq!(member.answer()["code"], "unsupported");
+    assert_eq!(member.answer()["type"], "halt");
+}
+
+#[test]
+fn what_is_no_command_ends_it_with_one_line() {
+    let place = Place::new();
+    for (input, word) in [("hello\n", "hello"), ("{\"type\":\"stats\"}\n", "init")] {
+        let mut process = Process::start(place.command(&["adapter"]));
+        process.write(input.as_bytes());
+        process.wait().failed(3, &[word]);
+    }
+}

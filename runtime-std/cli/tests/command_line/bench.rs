@@ -1,0 +1,143 @@
+//! `tramontane bench`: what it prints, and what it refuses. Rates are not judged here.
+
+use crate::support::{Place, bench};
+
+#[test]
+fn continuous_sending_over_shared_memory_in_turn_with_the_probe() {
+    let place = Place::new();
+    let report = bench(
+        &place,
+        &["multicast", "--probe", "--messages", "2000", "--rounds", "1", "--bytes", "64"],
+    );
+    let row = &report["rows"][0];
+    assert_eq!((row["fabric"].as_str(), row["nodes"].as_u64()), (Some("shm"), Some(2)));
+    assert!(row["messages_per_s"]["median"].as_f64() > Some(0.0), "{row}");
+    assert!(row["probe"]["ratio"]["median"].as_f64() > Some(0.0), "{row}");
+    assert!(row["writes_per_message"].as_f64() > Some(0.0), "{row}");
+    place.assert_empty();
+}
+
+#[test]
+fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
+    let place = Place::new();
+    let tcp = ["multicast", "--fabric", "tcp", "--probe", "--rounds", "1", "--bytes", "1024"];
+    for more in [&["--nodes", "3"][..], &["--nodes", "2", "--senders", "one", "--unpinned"]] {
+        let report = bench(&place, &[&tcp[..], &["--messages", "500"], more].concat());
+        let row = &report["rows"][0];
+        let probe = &row["probe"];
+        assert_eq!(
+            (row["fabric"].as_str(), probe["kind"].as_str()),
+            (Some("tcp"), Some("mesh")),
+            "{row}"
+        );
+        let median = |field: &str| probe[field]["median"].as_f64().expect("a figure");
+        let (bare, delivered) = (median("received_bytes_per_s"), median("delivered_bytes_per_s"));
+        assert!(
+            bare > 0.0 && (median("ratio") / (delivered / bare) - 1.0).abs() < 1e-9,
+            "one round: {probe}"
+        );
+        let all = row["bytes_per_s"].as_f64().expect("a rate");
+        // Of three who all send, two thirds of what is delivered is others'.
+        assert!(
+            row["nodes"] != 3 || (delivered / all * 1.5 - 1.0).abs() < 1e-9,
+            "{delivered} of {all}"
+        );
+        assert!(delivered < all, "the own messages are not counted: {delivered} of {all}");
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn a_polling_thread_and_techniques_that_are_off() {
+    let place = Place::new();
+    let polled =
+        ["multicast", "--drive", "polled", "--messages", "500", "--rounds", "1", "--bytes", "8"];
+    assert_eq!(bench(&place, &polled)["rows"][0]["drive"], "polled");
+    let without =
+        ["multicast", "--nodes", "3", "--messages", "200", "--rounds", "1", "--bytes", "8"];
+    let report = bench(&place, &[&without[..], &["--without", "nulls,late-posting"]].concat());
+    assert_eq!(report["rows"][0]["techniques"], "send+receive+delivery");
+    place.assert_empty();
+}
+
+#[test]
+fn the_simulator_repeats_itself_and_draws_what_it_found() {
+    let place = Place::new();
+    let plot = place.path().join("plot.svg");
+    let text = plot.to_str().expect("UTF-8");
+    let arguments =
+        ["multicast", "--fabric", "sim", "--nodes", "4", "--messages", "100", "--plot", text];
+    let report = bench(&place, &arguments);
+    assert_eq!(report, bench(&place, &arguments), "one seed decides everything");
+    assert_eq!(report["rows"][0]["paper"]["gigabytes_per_s"], 9.7);
+    let drawn = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
+}
+
+#[test]
+fn latency_and_idling_are_measured() {
+    let place = Place::new();
+    let report = bench(&place, &["latency", "--messages", "200", "--rounds", "1"]);
+    assert!(report["last_ratio"]["median"].as_f64() > Some(0.0), "{report}");
+    let report = bench(&place, &["idle", "--seconds", "1"]);
+    assert_eq!(report["writes"], 0, "an idle group posts nothing");
+    assert!(report["total_percent"].as_f64() < Some(50.0), "it sleeps: {report}");
+    place.assert_empty();
+}
+
+#[test]
+fn arguments_that_make_no_experiment_are_refused() {
+    let place = Place::new();
+    place.run(&["bench", "multicast", "--nodes", "0"]).failed(2, &["--nodes is 0"]);
+    place.run(&["bench", "multicast", "--rounds", "0"]).failed(2, &["--rounds is 0"]);
+    place.run(&["bench", "multicast", "--window", "0"]).failed(2, &["window"]);
+    place.run(&["bench", "multicast", "--nodes", "3", "--probe"]).failed(2, &["--probe"]);
+    let alone = ["bench", "multicast", "--fabric", "tcp", "--nodes", "1", "--probe"];
+    place.run(&alone).failed(2, &["--probe", "--nodes 2"]);
+    place.run(&["bench", "worker", "idling", "nonsense"]).failed(2, &["not a task"]);
+    place.run(&["bench", "worker", "nonsense", "{}"]).failed(2, &["nonsense"]);
+    place.assert_empty();
+}
+
+#[test]
+fn large_messages_in_the_one_order_in_turn_with_small_ones() {
+    let place = Place::new();
+    for fabric in ["shm", "tcp"] {
+        let run =
+            ["views", "--large", "33554432", "--nodes", "2", "--rounds", "1", "--fabric", fabric];
+        let report = bench(&place, &run);
+        for (row, senders) in report["rows"].as_array().expect("rows").iter().zip([1, 2]) {
+            assert_eq!(row["senders"], senders);
+            let median = |field: &str| row[field]["median"].as_f64().expect("a figure");
+            let (large, small) = (median("large_bytes_per_s"), median("small_bytes_per_s"));
+            assert!(small > 0.0, "{report}");
+            assert!((median("ratio") / (large / small) - 1.0).abs() < 1e-9, "one round: {report}");
+        }
+    }
+    for wrong in ["10240", "268435457"] {
+        place.run(&["bench", "views", "--large", wrong]).failed(2, &["--large", "268435456"]);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn the_help_names_every_experiment_and_what_it_runs_on() {
+    let help = Place::new().run(&["--help"]).succeeded();
+    let help = String::from_utf8(help).expect("text");
+    let (_, bench) = help.split_once("  bench ").expect("a line");
+    // Up to the next command: the line may be broken.
+    let (bench, _) = bench.split_once("  adapter ").expect("the next");
+    for word in [
+        "multicast",
+        "blocks",
+        "latency",
+        "idle",
+        "views",
+        "shared memory",
+        "TCP",
+        "RDMA",
+        "simulated",
+    ] {
+        assert!(bench.contains(word), "{word}: {bench}");
+    }
+}

@@ -1,0 +1,285 @@
+//! `tramontane bench blocks`: what it prints and draws, and what it refuses. Times are not judged
+//! here.
+
+use crate::support::{Place, bench};
+use serde_json::Value;
+
+/// Whether there is a spread of figures above zero.
+fn figure(value: &Value) -> bool {
+    value["median"].as_f64().is_some_and(|figure| figure > 0.0)
+}
+
+/// What stands beside a row under that name.
+fn probe<'r>(row: &'r Value, name: &str) -> Option<&'r Value> {
+    row["probes"].as_array()?.iter().find(|probe| probe["probe"] == name)
+}
+
+#[test]
+fn block_multicasts_are_simulated_and_drawn() {
+    let place = Place::new();
+    let plot = place.path().join("blocks.svg");
+    let text = plot.to_str().expect("UTF-8");
+    let arguments =
+        ["blocks", "--experiment", "algorithms", "--nodes", "8", "--mib", "16", "--plot", text];
+    let report = bench(&place, &arguments);
+    assert_eq!(report, bench(&place, &arguments), "one seed decides everything");
+    let rows = report["rows"].as_array().expect("rows");
+    let latency = |algorithm: &str| {
+        let row = rows.iter().find(|row| row["algorithm"] == algorithm).expect("a row");
+        row["latency_ms"].as_f64().expect("a time")
+    };
+    assert!(latency("pipeline") * 2.0 < latency("tree") && latency("tree") < latency("sequential"));
+    let drawn = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(drawn.starts_with("<svg") && drawn.trim_end().ends_with("</svg>"), "{drawn}");
+    let storage = bench(&place, &["blocks", "--experiment", "storage", "--writes", "30"]);
+    assert_eq!(storage["rows"].as_array().map(Vec::len), Some(3), "{storage}");
+}
+
+#[test]
+fn block_groups_of_processes_are_measured_beside_the_machines_limit() {
+    let place = Place::new();
+    let few = ["blocks", "--nodes", "3", "--bytes", "100000", "--messages", "3", "--rounds", "1"];
+    let shm = ["--fabric", "shm", "--probe"];
+    let plot = place.path().join("blocks.svg");
+    let drawn = ["--plot", plot.to_str().expect("UTF-8")];
+    let report = bench(&place, &[&few[..], &shm[..], &drawn[..]].concat());
+    let row = &report["rows"][0];
+    assert_eq!(
+        (row["fabric"].as_str(), row["algorithm"].as_str()),
+        (Some("shm"), Some("interleaved"))
+    );
+    for way in ["memcpy", "lent"] {
+        let beside = probe(row, way).expect("the usual ways");
+        assert!(figure(&beside["latency_ms"]) && figure(&beside["by_row"]), "{row}");
+        assert!(figure(&beside["bytes_per_processor_s"]), "{row}");
+    }
+    assert!(probe(row, "streaming").is_none(), "not asked for: {row}");
+    let drawn = std::fs::read_to_string(&plot).expect("a plot");
+    for line in ["interleaved", "memcpy", "lent", "shared memory"] {
+        assert!(drawn.contains(line), "{line} is not drawn: {drawn}");
+    }
+    assert!(figure(&row["latency_ms"]) && figure(&row["total_bytes_per_s"]), "{row}");
+    for algorithm in ["pipeline", "chain"] {
+        let tcp = ["--fabric", "tcp", "--block", "4096", "--algorithm", algorithm];
+        let report = bench(&place, &[&few[..], &tcp].concat());
+        let row = &report["rows"][0];
+        assert_eq!(
+            (row["fabric"].as_str(), row["algorithm"].as_str()),
+            (Some("tcp"), Some(algorithm))
+        );
+        assert!(figure(&row["latency_ms"]) && row["probes"].is_null(), "{row}");
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn block_groups_of_the_same_processes_go_side_by_side() {
+    let place = Place::new();
+    let few = ["blocks", "--nodes", "4", "--bytes", "70000", "--messages", "4", "--rounds", "1"];
+    for (senders, groups) in [("all", 4), ("half", 2)] {
+        for fabric in ["shm", "tcp"] {
+            let report =
+                bench(&place, &[&few[..], &["--fabric", fabric, "--senders", senders]].concat());
+            let row = &report["rows"][0];
+            assert_eq!(
+                (row["fabric"].as_str(), row["groups"].as_u64()),
+                (Some(fabric), Some(groups))
+            );
+            let fairness = row["fairness"]["median"].as_f64().expect("a share");
+            assert!(fairness > 0.0 && fairness <= 1.0, "{row}");
+        }
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn every_way_to_copy_stands_beside_a_group_that_asks_for_it() {
+    let place = Place::new();
+    let ways =
+        "own,memcpy,pieces,pieces-together,streaming,streaming-pieces,streaming-together,lent";
+    // More than a piece of each kind, and the last one short.
+    let arguments =
+        ["blocks", "--fabric", "shm", "--nodes", "3", "--bytes", "9000001", "--messages", "3"];
+    let report =
+        bench(&place, &[&arguments[..], &["--rounds", "2", "--probe", "--ways", ways]].concat());
+    let row = &report["rows"][0];
+    for way in ways.split(',') {
+        let beside = probe(row, way).expect("each that was asked for");
+        assert!(
+            figure(&beside["latency_ms"]) && figure(&beside["bytes_per_processor_s"]),
+            "{way}: {row}"
+        );
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn a_delayed_member_pauses_for_as_long_as_it_is_told_and_its_group_goes_on() {
+    let place = Place::new();
+    let arguments =
+        ["--experiment", "delays", "--nodes", "3", "--bytes", "600000", "--block", "65536"];
+    let few = ["--delayed", "0,2", "--pause-blocks", "40", "--messages", "3", "--rounds", "1"];
+    for fabric in ["shm", "tcp"] {
+        let report =
+            bench(&place, &[&["blocks", "--fabric", fabric], &arguments[..], &few[..]].concat());
+        let rows = report["rows"].as_array().expect("rows");
+        let undisturbed_ms = rows[0]["latency_ms"]["median"].as_f64().expect("a time");
+        assert!(rows[0]["disturbance"].is_null(), "{report}");
+        let pauses: Vec<&Value> =
+            rows.iter().filter(|row| row["disturbance"]["kind"] == "pause").collect();
+        assert_eq!(pauses.len(), 2, "{report}");
+        for (row, member) in pauses.into_iter().zip([0, 2]) {
+            let pause = &row["disturbance"];
+            assert_eq!(
+                (pause["member"].as_u64(), pause["blocks"].as_u64()),
+                (Some(member), Some(40))
+            );
+            // Ten blocks in a pipeline of three are eleven steps; a sleep may last longer, never
+            // shorter.
+            let paused_ms = pause["pause_ms"]["median"].as_f64().expect("a time");
+            assert!(paused_ms >= undisturbed_ms * 40.0 / 11.0 - 0.001, "{undisturbed_ms}: {row}");
+            let cost = pause["cost"]["median"].as_f64().expect("a share");
+            let latency_ms = row["latency_ms"]["median"].as_f64().expect("a time");
+            assert!(((latency_ms - undisturbed_ms) / paused_ms - cost).abs() < 1e-6, "{row}");
+            assert_eq!(row["algorithm"], "pipeline");
+        }
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn links_over_tcp_are_held_to_their_speed_and_a_slow_one_to_half_of_it() {
+    let place = Place::new();
+    let plot = place.path().join("delays.svg");
+    let text = plot.to_str().expect("UTF-8");
+    let arguments = [
+        "blocks",
+        "--fabric",
+        "tcp",
+        "--experiment",
+        "delays",
+        "--nodes",
+        "2",
+        "--bytes",
+        "8000000",
+    ];
+    let limited = ["--link-bytes-per-s", "20000000", "--delayed", "1", "--pause-blocks", "1"];
+    let few = ["--messages", "2", "--rounds", "1", "--plot", text];
+    let report = bench(&place, &[&arguments[..], &limited[..], &few[..]].concat());
+    let rows = report["rows"].as_array().expect("rows");
+    let latency_ms = |row: &Value| row["latency_ms"]["median"].as_f64().expect("a time");
+    // What the kernel holds back takes its time however fast, or slow, the machine is: 400 ms, and
+    // 800; a little goes ahead.
+    assert!(latency_ms(&rows[0]) > 300.0, "{report}");
+    let slow = rows.iter().find(|row| row["disturbance"]["kind"] == "slow_link").expect("a row");
+    assert_eq!(slow["disturbance"]["link"], "0-1");
+    assert!(latency_ms(slow) > 600.0, "{report}");
+    assert_eq!(slow["disturbance"]["share_least"], 0.5, "the only link");
+    let drawn = std::fs::read_to_string(&plot).expect("a plot");
+    assert!(
+        drawn.contains("link 0-1 at half speed") && drawn.contains("member 1 pauses"),
+        "{drawn}"
+    );
+    place.assert_empty();
+}
+
+#[test]
+fn the_experiment_overlap_has_one_half_and_all_of_the_members_send() {
+    let place = Place::new();
+    let few = ["--nodes", "4", "--bytes", "70000", "--messages", "3", "--rounds", "1"];
+    let report = bench(
+        &place,
+        &[&["blocks", "--fabric", "shm", "--experiment", "overlap"], &few[..]].concat(),
+    );
+    let groups: Vec<_> =
+        report["rows"].as_array().expect("rows").iter().map(|row| &row["groups"]).collect();
+    assert_eq!(groups, [1, 2, 4]);
+    place.assert_empty();
+}
+
+#[test]
+fn an_experiment_says_what_varies_and_the_arguments_what_does_not() {
+    let place = Place::new();
+    let few = [
+        "--nodes",
+        "2,3",
+        "--bytes",
+        "9000",
+        "--block",
+        "4096",
+        "--messages",
+        "3",
+        "--rounds",
+        "1",
+    ];
+    let report = bench(
+        &place,
+        &[&["blocks", "--fabric", "shm", "--experiment", "algorithms,scale"], &few[..]].concat(),
+    );
+    let rows = report["rows"].as_array().expect("rows");
+    let of = |experiment: &str| rows.iter().filter(|row| row["experiment"] == experiment).count();
+    assert_eq!((of("algorithms"), of("scale"), rows.len()), (2 * 5, 2 * 2, 14), "{report}");
+    place.assert_empty();
+}
+
+#[test]
+fn links_and_members_of_the_simulated_delays_can_be_chosen() {
+    let place = Place::new();
+    let arguments = ["blocks", "--experiment", "delays", "--nodes", "4", "--slow-link", "0-1,2-3"];
+    let report =
+        bench(&place, &[&arguments[..], &["--delayed", "3", "--pause-blocks", "2"]].concat());
+    let rows = report["rows"].as_array().expect("rows");
+    // On each of two kinds of hardware: two lengths, each without and with a slow link, and one
+    // pause.
+    assert_eq!(rows.len(), 2 * (2 * 2 + 1), "{report}");
+    assert!(rows.iter().all(|row| row["nodes"] == 4));
+    let said = |words: &str| {
+        rows.iter().filter(|row| row["beside"].as_str().expect("text").contains(words)).count()
+    };
+    assert_eq!((said("at half speed"), said("pauses 2 blocks")), (4, 2), "{report}");
+}
+
+#[test]
+fn arguments_that_make_no_experiment_are_refused() {
+    let place = Place::new();
+    let refused = |arguments: &[&str], words: &[&str]| {
+        place.run(&[&["bench", "blocks"], arguments].concat()).failed(2, words);
+    };
+    refused(&["--port", "1"], &["--port", "--fabric verbs"]);
+    refused(&["--bytes", "5"], &["--bytes", "real fabrics"]);
+    refused(&["--link-bytes-per-s", "5000000"], &["--link-bytes-per-s", "real fabrics"]);
+    refused(&["--nodes", "1"], &["--nodes is 1"]);
+    refused(&["--experiment", "overlap", "--mib", "1", "--plot", "x.svg"], &["--plot"]);
+    refused(
+        &["--experiment", "scale", "--slow-link", "0-1"],
+        &["--slow-link", "--experiment delays"],
+    );
+    refused(&["--experiment", "delays", "--slow-link", "0-64"], &["no member 64", "0 to 63"]);
+    for (more, words) in [
+        (&["--experiment", "storage"][..], &["--experiment storage", "--fabric sim"][..]),
+        (&["--nodes", "1"], &["--nodes is 1"]),
+        (&["--nodes", "13"], &["--nodes is 13"]),
+        (&["--bytes", "0"], &["--bytes is 0"]),
+        (&["--block", "0"], &["--block is 0"]),
+        (&["--rounds", "0"], &["--rounds is 0"]),
+        (&["--window", "0"], &["--window"]),
+        (&["--window", "17"], &["--window"]),
+        (&["--algorithm", "hybrid"], &["racks"]),
+        (&["--senders", "all", "--probe"], &["--probe"]),
+        (&["--experiment", "overlap", "--probe"], &["--probe"]),
+        (&["--experiment", "overlap", "--senders", "all"], &["--senders"]),
+        (
+            &["--experiment", "delays", "--slow-link", "0-1"],
+            &["--slow-link", "--fabric tcp", "--delayed"],
+        ),
+        (&["--link-bytes-per-s", "5000000"], &["--link-bytes-per-s", "--fabric tcp"]),
+        (&["--delayed", "1"], &["--delayed", "--experiment delays"]),
+        (&["--experiment", "delays", "--nodes", "4", "--delayed", "4"], &["no member 4", "0 to 3"]),
+    ] {
+        refused(&[&["--fabric", "shm"], more].concat(), words);
+    }
+    refused(&["--fabric", "tcp", "--probe"], &["--probe", "--fabric shm"]);
+    refused(&["--fabric", "tcp", "--experiment", "delays", "--slow-link", "1-1"], &["1-1"]);
+    refused(&["--fabric", "shm", "--ways", "memcpy"], &["--probe"]);
+    place.assert_empty();
+}

@@ -1,0 +1,49 @@
+//! Real processes that are killed, stopped and asked to leave under load, each delivery checked.
+
+#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+use std::process::Command;
+
+/// Ten kills and as many leaves, and stops, which take as long as the failure timeout: generous,
+/// since others run on this machine. Of five, one may be taken for dead by mistake beside the one
+/// that goes.
+fn keeps_its_promises(fabric: &str, ways: &str, rounds: &str) {
+    let output = Command::new(env!("CARGO_BIN_EXE_tramontane"))
+        .args(["bench", "views", "--fabric", fabric, "--ways", ways, "--rounds", rounds, "--json"])
+        .args(["--failure-timeout-ms", "2000", "--nodes", "5", "--settle-ms", "20"])
+        .output()
+        .expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{fabric} {ways}: {said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let report: serde_json::Value = serde_json::from_str(&said).expect("JSON");
+    let rounds: u64 = rounds.parse().expect("a number");
+    // Each round has a view without the member, and one with it again.
+    assert!(report["views"].as_u64() >= Some(2 * rounds - 1), "{report}");
+    assert!(report["messages"].as_u64() > Some(0), "{report}");
+    assert!(report["promised"].as_u64() > Some(0), "{report}");
+    let of_way = |way: &str| {
+        report["ways"].as_array()?.iter().find(|one| one["way"] == way)?["rounds"].as_u64()
+    };
+    let ways: Vec<&str> = ways.split(',').collect();
+    assert!(ways.iter().all(|way| of_way(way) == Some(rounds / ways.len() as u64)), "{report}");
+}
+
+#[test]
+fn kills_over_shared_memory() {
+    keeps_its_promises("shm", "kill,leave", "20");
+}
+
+#[test]
+fn kills_over_tcp() {
+    keeps_its_promises("tcp", "kill,leave", "20");
+}
+
+#[test]
+fn a_member_that_is_stopped_and_wakes() {
+    keeps_its_promises("shm", "stop", "1");
+    keeps_its_promises("tcp", "stop", "1");
+}

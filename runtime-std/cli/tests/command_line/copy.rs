@@ -1,0 +1,187 @@
+//! `tramontane copy`: real files, real processes, compared byte by byte.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::copy::{LARGE, content, hosts, joined, sources, targets};
+use crate::support::{Place, children_of};
+use serde_json::Value;
+
+/// The buffers of three members are of 192 MiB.
+const LARGER_THAN_ALL_BUFFERS: u64 = 512 << 20;
+
+/// A member's own buffers, those of the others that it maps, and the program.
+const MEMORY_MAX: u64 = 200 << 20;
+
+#[test]
+fn files_and_directories_reach_every_place_as_they_are() {
+    for fabric in ["shm", "tcp"] {
+        let place = Place::new();
+        let sources = sources(&place);
+        let to: [PathBuf; 3] = targets(&place);
+        let mut arguments = vec!["copy".into(), "--json".into(), "--fabric".into(), fabric.into()];
+        arguments.extend(["--to".into(), joined(&to)]);
+        arguments.extend(sources.iter().map(|path| path.display().to_string()));
+        let output = place.run(&arguments).succeeded();
+        let result: Value = serde_json::from_slice(&output).expect("one object");
+        assert_eq!(result["receivers"].as_array().map(Vec::len), Some(3));
+        assert!(
+            result["receivers"].as_array().expect("three").iter().all(|line| line["files"] == 5)
+        );
+        assert!(result["bytes"].as_u64().expect("bytes") > LARGE as u64);
+        assert_eq!(result["checksum"].as_str().map(str::len), Some(32));
+        let source = content(&place.path().join("source"));
+        for to in &to {
+            assert!(content(to) == source, "{} is not as the source", to.display());
+        }
+        let left: Vec<PathBuf> = place.left();
+        assert!(left.iter().all(|path| !path.join("row-0").exists()), "{left:?}");
+    }
+}
+
+#[test]
+#[ignore = "copies two gigabytes in all, and takes 20 s; CI runs it"]
+fn memory_is_bounded_however_large_a_file_is() {
+    for fabric in ["shm", "tcp"] {
+        let place = Place::new();
+        let path = place.path().join("large");
+        let file = File::create(&path).expect("a file");
+        for number in 0..LARGER_THAN_ALL_BUFFERS >> 20 {
+            file.write_all_at(&[number as u8; 1 << 20], number << 20).expect("room");
+        }
+        let to: [PathBuf; 2] = targets(&place);
+        let path = path.display().to_string();
+        let mut copy = place.start(&["copy", &path, "--to", &joined(&to), "--fabric", fabric]);
+        let mut most = BTreeMap::new();
+        while copy.is_running() {
+            for pid in children_of(copy.pid()).into_iter().chain([copy.pid()]) {
+                most.insert(pid, peak_memory(pid).or(most.get(&pid).copied()).unwrap_or_default());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        copy.wait().succeeded();
+        println!("{fabric}: {most:?}");
+        assert_eq!(most.len(), 3, "one process a place, and one that copies");
+        assert!(
+            most.values().all(|bytes| (1 << 20..MEMORY_MAX).contains(bytes)),
+            "{fabric}: {most:?}"
+        );
+        for to in &to {
+            assert_eq!(
+                fs::metadata(to.join("large")).expect("it is there").len(),
+                LARGER_THAN_ALL_BUFFERS
+            );
+        }
+    }
+}
+
+/// The most memory that a process ever had, in bytes, that of others which it maps included.
+fn peak_memory(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
+}
+
+#[test]
+fn one_empty_file_is_a_copy_too_by_any_algorithm() {
+    for algorithm in ["pipeline", "sequential", "interleaved", "chain", "tree"] {
+        let place = Place::new();
+        let file = place.file("empty", b"").display().to_string();
+        let to: [PathBuf; 2] = targets(&place);
+        let output = place.run(&[
+            "copy",
+            &file,
+            "--to",
+            &joined(&to),
+            "--algorithm",
+            algorithm,
+            "--block",
+            "4096",
+        ]);
+        let text = String::from_utf8(output.succeeded()).expect("text");
+        assert!(text.contains("the same everywhere"), "{text}");
+        assert!(to.iter().all(|to| fs::read(to.join("empty")).expect("it is there").is_empty()));
+    }
+}
+
+#[test]
+fn bits_that_are_worth_what_an_owner_is_do_not_arrive() {
+    let place = Place::new();
+    let tree = place.path().join("tree");
+    fs::create_dir(&tree).expect("a directory");
+    let [to]: [PathBuf; 1] = targets(&place);
+    let modes = [("program", 0o6755), ("sticky", 0o1644), ("inner", 0o7777), ("", 0o2755)];
+    for (name, mode) in modes {
+        let path = tree.join(name);
+        match name {
+            "inner" => fs::create_dir(&path).expect("a directory"),
+            "" => {}
+            _ => fs::write(&path, b"content").expect("a file"),
+        }
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its owner may");
+    }
+    place
+        .run(&["copy", &tree.display().to_string(), "--to", &to.display().to_string()])
+        .succeeded();
+    for (name, mode) in modes {
+        let arrived =
+            fs::metadata(to.join("tree").join(name)).expect("it is there").permissions().mode();
+        assert_eq!(arrived & 0o7777, mode & 0o777, "{name:?}: {arrived:o}");
+    }
+}
+
+#[test]
+fn nodes_of_a_group_file_copy_between_hosts() {
+    let place = Place::new();
+    let sources = sources(&place);
+    let to: [PathBuf; 3] = targets(&place);
+    let config = hosts(&place, 3);
+    let node = |id: &str, rest: &[&str]| {
+        place.start(
+            &[&["copy", "--config", &config, "--id", id, "--from", "1", "--json"], rest].concat(),
+        )
+    };
+    let receivers = [("0", &to[0]), ("2", &to[2])]
+        .map(|(id, to)| node(id, &["--to", &to.display().to_string()]));
+    let files: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
+    let root = node("1", &files.iter().map(String::as_str).collect::<Vec<_>>());
+    let sent: Value = serde_json::from_slice(&root.wait().succeeded()).expect("one object");
+    for receiver in receivers {
+        let received: Value =
+            serde_json::from_slice(&receiver.wait().succeeded()).expect("one object");
+        assert_eq!((&received["checksum"], &received["files"]), (&sent["checksum"], &5.into()));
+    }
+    let source = content(&place.path().join("source"));
+    assert!(content(&to[0]) == source && content(&to[2]) == source);
+
+    let refused = |id: &str, rest: &[&str], words: &[&str]| {
+        node(id, rest).wait().failed(2, words);
+    };
+    refused("1", &["--to", "x"], &["node 1", "copies", "--from"]);
+    refused(
+        "0",
+        &files.iter().map(String::as_str).collect::<Vec<_>>(),
+        &["node 0", "receives", "--from"],
+    );
+    refused("7", &["--to", "x"], &["7"]);
+    refused("0", &["--to", "x", "--fabric", "shm"], &["another way", "--fabric"]);
+    refused("0", &["--to", "x", "--gid", "1"], &["--gid", "--fabric verbs"]);
+}
+
+#[test]
+#[ignore = "41 processes; CI runs it"]
+fn many_receivers_of_this_machine_have_the_same() {
+    let place = Place::new();
+    let sources = sources(&place);
+    let to: [PathBuf; 40] = targets(&place);
+    let mut arguments = vec!["copy".into(), "--json".into(), "--to".into(), joined(&to)];
+    arguments.extend(sources.iter().map(|path| path.display().to_string()));
+    let output = place.start(&arguments).wait_patiently().succeeded();
+    let result: Value = serde_json::from_slice(&output).expect("one object");
+    assert_eq!(result["receivers"].as_array().map(Vec::len), Some(to.len()));
+    let source = content(&place.path().join("source"));
+    assert!(to.iter().all(|to| content(to) == source), "not everywhere the same");
+}

@@ -1,0 +1,253 @@
+//! `tramontane copy`: members that are killed, stopped or interrupted, or whose disk fails, and who
+//! is told what of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::support::copy::{content, hosts, targets};
+use crate::support::{Place, Process, children_of, send, wait_for};
+use rustix::process::Signal;
+
+/// More than the buffers of a root and a receiver hold.
+const MORE_THAN_BUFFERS: usize = 150 << 20;
+
+/// So much that all of it is packed while a receiver that has its beginning is stopped, and that no
+/// buffer is free then.
+const ALL_BUFFERS: usize = 30 << 20;
+
+/// A sender and its receivers, nodes of a group file, in the middle of a large file.
+struct Hosts {
+    /// Gone last.
+    _place: Place,
+    root: Process,
+    receivers: Vec<Process>,
+    to: Vec<PathBuf>,
+}
+
+impl Hosts {
+    fn start() -> Self {
+        Self::start_of(3)
+    }
+
+    fn start_of(nodes: usize) -> Self {
+        Self::start_with(nodes, |place, arguments| Process::start(place.command(arguments)))
+    }
+
+    /// With something of one's own for node 2. A member that is stopped is lost after 2 s.
+    fn start_with(nodes: usize, second: impl Fn(&Place, &[&str]) -> Process) -> Self {
+        let place = Place::new();
+        let file = place.file("large", &vec![7; MORE_THAN_BUFFERS]).display().to_string();
+        let all: [PathBuf; 4] = targets(&place);
+        let to = all[..nodes - 1].to_vec();
+        let config = hosts(&place, nodes);
+        let node = |id: usize, rest: [&str; 2]| {
+            let id = id.to_string();
+            let base = ["copy", "--config", &config, "--id", &id, "--block", "4096"];
+            let arguments = [&base[..], &["--stall-timeout", "4"], &rest].concat();
+            if id == "2" { second(&place, &arguments) } else { place.start(&arguments) }
+        };
+        let receiver = |(id, to): (usize, &PathBuf)| node(id, ["--to", &to.display().to_string()]);
+        let receivers = (1..).zip(&to).map(receiver).collect();
+        let root = node(0, ["--", &file]);
+        Self { _place: place, root, receivers, to }
+    }
+
+    fn wait_for_data(&self) {
+        for to in &self.to {
+            wait_for("something to be unpacked", || has_begun(to));
+        }
+    }
+
+    /// The sender, and two receivers.
+    fn into_three(self) -> (Process, [Process; 2], Vec<PathBuf>, Place) {
+        let receivers = <[Process; 2]>::try_from(self.receivers);
+        (self.root, receivers.unwrap_or_else(|_| panic!("two receivers")), self.to, self._place)
+    }
+}
+
+fn has_begun(to: &Path) -> Option<()> {
+    let unpacked = fs::metadata(to.join(".tramontane-copy/large")).ok()?;
+    (unpacked.len() > 0).then_some(())
+}
+
+fn is_empty(directory: &Path) -> bool {
+    content(directory).len() == 1
+}
+
+#[test]
+fn a_receiver_that_is_killed_between_hosts_is_named_by_all() {
+    let hosts = Hosts::start();
+    hosts.wait_for_data();
+    let (root, [first, second], to, _place) = hosts.into_three();
+    second.signal(Signal::KILL);
+    root.wait().failed(6, &["node 2 is gone"]);
+    first.wait().failed(6, &["node 2 is gone"]);
+    assert!(is_empty(&to[0]), "nobody has it");
+}
+
+#[test]
+fn a_receiver_that_cannot_write_is_named_by_all_with_what_its_system_said() {
+    // The limit stands for a full disk, which a test has none of.
+    let limited = |place: &Place, arguments: &[&str]| {
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", "trap '' XFSZ; ulimit -f 20000; exec \"$0\" \"$@\""]);
+        command.arg(env!("CARGO_BIN_EXE_tramontane")).args(arguments);
+        command.env("TRAMONTANE_SHM_DIR", place.path()).env_remove("TRAMONTANE_LOG");
+        Process::start(command)
+    };
+    let (root, [first, second], to, _place) = Hosts::start_with(3, limited).into_three();
+    second.wait().failed(1, &["cannot write to", "to-1", "File too large"]);
+    root.wait().failed(1, &["node 2: cannot write to", "File too large"]);
+    first.wait().failed(1, &["node 2: cannot write to", "File too large"]);
+    assert!(to.iter().all(|to| is_empty(to)), "nobody has it");
+}
+
+#[test]
+fn a_root_that_is_killed_or_interrupted_is_named_by_all() {
+    for (signal, word) in [(Signal::KILL, "is gone"), (Signal::INT, "it was interrupted")] {
+        let hosts = Hosts::start();
+        hosts.wait_for_data();
+        hosts.root.signal(signal);
+        for receiver in hosts.receivers {
+            receiver.wait().failed(6, &["node 0", word]);
+        }
+        assert!(hosts.to.iter().all(|to| is_empty(to)), "nobody has it");
+    }
+}
+
+#[test]
+fn a_receiver_is_interrupted_while_data_comes() {
+    let hosts = Hosts::start();
+    hosts.wait_for_data();
+    let (root, [first, second], to, _place) = hosts.into_three();
+    second.signal(Signal::INT);
+    assert_eq!(second.wait().status.code(), Some(130));
+    root.wait().failed(6, &["node 2: it was interrupted"]);
+    first.wait().failed(6, &["node 2: it was interrupted"]);
+    assert!(to.iter().all(|to| is_empty(to)), "nobody has it");
+}
+
+/// Whether all was packed, and the root waits for its receivers alone.
+fn has_packed(root: u32) -> Option<()> {
+    let names: Vec<String> = fs::read_dir(format!("/proc/{root}/task"))
+        .ok()?
+        .flatten()
+        .map(|task| fs::read_to_string(task.path().join("comm")).unwrap_or_default())
+        .collect();
+    let is_copying = names.iter().any(|name| name.trim() != "tramontane");
+    (is_copying && names.iter().all(|name| name.trim() != "tramontane-pack")).then_some(())
+}
+
+#[test]
+fn a_receiver_that_is_stopped_near_the_end_does_not_hold_the_root() {
+    for (signal, status) in [(Signal::TERM, 143), (Signal::INT, 130)] {
+        let place = Place::new();
+        let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
+        let [to]: [PathBuf; 1] = targets(&place);
+        let config = hosts(&place, 2);
+        let node = |id: &str, rest: &[&str]| {
+            place.start(
+                &[&["copy", "--config", &config, "--id", id, "--block", "4096"], rest].concat(),
+            )
+        };
+        let receiver = node("1", &["--to", &to.display().to_string()]);
+        let mut root = node("0", &[&file]);
+        wait_for("something to be unpacked", || has_begun(&to));
+        receiver.signal(Signal::STOP);
+        wait_for("all to be packed", || has_packed(root.pid()));
+        root.signal(signal);
+        assert_eq!(root.wait_with_input().status.code(), Some(status));
+        receiver.signal(Signal::CONT);
+        receiver.wait().failed(6, &["node 0"]);
+        assert!(is_empty(&to), "nobody has it");
+    }
+}
+
+#[test]
+fn a_receiver_that_is_stopped_on_this_machine_does_not_hold_the_root() {
+    for fabric in ["shm", "tcp"] {
+        let place = Place::new();
+        let file = place.file("large", &vec![7; ALL_BUFFERS]).display().to_string();
+        let [to]: [PathBuf; 1] = targets(&place);
+        let mut copy = place.start(&[
+            "copy",
+            &file,
+            "--to",
+            &to.display().to_string(),
+            "--fabric",
+            fabric,
+            "--block",
+            "4096",
+        ]);
+        wait_for("something to be unpacked", || has_begun(&to));
+        let [receiver] = children_of(copy.pid())[..] else { panic!("one receiver") };
+        send(receiver, Signal::STOP);
+        wait_for("all to be packed", || has_packed(copy.pid()));
+        copy.signal(Signal::TERM);
+        assert_eq!(copy.wait_with_input().status.code(), Some(143));
+        assert!(!crate::support::is_alive(receiver), "nobody is left behind");
+    }
+}
+
+#[test]
+fn a_sender_that_stays_stopped_is_told_by_its_receivers() {
+    let hosts = Hosts::start_of(3);
+    hosts.wait_for_data();
+    hosts.root.signal(Signal::STOP);
+    for receiver in hosts.receivers {
+        receiver.wait().failed(6, &["node 0, which copies, is gone", "heartbeats for 2 s"]);
+    }
+    assert!(hosts.to.iter().all(|to| is_empty(to)), "no receiver has it");
+}
+
+#[test]
+fn a_receiver_that_stays_stopped_is_told_by_the_others() {
+    let hosts = Hosts::start_of(3);
+    hosts.wait_for_data();
+    hosts.receivers[1].signal(Signal::STOP);
+    hosts.root.wait().failed(6, &["node 2 is gone", "heartbeats for 2 s"]);
+    let mut receivers = hosts.receivers.into_iter();
+    let [first, second] = [receivers.next(), receivers.next()].map(|one| one.expect("two"));
+    first.wait().failed(6, &["node 2 is gone", "heartbeats for 2 s"]);
+    second.signal(Signal::CONT);
+    second.wait().failed(6, &["copy again"]);
+    assert!(hosts.to.iter().all(|to| is_empty(to)), "no receiver has it");
+}
+
+/// To the two that go on the others are as if the network had split: they are the smaller side.
+#[test]
+fn members_without_a_majority_have_nothing_nor_have_the_others_without_the_sender() {
+    let hosts = Hosts::start_of(5);
+    hosts.wait_for_data();
+    let majority = &hosts.receivers[1..];
+    majority.iter().for_each(|receiver| receiver.signal(Signal::STOP));
+    hosts.root.wait().failed(6, &["is gone", "heartbeats for 2 s"]);
+    let mut receivers = hosts.receivers.into_iter();
+    let first = receivers.next().expect("one");
+    first.wait().failed(6, &["is gone"]);
+    let majority: Vec<Process> = receivers.collect();
+    majority.iter().for_each(|receiver| receiver.signal(Signal::CONT));
+    for receiver in majority {
+        receiver.wait().failed(6, &["copy again"]);
+    }
+    assert!(hosts.to.iter().all(|to| is_empty(to)), "no receiver has it");
+}
+
+#[test]
+fn the_only_receiver_and_the_sender_tell_of_each_other() {
+    for is_sender in [true, false] {
+        let mut hosts = Hosts::start_of(2);
+        hosts.wait_for_data();
+        let receiver = hosts.receivers.pop().expect("one");
+        let (victim, other, words) = match is_sender {
+            true => (hosts.root, receiver, ["node 0, which copies", "is gone"]),
+            false => (receiver, hosts.root, ["node 1", "is gone"]),
+        };
+        victim.signal(Signal::KILL);
+        other.wait().failed(6, &words);
+        if is_sender {
+            assert!(is_empty(&hosts.to[0]), "there is no majority");
+        }
+        assert!(!hosts.to[0].join("large").exists());
+    }
+}

@@ -1,0 +1,229 @@
+//! `tramontane demo` when things go wrong: bad input, dead members, a dead parent. Whatever
+//! happens, it says so in one line, and leaves no process and no file.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::support::{Place, Process, children_of, is_alive, send, wait_for};
+use rustix::process::Signal;
+
+/// A run that does not end by itself.
+const ENDLESS: [&str; 7] = ["demo", "--nodes", "3", "--repeat", "10000000", "--window", "8"];
+
+/// Starts one, and gives its members' processes once all run.
+#[track_caller]
+fn endless(place: &Place) -> (Process, Vec<u32>) {
+    let process = place.start(&ENDLESS);
+    let members = wait_for("three members", || {
+        let members = children_of(process.pid());
+        (members.len() == 3 && place.rows() == 3).then_some(members)
+    });
+    // Into the run itself.
+    std::thread::sleep(Duration::from_millis(300));
+    (process, members)
+}
+
+#[track_caller]
+fn all_end(members: &[u32]) {
+    wait_for("the members' end", || members.iter().all(|pid| !is_alive(*pid)).then_some(()));
+}
+
+#[test]
+fn wrong_arguments_are_told_in_one_line() {
+    let place = Place::new();
+    let wrong: [(&[&str], &str); 15] = [
+        (&["--nodes", "0"], "--nodes"),
+        (&["--nodes", "1025"], "--nodes"),
+        (&["--nodes", "99999999999999999999"], "--nodes"),
+        (&["--nodes", "three"], "--nodes"),
+        (&["--senders", "0"], "--senders"),
+        (&["--nodes", "2", "--senders", "3"], "3 senders among 2 members"),
+        (&["--window", "0"], "--window"),
+        (&["--window", "4294967295"], "--window"),
+        (&["--message-max", "4294967296"], "--message-max"),
+        (&["--block", "0"], "--block"),
+        (&["--block", "20000"], "20000"),
+        (&["--repeat", "0"], "--repeat"),
+        (&["--repeat", "18446744073709551615"], "--repeat"),
+        (&["--join-timeout", "-1"], "--join-timeout"),
+        (&["--nonsense"], "--nonsense"),
+    ];
+    for (arguments, words) in wrong {
+        place.run(&[&["demo"], arguments].concat()).failed(2, &[words]);
+    }
+    place.run::<&str>(&[]).failed(2, &["no command"]);
+    place.assert_empty();
+}
+
+#[test]
+fn bad_input_is_told_in_one_line() {
+    let place = Place::new();
+    let file = |name, content| place.file(name, content).to_str().expect("a path").to_owned();
+    let (empty, long) = (file("empty", b""), file("long", &[b'x'; 10_241]));
+    let missing = place.path().join("missing").to_str().expect("a path").to_owned();
+    let bad: [(&[&str], &[&str]); 6] = [
+        (&["--input", &missing], &["missing", "No such file"]),
+        (&["--input", "/"], &["directory"]),
+        (&["--input", &empty], &["empty"]),
+        (&["--input", &long], &["record 1", "10240", "--message-max", "--block"]),
+        (&["--message-max", "16"], &["record 18", "16 bytes"]),
+        // Endless, and without a newline.
+        (&["--input", "/dev/zero"], &["record 1"]),
+    ];
+    for (arguments, words) in bad {
+        place.run(&[&["demo"], arguments].concat()).failed(3, words);
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn more_than_the_machine_has_is_refused() {
+    let place = Place::new();
+    place
+        .run(&["demo", "--window", "1048576", "--message-max", "268435456"])
+        .failed(4, &["not enough shared memory", "TiB"]);
+    place.assert_empty();
+    let nowhere = place.path().join("nowhere");
+    let mut command = place.command(&["demo"]);
+    command.env("TRAMONTANE_SHM_DIR", &nowhere);
+    Process::start(command).wait().failed(4, &["nowhere"]);
+}
+
+#[test]
+fn a_full_output_is_an_error() {
+    let place = Place::new();
+    let path = place.file("input", b"a\n");
+    let mut command = place.command(&["demo", "--input", path.to_str().expect("a path")]);
+    let full = File::options().write(true).open("/dev/full").expect("/dev/full");
+    let output = command.stdout(full).stderr(Stdio::piped()).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(4));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot write the output"));
+    place.assert_empty();
+}
+
+/// A small file system, if this user may mount one.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(place: &Place) -> Option<Self> {
+        let path = place.path().join("small");
+        std::fs::create_dir(&path).expect("a folder");
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m", "tramontane-test"])
+            .arg(&path)
+            .output();
+        mount.is_ok_and(|mount| mount.status.success()).then_some(Self(path))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn a_full_file_system_is_told_whatever_does_not_fit() {
+    let place = Place::new();
+    let Some(small) = Small::mount(&place) else {
+        eprintln!("not run: this user may not mount a file system");
+        return;
+    };
+    let input = place.file("input", b"a\nb\n");
+    let input = input.to_str().expect("a path");
+    for arguments in [&["--input", input, "--message-max", "10240"][..], &[]] {
+        let mut command = place.command(&[&["demo"], arguments].concat());
+        command.env("TRAMONTANE_SHM_DIR", &small.0);
+        Process::start(command).wait().failed(4, &["not enough shared memory"]);
+        assert_eq!(std::fs::read_dir(&small.0).expect("a folder").count(), 0, "left behind");
+    }
+}
+
+#[test]
+fn a_killed_member_is_named() {
+    let place = Place::new();
+    let (mut demo, members) = endless(&place);
+    send(members[1], Signal::KILL);
+    let killed = Instant::now();
+    let named = format!("(process {})", members[1]);
+    demo.wait_with_input().failed(6, &[&named, "signal 9"]);
+    assert!(killed.elapsed() < Duration::from_secs(20));
+    all_end(&members);
+    place.assert_empty();
+}
+
+#[test]
+fn a_stalled_member_is_named() {
+    let place = Place::new();
+    let (mut demo, members) = endless(&place);
+    send(members[2], Signal::STOP);
+    let named = format!("(process {})", members[2]);
+    demo.wait_with_input().failed(6, &[&named, "stalled"]);
+    all_end(&members);
+    place.assert_empty();
+}
+
+#[test]
+fn interrupted_it_cleans_up() {
+    let place = Place::new();
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let (mut demo, members) = endless(&place);
+        demo.signal(signal);
+        let ended = demo.wait_with_input();
+        assert_eq!(
+            (ended.status.code(), ended.errors.as_str(), ended.output.len()),
+            (Some(status), "", 0)
+        );
+        all_end(&members);
+        place.assert_empty();
+    }
+}
+
+#[test]
+fn a_terminals_interrupt_reaches_all_and_still_cleans_up() {
+    let place = Place::new();
+    let (mut demo, members) = endless(&place);
+    for pid in members.iter().chain([&demo.pid()]) {
+        send(*pid, Signal::INT);
+    }
+    let ended = demo.wait_with_input();
+    assert_eq!((ended.status.code(), ended.errors.as_str()), (Some(130), ""));
+    all_end(&members);
+    place.assert_empty();
+}
+
+#[test]
+fn killed_it_leaves_no_process_and_the_next_run_leaves_no_file() {
+    let place = Place::new();
+    let (demo, members) = endless(&place);
+    // Even one that is stopped.
+    send(members[0], Signal::STOP);
+    demo.signal(Signal::KILL);
+    drop(demo);
+    all_end(&members);
+    // Members clear away after themselves, if the machine lets them.
+    let path = place.file("input", b"a\n");
+    place.run(&["demo", "--input", path.to_str().expect("a path")]).succeeded();
+    place.assert_empty();
+}
+
+#[test]
+fn what_a_crash_left_is_gone_after_the_next_run() {
+    let place = Place::new();
+    let (demo, members) = endless(&place);
+    // All at once, so that nobody can clear away after anybody.
+    for pid in members.iter().chain([&demo.pid()]) {
+        send(*pid, Signal::STOP);
+    }
+    for pid in members.iter().chain([&demo.pid()]) {
+        send(*pid, Signal::KILL);
+    }
+    drop(demo);
+    all_end(&members);
+    assert!(place.rows() > 0, "a crash leaves files, or this test is about nothing");
+    let path = place.file("input", b"a\n");
+    place.run(&["demo", "--input", path.to_str().expect("a path")]).succeeded();
+    place.assert_empty();
+}

@@ -1,0 +1,160 @@
+//! What becomes of the input of a `tramontane node`, and of output that nobody reads.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::support::group::{Carrier, Group, lines};
+use crate::support::wait_for;
+use rustix::process::Signal;
+
+#[test]
+fn a_line_that_is_too_long_is_refused_by_its_number_and_the_node_goes_on() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    group.write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nmessage_max = 8\n"));
+    let mut nodes = [group.node(0, &[]), group.node(1, &["--leave-at-end"])];
+    nodes[0].write("first\n123456789\nthird\n");
+    group.await_same(&[0, 1], 2);
+    nodes[0].await_errors(
+        "line 2 of the input was not sent: it is longer than 8 bytes; raise message_max",
+    );
+    // Far more than a buffer, and a line without an end.
+    nodes[1].write(&format!("{}\nx\n123456789", "long".repeat(100_000)));
+    nodes[1].end_input();
+    let (code, errors) = nodes[1].ended();
+    assert_eq!(code, Some(3), "{errors}");
+    assert!(
+        errors.contains("line 1 of the input") && errors.contains("line 3 of the input"),
+        "{errors}"
+    );
+    nodes[0].write("fourth\n");
+    assert_eq!(group.await_same(&[0], 4), "first\nthird\nx\nfourth\n");
+    nodes[0].signal(Signal::TERM);
+    nodes[0].assert_left();
+}
+
+#[test]
+fn a_node_that_sends_nowhere_refuses_lines_and_goes_on() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    group.write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nsenders = [0]\n"));
+    let mut nodes = [group.node(0, &[]), group.node(1, &[])];
+    nodes[1].write("unwanted\n");
+    nodes[1].await_errors("line 1 of the input was not sent: this node sends in no subgroup");
+    nodes[0].write("wanted\n");
+    assert_eq!(group.await_same(&[0, 1], 1), "wanted\n");
+}
+
+#[test]
+fn what_was_read_and_not_sent_is_told_to_the_line() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    group.write(&group.text().replace("= 3000", "= 600000"));
+    group
+        .write(&(group.text() + "\n[[subgroups]]\nname = \"log\"\nwindow = 10\nmessage_max = 8\n"));
+    let mut nodes = [group.node(0, &[]), group.node(1, &[])];
+    group.await_members(&[0, 1]);
+    nodes[0].write("before\n");
+    group.await_same(&[0, 1], 1);
+    // Nothing is delivered from now on, and ten slots are filled.
+    nodes[1].signal(Signal::STOP);
+    nodes[0].write(&format!("123456789\n{}in part", lines(0, 0..300)));
+    nodes[0].await_errors("line 2 of the input was not sent");
+    let sent = || (group.status()["nodes"][0]["status"]["sent"] == 11).then_some(());
+    wait_for("all slots are full", sent);
+    nodes[0].signal(Signal::TERM);
+    // One that comes at once is the same wish.
+    std::thread::sleep(Duration::from_millis(900));
+    nodes[0].signal(Signal::TERM);
+    let (code, errors) = nodes[0].ended();
+    assert_eq!(code, Some(143), "{errors}");
+    let kept = "lines of the input that were read and not sent: 13 to 303 (line 303 in part); send them again\n";
+    assert!(errors.contains(kept), "{errors}");
+    let sent = "lines of the input that were sent, and that others may have delivered: 3 to 12; look into a log";
+    assert!(errors.contains(sent), "{errors}");
+}
+
+#[test]
+fn a_node_that_is_told_to_leave_has_let_go_of_its_log_and_address() {
+    let group = Group::of(Carrier::TcpWithKey, 2);
+    let text = group.text();
+    let address = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("address = "))
+        .nth(1)
+        .expect("two addresses");
+    let address = address.trim_matches('"');
+    let _first = group.node(0, &[]);
+    for _ in 0..8 {
+        let mut second = group.node(1, &[]);
+        group.await_members(&[0, 1]);
+        second.write("a line\n");
+        group.run("leave", &["--id", "1", "--time-limit", "60"]).succeeded();
+        let log = File::open(group.log_path(1)).expect("it is there");
+        log.try_lock().expect("nobody has it");
+        TcpListener::bind(address).expect("nobody listens there");
+        second.assert_left();
+    }
+}
+
+/// A node whose output is a pipe that nobody reads.
+fn unread(group: &Group, id: &str) -> Child {
+    let mut command = group.place.command(&["node", "--config", &group.config, "--id", id]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a process")
+}
+
+#[track_caller]
+fn ended(mut child: Child) -> (Option<i32>, String) {
+    let status = wait_for("the end of a node", || child.try_wait().expect("a status"));
+    let mut errors = String::new();
+    child.stderr.take().expect("piped").read_to_string(&mut errors).expect("text");
+    (status.code(), errors)
+}
+
+#[test]
+fn a_node_whose_output_nobody_reads_leaves_and_holds_nobody_up_for_long() {
+    let group = Group::of(Carrier::SharedMemory, 3);
+    // So long that a node that waited for its removal would not end in time.
+    group.write(&group.text().replace("= 3000", "= 40000"));
+    let child = unread(&group, "2");
+    let mut nodes = [group.node(0, &[]), group.node(1, &[])];
+    nodes[0].await_errors("view 1: 0 1 2");
+    let line = format!("{}\n", "x".repeat(5_000));
+    let mut input = nodes[0].take_input();
+    // More than a pipe and all buffers take.
+    let feeder = std::thread::spawn(move || {
+        for _ in 0..2_000 {
+            std::io::Write::write_all(&mut input, line.as_bytes()).expect("it reads");
+        }
+        input
+    });
+    let (code, errors) = ended(child);
+    assert_eq!(code, Some(141), "{errors}");
+    assert!(errors.contains("the output is not read") && errors.contains("--quiet"), "{errors}");
+    nodes[1].await_errors("view 2: 0 1; gone 2\n");
+    let _input = feeder.join().expect("no panic");
+    group.await_same(&[0, 1], 2_000);
+}
+
+#[test]
+fn a_node_whose_output_nobody_reads_ends_on_sigterm() {
+    let group = Group::of(Carrier::SharedMemory, 2);
+    let child = unread(&group, "1");
+    let mut node = group.node(0, &[]);
+    node.await_errors("view 1: 0 1");
+    // More than a pipe takes, and less than all buffers do.
+    for _ in 0..200 {
+        node.write(&format!("{}\n", "x".repeat(5_000)));
+    }
+    group.await_same(&[0], 200);
+    crate::support::send(child.id(), Signal::TERM);
+    let (code, errors) = ended(child);
+    assert_eq!(code, Some(141), "{errors}");
+    assert!(errors.contains("the output was not read for 5 s"), "{errors}");
+    node.await_errors("view 2: 0; gone 1\n");
+}

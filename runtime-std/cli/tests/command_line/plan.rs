@@ -1,0 +1,176 @@
+//! `tramontane plan`: what it prints and draws is the schedule, and what cannot be is told in one
+//! line.
+
+use std::collections::BTreeMap;
+
+use crate::support::Place;
+use serde_json::{Value, json};
+
+#[track_caller]
+fn plan(place: &Place, arguments: &[&str]) -> Value {
+    let output = place.run(&[&["plan", "--json"], arguments].concat()).succeeded();
+    serde_json::from_slice(&output).expect("JSON")
+}
+
+#[test]
+fn a_small_pipeline_is_the_one_of_the_paper() {
+    let plan = plan(&Place::new(), &["--members", "4", "--blocks", "2"]);
+    assert_eq!(
+        (&plan["members"], &plan["blocks"], &plan["steps"]),
+        (&json!(4), &json!(2), &json!(3))
+    );
+    let send = |step: u64, from: u64, to: u64, block: u64| json!({"step": step, "from": from, "to": to, "block": block});
+    // Worked out by hand from the hypercube rule (RDMC 4.4).
+    let by_hand = [
+        send(0, 0, 1, 0),
+        send(1, 0, 2, 1),
+        send(1, 1, 3, 0),
+        send(2, 0, 1, 1),
+        send(2, 2, 3, 1),
+        send(2, 3, 2, 0),
+    ];
+    assert_eq!(plan["sends"], json!(by_hand));
+}
+
+#[test]
+fn each_algorithm_has_its_steps() {
+    let place = Place::new();
+    for (algorithm, steps) in
+        [("sequential", 35), ("interleaved", 35), ("chain", 11), ("tree", 15), ("pipeline", 7)]
+    {
+        let plan = plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "5"]);
+        assert_eq!((&plan["steps"], &plan["algorithm"]), (&json!(steps), &json!(algorithm)));
+        assert_eq!(
+            plan["sends"].as_array().map(Vec::len),
+            Some(35),
+            "each receiver gets each block once"
+        );
+    }
+    let hybrid =
+        plan(&place, &["--algorithm", "hybrid", "--racks", "2", "--members", "8", "--blocks", "5"]);
+    assert_eq!(
+        (&hybrid["steps"], &hybrid["sends"].as_array().map(Vec::len)),
+        (&json!(7), &Some(35))
+    );
+}
+
+#[test]
+fn the_summary_says_what_limits_an_algorithm() {
+    let place = Place::new();
+    let summary = |algorithm| {
+        plan(&place, &["--algorithm", algorithm, "--members", "8", "--blocks", "20"])["summary"]
+            .clone()
+    };
+    assert_eq!(summary("sequential")["blocks_sent_max"], 7 * 20);
+    assert_eq!(summary("chain")["blocks_per_link_max"], 20);
+    assert_eq!(summary("chain")["slack_min"], 1);
+    // A link of the pipeline is used in every third step only.
+    assert!(summary("pipeline")["blocks_per_link_max"].as_u64() < Some(10));
+    assert!(summary("pipeline")["slack_mean"].as_f64() > summary("chain")["slack_mean"].as_f64());
+    assert_eq!(summary("sequential")["slack_mean"], Value::Null);
+}
+
+#[test]
+fn one_members_part_is_what_it_sends_and_receives() {
+    let place = Place::new();
+    let (all, own) = (
+        plan(&place, &["--members", "11", "--blocks", "6"]),
+        plan(&place, &["--members", "11", "--blocks", "6", "--rank", "9"]),
+    );
+    let is_own = |send: &&Value| send["from"] == 9 || send["to"] == 9;
+    let mut expected: Vec<Value> =
+        all["sends"].as_array().expect("sends").iter().filter(is_own).cloned().collect();
+    let mut printed = own["sends"].as_array().expect("sends").clone();
+    for sends in [&mut expected, &mut printed] {
+        sends.sort_by_key(|send| (send["step"].as_u64(), send["from"].as_u64()));
+    }
+    assert_eq!(printed, expected);
+}
+
+#[test]
+fn people_get_a_line_a_step_and_a_drawing_an_arrow_a_block() {
+    let place = Place::new();
+    let text = place.run(&["plan", "--members", "3", "--blocks", "2"]).succeeded();
+    let text = String::from_utf8(text).expect("text");
+    assert!(text.starts_with("step  from>to:block\n   0  0>2:0\n"), "{text}");
+    assert!(text.contains("\nsteps                          3\n"), "{text}");
+    let drawing = place.run(&["plan", "--members", "7", "--blocks", "3", "--svg"]).succeeded();
+    let drawing = String::from_utf8(drawing).expect("text");
+    assert!(drawing.starts_with("<svg") && drawing.trim_end().ends_with("</svg>"));
+    assert_eq!(drawing.matches("stroke-width=\"2\"").count(), 6 * 3);
+    assert_eq!(drawing.matches("\nstep ").count(), 5);
+}
+
+/// The last of a sequential send receives five blocks at the end, and has nothing to do before.
+#[test]
+fn one_members_part_says_what_it_sends_and_what_it_receives() {
+    let place = Place::new();
+    let arguments = ["--algorithm", "sequential", "--members", "8", "--blocks", "5", "--rank", "2"];
+    let text = place.run(&[&["plan"], &arguments[..]].concat()).succeeded();
+    let text = String::from_utf8(text).expect("text");
+    for line in [
+        "sends                          0",
+        "receives                       5",
+        "links used                     1",
+    ] {
+        assert!(text.lines().any(|told| told == line), "{line}: {text}");
+    }
+    assert!(!text.contains("busiest sender"), "nothing is known of it: {text}");
+    let (steps, _) = text.split_once("\n\n").expect("a summary below");
+    assert_eq!(
+        steps.lines().count(),
+        1 + 5,
+        "a line for each step in which it does something: {text}"
+    );
+    let summary = &plan(&place, &arguments)["summary"];
+    assert_eq!((&summary["sends"], &summary["receives"]), (&json!(0), &json!(5)));
+    assert!(summary["blocks_sent_max"].is_null());
+}
+
+#[test]
+fn what_each_link_carries_is_what_the_steps_add_up_to() {
+    let place = Place::new();
+    let arguments = ["--members", "11", "--blocks", "6"];
+    let plan = plan(&place, &arguments);
+    let mut expected: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    let link =
+        |of: &Value| (of["from"].as_u64().expect("a rank"), of["to"].as_u64().expect("a rank"));
+    for send in plan["sends"].as_array().expect("sends") {
+        *expected.entry(link(send)).or_default() += 1;
+    }
+    let load = plan["summary"]["load"].as_array().expect("a list");
+    let told: Vec<_> =
+        load.iter().map(|load| (link(load), load["blocks"].as_u64().expect("a count"))).collect();
+    assert_eq!(told, expected.clone().into_iter().collect::<Vec<_>>());
+    let text = place.run(&[&["plan"], &arguments[..]].concat()).succeeded();
+    let text = String::from_utf8(text).expect("text");
+    let (_, load) = text.split_once("\nlink  from>to:blocks\n").expect("a list");
+    let words: Vec<&str> = load.split_whitespace().filter(|word| word.contains('>')).collect();
+    let expected: Vec<String> =
+        expected.into_iter().map(|((from, to), blocks)| format!("{from}>{to}:{blocks}")).collect();
+    assert_eq!(words, expected);
+}
+
+#[test]
+fn what_cannot_be_is_told_in_one_line() {
+    let place = Place::new();
+    for (arguments, told) in [
+        (&["--members", "0", "--blocks", "1"][..], "0"),
+        (&["--members", "3", "--blocks", "0"], "0"),
+        (&["--algorithm", "hybrid", "--members", "3", "--blocks", "1"], "--racks"),
+        (
+            &["--racks", "2", "--members", "3", "--blocks", "1"],
+            "only the hybrid algorithm has racks",
+        ),
+        (
+            &["--algorithm", "hybrid", "--racks", "4", "--members", "3", "--blocks", "1"],
+            "more racks than members",
+        ),
+        (&["--members", "3", "--blocks", "1", "--rank", "3"], "no member 3"),
+        (&["--members", "60000", "--blocks", "4000000000"], "too many to print"),
+        (&["--members", "65", "--blocks", "2", "--svg"], "too many to draw"),
+        (&["--members", "3", "--blocks", "2", "--svg", "--json"], "--svg"),
+    ] {
+        place.run(&[&["plan"], arguments].concat()).failed(2, &[told]);
+    }
+}

@@ -1,0 +1,308 @@
+//! The commands of the README and of the guide, from their text. Before each block stands a
+//! comment, which readers do not see. It says how the block runs:
+//!
+//! ```text
+//! <!-- test: 1 in turn, then side by side, with input -->
+//! ```
+//!
+//! | words | meaning |
+//! |---|---|
+//! | `in turn`, `2 in turn` | all lines, or the next two, one after the other; each must end well |
+//! | `side by side` | each line in a terminal of its own; all must end well |
+//! | `side by side and on` | the same, and they stay while the next blocks run |
+//! | `with input` | each terminal has a line typed into it, all must show all lines alike, and then the input ends |
+//! | `elsewhere: FILE` | that file runs it: it needs what a test has not |
+//!
+//! Paths and addresses of other machines are replaced by those of this one: see [`World::here`].
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::support::group::Node;
+use crate::support::{Place, free_addresses, wait_for};
+use rustix::process::Signal;
+
+/// A block of commands.
+#[derive(Debug)]
+struct Block {
+    /// Where it begins in its page.
+    line: usize,
+    /// What is said of it.
+    how: String,
+    commands: Vec<String>,
+}
+
+/// The blocks of a text; what is wrong with it, if a block is without a comment.
+fn blocks(text: &str) -> Result<Vec<Block>, String> {
+    let mut blocks = Vec::new();
+    let mut before = "";
+    let mut lines = text.lines().enumerate();
+    while let Some((index, line)) = lines.next() {
+        if line.trim() == "```sh" {
+            let how = before.strip_prefix("<!-- test: ").and_then(|rest| rest.strip_suffix(" -->"));
+            let how = how.ok_or(format!(
+                "line {}: commands without a comment that says how they run",
+                index + 1
+            ))?;
+            let commands =
+                lines.by_ref().map(|(_, line)| line).take_while(|line| line.trim() != "```");
+            let commands =
+                commands.filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+            blocks.push(Block { line: index + 1, how: how.to_owned(), commands });
+        }
+        before = line;
+    }
+    Ok(blocks)
+}
+
+/// What is done with lines of a block.
+#[derive(Debug, PartialEq, Eq)]
+enum Step {
+    InTurn(usize),
+    SideBySide { with_input: bool, goes_on: bool },
+}
+
+/// What the words of a comment mean; nothing if the block runs elsewhere.
+fn steps(block: &Block) -> Result<Option<Vec<Step>>, String> {
+    let wrong = |what: &str| Err(format!("line {}: '{}': {what}", block.line, block.how));
+    if let Some(place) = block.how.strip_prefix("elsewhere: ") {
+        let file = root().join(place.split(' ').next().unwrap_or_default());
+        return if file.is_file() { Ok(None) } else { wrong("there is no such file") };
+    }
+    let (words, with_input) = block
+        .how
+        .strip_suffix(", with input")
+        .map_or((block.how.as_str(), false), |words| (words, true));
+    let mut left = block.commands.len();
+    let mut steps = Vec::new();
+    for words in words.split(", then ") {
+        let step = match words.split_once(' ') {
+            _ if words == "in turn" => Step::InTurn(left),
+            _ if words == "side by side" => Step::SideBySide { with_input, goes_on: false },
+            _ if words == "side by side and on" => Step::SideBySide { with_input, goes_on: true },
+            Some((count, "in turn")) => match count.parse() {
+                Ok(count) if count <= left => Step::InTurn(count),
+                _ => return wrong("so many lines there are not"),
+            },
+            _ => return wrong("not understood"),
+        };
+        left = if let Step::InTurn(count) = step { left - count } else { 0 };
+        steps.push(step);
+    }
+    if left > 0 { wrong("some lines are left") } else { Ok(Some(steps)) }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A reader's folder, with what the README takes for granted.
+struct World {
+    place: Place,
+    folder: PathBuf,
+    addresses: Vec<(String, String)>,
+    /// What stays while the next blocks run, with its line.
+    running: Vec<(String, Node)>,
+}
+
+impl World {
+    fn new() -> Self {
+        let place = Place::new();
+        let folder = place.path().join("reader");
+        for part in
+            ["bin", "target/release", "model", "mnt/a", "mnt/b", "mnt/c", "srv/one", "srv/two"]
+        {
+            std::fs::create_dir_all(folder.join(part)).expect("a folder");
+        }
+        std::fs::write(folder.join("data.bin"), vec![7; 300_000]).expect("a file");
+        std::fs::write(folder.join("model/weights"), "1 2 3\n").expect("a file");
+        let program = env!("CARGO_BIN_EXE_tramontane");
+        symlink(program, folder.join("bin/tramontane")).expect("a link");
+        symlink(program, folder.join("target/release/tramontane")).expect("a link");
+        symlink(
+            conformance(Path::new(program)),
+            folder.join("target/release/tramontane-conformance"),
+        )
+        .expect("a link");
+        // All is built; and what is run is what these tests have built.
+        let cargo = "#!/bin/sh\ncase \"$1 $2 $3\" in\n\"run --release --\") shift 3; exec tramontane \"$@\" ;;\n\
+                     \"build --release \"*) ;;\n*) echo \"cargo $*: not known here\" >&2; exit 1 ;;\nesac\n";
+        std::fs::write(folder.join("bin/cargo"), cargo).expect("a file");
+        std::fs::set_permissions(folder.join("bin/cargo"), std::fs::Permissions::from_mode(0o755))
+            .expect("a mode");
+        let theirs = ["10.9.0.1:7000", "10.9.0.2:7000", "127.0.0.1:9100"].map(str::to_owned);
+        let addresses = theirs.into_iter().zip(free_addresses(3)).collect();
+        Self { place, folder, addresses, running: Vec::new() }
+    }
+
+    /// A line, with paths and addresses that are here.
+    fn here(&self, line: &str) -> String {
+        let line = line.replace("/mnt/", "mnt/").replace("/srv/", "srv/");
+        self.addresses.iter().fold(line, |line, (theirs, ours)| line.replace(theirs, ours))
+    }
+
+    fn command(&self, line: &str, is_terminal: bool) -> Command {
+        let mut command = self.place.command::<&str>(&[]);
+        let environment: Vec<_> = command
+            .get_envs()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())))
+            .collect();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let line = self.here(line);
+        command = Command::new("sh");
+        command.args(["-c", &if is_terminal { format!("exec {line}") } else { line }]);
+        command.envs(environment).env_remove("TRAMONTANE_LOG").current_dir(&self.folder);
+        command.env("PATH", format!("{}:{path}", self.folder.join("bin").display()));
+        command
+    }
+
+    fn run(&mut self, block: &Block, steps: &[Step]) {
+        let mut lines: VecDeque<&String> = block.commands.iter().collect();
+        for step in steps {
+            match step {
+                Step::InTurn(count) => lines.drain(..*count).for_each(|line| self.in_turn(line)),
+                Step::SideBySide { with_input, goes_on } => {
+                    let lines: Vec<&String> = lines.drain(..).collect();
+                    self.side_by_side(&lines, *with_input, *goes_on);
+                }
+            }
+        }
+    }
+
+    fn in_turn(&self, line: &str) {
+        println!("$ {line}");
+        let ended = self.command(line, false).stdin(Stdio::null()).output().expect("a shell");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{line}: {}: {said}", ended.status);
+    }
+
+    fn side_by_side(&mut self, lines: &[&String], with_input: bool, goes_on: bool) {
+        let start = |line: &&String| {
+            println!("| {line}");
+            ((*line).clone(), Node::start(self.command(line, true)))
+        };
+        let mut terminals: Vec<_> = lines.iter().map(start).collect();
+        if with_input {
+            let typed: Vec<String> =
+                (0..terminals.len()).map(|number| format!("typed into {number}\n")).collect();
+            terminals.iter_mut().zip(&typed).for_each(|((_, terminal), text)| terminal.write(text));
+            for (line, terminal) in &terminals {
+                let shows_all =
+                    || typed.iter().all(|text| terminal.output().contains(text)).then_some(());
+                wait_for(&format!("all lines at {line}"), shows_all);
+                assert_eq!(terminal.output(), terminals[0].1.output(), "{line}");
+            }
+        }
+        if goes_on {
+            for (line, terminal) in &terminals {
+                wait_for(&format!("a word of {line}"), || {
+                    (!terminal.errors().is_empty()).then_some(())
+                });
+            }
+            return self.running.append(&mut terminals);
+        }
+        for (_, terminal) in &mut terminals {
+            terminal.end_input();
+        }
+        for (line, terminal) in &mut terminals {
+            let (code, errors) = terminal.ended();
+            assert_eq!(code, Some(0), "{line}: {errors}");
+        }
+    }
+
+    /// Ends what still runs, in order: it must end well.
+    fn end(&mut self) {
+        for (line, mut terminal) in self.running.drain(..) {
+            terminal.signal(Signal::TERM);
+            let (code, errors) = terminal.ended();
+            assert_eq!(code, Some(0), "{line}: {errors}");
+        }
+    }
+}
+
+/// The suite's program, which is of another package.
+fn conformance(program: &Path) -> PathBuf {
+    let built = program.with_file_name("tramontane-conformance");
+    if !built.exists() {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".into());
+        let mut command = Command::new(cargo);
+        command
+            .args(["build", "--locked", "-p", "tramontane-conformance", "--bins"])
+            .current_dir(root());
+        assert!(command.status().expect("cargo").success(), "the suite cannot be built");
+    }
+    built
+}
+
+/// The README and the pages of the guide, by name.
+fn pages() -> BTreeMap<PathBuf, String> {
+    let mut folders = vec![root().join("docs/guide/src")];
+    let mut found = vec![root().join("README.md")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder of the guide") {
+            let path = entry.expect("an entry").path();
+            match path.extension() {
+                Some(extension) if extension == "md" => found.push(path),
+                Some(_) => {}
+                None => folders.push(path),
+            }
+        }
+    }
+    let read = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).expect("a page");
+        (path, text)
+    };
+    found.into_iter().map(read).collect()
+}
+
+#[test]
+fn every_command_of_the_readme_and_the_guide_runs() {
+    let mut commands = 0;
+    for (page, text) in pages() {
+        println!("{}", page.display());
+        let mut world = World::new();
+        for block in blocks(&text).expect("all say how they run") {
+            match steps(&block).expect("it can be understood") {
+                Some(steps) => {
+                    commands += block.commands.len();
+                    world.run(&block, &steps);
+                }
+                None => println!("line {}: {}", block.line, block.how),
+            }
+        }
+        world.end();
+        // What the pages say of them.
+        let read = |name: &str| std::fs::read(world.folder.join(name)).expect("a file");
+        if text.contains("--log log-2") {
+            assert!(read("log-0") == read("log-1") && read("log-1") == read("log-2"));
+        }
+        if text.contains("/srv/two") {
+            assert_eq!(read("srv/two/data.bin"), read("data.bin"));
+            assert_eq!(read("mnt/c/model/weights"), read("model/weights"));
+        }
+    }
+    assert!(commands > 20, "{commands} commands: are the pages there?");
+}
+
+#[test]
+fn a_block_without_a_comment_is_found_and_so_is_one_that_makes_no_sense() {
+    let error = blocks("text\n\n```sh\ntramontane demo\n```\n").expect_err("no comment");
+    assert!(error.starts_with("line 3: "), "{error}");
+    let of = |how: &str| {
+        let found =
+            blocks(&format!("<!-- test: {how} -->\n```sh\none\ntwo\n```\n")).expect("a comment");
+        steps(&found[0])
+    };
+    assert_eq!(of("in turn"), Ok(Some(vec![Step::InTurn(2)])));
+    let side_by_side = Step::SideBySide { with_input: true, goes_on: false };
+    assert_eq!(
+        of("1 in turn, then side by side, with input"),
+        Ok(Some(vec![Step::InTurn(1), side_by_side]))
+    );
+    assert_eq!(of("elsewhere: .ci/run"), Ok(None));
+    for wrong in ["1 in turn", "3 in turn", "somehow", "elsewhere: nowhere"] {
+        of(wrong).expect_err(wrong);
+    }
+}

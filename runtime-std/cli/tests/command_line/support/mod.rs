@@ -1,0 +1,304 @@
+//! What the tests of the command line have in common: places of their own in shared memory, and
+//! processes that do not outlive a test.
+
+// Each test program uses its own part of it.
+#![allow(dead_code)]
+
+pub mod copy;
+pub mod group;
+
+use std::io::{Read, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a busy machine.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// A folder in shared memory for one test, gone with it.
+pub struct Place(TempDir);
+
+impl Place {
+    pub fn new() -> Self {
+        Self(
+            tempfile::Builder::new()
+                .prefix("tramontane-cli-")
+                .tempdir_in("/dev/shm")
+                .expect("a folder"),
+        )
+    }
+
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A file in it, beside the groups.
+    pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = self.path().join(name);
+        std::fs::write(&path, content).expect("a file");
+        path
+    }
+
+    /// What groups left in it. What nodes remember beside their logs is to stay.
+    pub fn left(&self) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.path()).expect("a folder");
+        let folders = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
+        folders.filter(|path| path.extension().is_none_or(|ending| ending != "state")).collect()
+    }
+
+    /// The names of the row files of all groups.
+    pub fn rows(&self) -> usize {
+        let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+        let groups = self.left().into_iter().flat_map(|root| below(&root).collect::<Vec<_>>());
+        let files = groups.flat_map(|group| below(&group.path()).collect::<Vec<_>>());
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("row-")).count()
+    }
+
+    #[track_caller]
+    pub fn assert_empty(&self) {
+        assert_eq!(self.left(), Vec::<PathBuf>::new(), "left behind");
+    }
+
+    /// The program, with groups in this place.
+    pub fn command<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tramontane"));
+        command.args(arguments).env("TRAMONTANE_SHM_DIR", self.path()).env_remove("TRAMONTANE_LOG");
+        command
+    }
+
+    /// Runs it to its end without input.
+    #[track_caller]
+    pub fn run<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Ended {
+        Process::start(self.command(arguments)).wait()
+    }
+
+    /// Starts it.
+    #[track_caller]
+    pub fn start<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Process {
+        Process::start(self.command(arguments))
+    }
+}
+
+/// What an experiment prints as JSON.
+#[track_caller]
+pub fn bench(place: &Place, arguments: &[&str]) -> serde_json::Value {
+    let output = place.run(&[&["bench"], arguments, &["--json"]].concat()).succeeded();
+    serde_json::from_slice(&output).expect("JSON")
+}
+
+/// How a process ended, and what it said.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub output: Vec<u8>,
+    pub errors: String,
+}
+
+impl Ended {
+    #[track_caller]
+    pub fn succeeded(self) -> Vec<u8> {
+        assert!(self.status.success(), "{self:?}");
+        assert_eq!(self.errors, "");
+        self.output
+    }
+
+    /// It failed with this status and one line on standard error that holds these words.
+    #[track_caller]
+    pub fn failed(&self, status: i32, words: &[&str]) {
+        assert_eq!(self.status.code(), Some(status), "{}", self.errors);
+        assert!(
+            self.errors.starts_with("tramontane: ") && self.errors.ends_with('\n'),
+            "{:?}",
+            self.errors
+        );
+        assert_eq!(self.errors.matches('\n').count(), 1, "{:?}", self.errors);
+        assert!(self.errors.contains("; "), "it does not say what to do: {}", self.errors);
+        for word in words {
+            assert!(self.errors.contains(word), "{word:?} is not in {:?}", self.errors);
+        }
+    }
+}
+
+impl Ended {
+    /// As [`Ended::failed`], of a command that has said something before on standard error.
+    #[track_caller]
+    pub fn failed_at_last(&self, status: i32, words: &[&str]) {
+        let last = self.errors.lines().last().unwrap_or_default();
+        let errors = format!("{last}\n");
+        Self { status: self.status, output: Vec::new(), errors }.failed(status, words);
+    }
+
+    /// As [`Ended::failed`], of a command that has printed something all the same.
+    #[track_caller]
+    pub fn failed_after_output(&self, status: i32, words: &[&str]) {
+        assert!(!self.output.is_empty(), "{self:?}");
+        self.failed(status, words);
+    }
+}
+
+/// A running process, read as it writes. Killed with the test.
+pub struct Process {
+    child: Child,
+    output: Option<JoinHandle<Vec<u8>>>,
+    errors: Option<JoinHandle<Vec<u8>>>,
+}
+
+impl Process {
+    #[track_caller]
+    pub fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("a process");
+        let output = child.stdout.take().map(reader);
+        let errors = child.stderr.take().map(reader);
+        Self { child, output, errors }
+    }
+
+    /// Writes to its input.
+    pub fn write(&mut self, bytes: &[u8]) {
+        let input = self.child.stdin.as_mut().expect("an input");
+        input.write_all(bytes).and_then(|()| input.flush()).expect("it reads");
+    }
+
+    /// Ends its input.
+    pub fn end_input(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        send(self.pid(), signal);
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().expect("a status").is_none()
+    }
+
+    /// Ends its input, waits for its end, and gives what it said.
+    #[track_caller]
+    pub fn wait(mut self) -> Ended {
+        self.end_input();
+        self.wait_with_input()
+    }
+
+    /// As [`Process::wait`], with the input left open.
+    #[track_caller]
+    pub fn wait_with_input(&mut self) -> Ended {
+        self.wait_within(LONG)
+    }
+
+    /// As [`Process::wait_with_input`], of a process that takes a minute to notice that nothing
+    /// goes on.
+    #[track_caller]
+    pub fn wait_patiently(&mut self) -> Ended {
+        self.wait_within(3 * LONG)
+    }
+
+    #[track_caller]
+    fn wait_within(&mut self, limit: Duration) -> Ended {
+        let status =
+            wait_within(limit, "the end of a process", || self.child.try_wait().expect("a status"));
+        let take = |reader: &mut Option<JoinHandle<Vec<u8>>>| {
+            reader.take().map(|reader| reader.join().expect("no panic")).unwrap_or_default()
+        };
+        let (output, errors) = (take(&mut self.output), take(&mut self.errors));
+        Ended { status, output, errors: String::from_utf8_lossy(&errors).into_owned() }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// Addresses at which nobody listens just now, no two the same.
+pub fn free_addresses(count: usize) -> Vec<String> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    listeners
+        .iter()
+        .map(|listener| listener.local_addr().expect("an address").to_string())
+        .collect()
+}
+
+/// Waits until there is a value.
+#[track_caller]
+pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_within(LONG, what, look)
+}
+
+#[track_caller]
+fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = look() {
+            return value;
+        }
+        assert!(start.elapsed() < limit, "{what} did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sends a signal. After [`Signal::STOP`] every thread of the process has stopped: until then one
+/// could still receive a message that the others then deliver.
+pub fn send(pid: u32, signal: Signal) {
+    let id = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process id");
+    // It may have ended.
+    let _ = kill_process(id, signal);
+    if signal == Signal::STOP {
+        wait_for("a process that stops", || is_stopped(pid).then_some(()));
+    }
+}
+
+/// Whether no thread of a process goes on: all have stopped, or ended.
+fn is_stopped(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return true };
+    threads.flatten().all(|thread| {
+        let status = std::fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        state.is_none_or(|state| ["T", "t", "Z", "X"].iter().any(|is| state.trim().starts_with(is)))
+    })
+}
+
+/// The live processes that this one started.
+pub fn children_of(parent: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| {
+        state_and_parent(*pid).is_some_and(|(state, of)| of == parent && state != 'Z')
+    })
+    .collect()
+}
+
+/// Whether a process is there, and not just waiting to be buried.
+pub fn is_alive(pid: u32) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
+}
+
+fn state_and_parent(pid: u32) -> Option<(char, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which may hold anything but ends with the last parenthesis.
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}

@@ -1,0 +1,293 @@
+//! The command line over RDMA, as an operator uses it, and as an operator gets it wrong. These need
+//! a device: run them in the lab, with `hal-verbs/lab/ci operator`.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::support::{Ended, Place, Process, children_of, free_addresses, is_alive, wait_for};
+use rustix::process::Signal;
+use serde_json::Value;
+
+#[track_caller]
+fn cast(place: &Place, addresses: &str, id: usize, more: &[&str]) -> Process {
+    let id = id.to_string();
+    let base = ["cast", "--fabric", "verbs", "--addresses", addresses, "--id", &id];
+    place.start(&[&base[..], more].concat())
+}
+
+fn key(place: &Place, name: &str, digit: &str, mode: u32) -> String {
+    let path: PathBuf = place.file(name, digit.repeat(64).as_bytes());
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("a mode");
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+fn numbered(id: usize, count: usize) -> Vec<u8> {
+    (0..count).map(|number| format!("{id} {number}\n")).collect::<String>().into_bytes()
+}
+
+/// Members that have all joined, with their inputs open: each has delivered a record by then.
+#[track_caller]
+fn running(place: &Place, count: usize) -> Vec<Process> {
+    let addresses = free_addresses(count).join(",");
+    let outputs: Vec<PathBuf> =
+        (0..count).map(|id| place.path().join(format!("output-{id}"))).collect();
+    let start = |id: usize| {
+        let own = id.to_string();
+        let base = ["cast", "--fabric", "verbs", "--addresses", &addresses, "--id", &own];
+        let mut command = std::process::Command::new("sh");
+        // The output goes to a file, where a test can look while the member runs.
+        command
+            .args(["-c", "exec \"$0\" \"$@\" >$OUTPUT", env!("CARGO_BIN_EXE_tramontane")])
+            .args(base);
+        command.env("OUTPUT", &outputs[id]);
+        Process::start(command)
+    };
+    let mut members: Vec<Process> = (0..count).map(start).collect();
+    members[0].write(b"hello\n");
+    for output in &outputs {
+        wait_for("the first record", || {
+            std::fs::read(output).is_ok_and(|text| text == b"hello\n").then_some(())
+        });
+    }
+    members
+}
+
+#[test]
+fn three_members_write_the_same_merge_of_their_inputs() {
+    let place = Place::new();
+    let addresses = free_addresses(3).join(",");
+    let key = key(&place, "key", "a", 0o600);
+    let inputs = [numbered(0, 500), numbered(1, 3), numbered(2, 200)];
+    let members: Vec<Process> = (0..3)
+        .map(|id| {
+            cast(&place, &addresses, id, &["--key-file", &key, "--allow-clear", "--window", "16"])
+        })
+        .collect();
+    let feeders = members.into_iter().zip(inputs.clone()).map(|(mut member, input)| {
+        std::thread::spawn(move || {
+            member.write(&input);
+            member.wait()
+        })
+    });
+    let feeders: Vec<_> = feeders.collect();
+    let ended = feeders.into_iter().map(|feeder| feeder.join().expect("no panic"));
+    let outputs: Vec<Vec<u8>> = ended.map(Ended::succeeded).collect();
+    assert!(outputs[1] == outputs[0] && outputs[2] == outputs[0], "the outputs differ");
+    assert_eq!(outputs[0].len(), inputs.iter().map(Vec::len).sum::<usize>());
+}
+
+#[test]
+fn keys_are_for_those_who_have_them() {
+    let place = Place::new();
+    let (one, other) = (key(&place, "one", "a", 0o600), key(&place, "other", "b", 0o600));
+    let addresses_of_two = free_addresses(2).join(",");
+    let mut first = cast(
+        &place,
+        &addresses_of_two,
+        0,
+        &["--key-file", &one, "--allow-clear", "--join-timeout", "4"],
+    );
+    let mut second = cast(
+        &place,
+        &addresses_of_two,
+        1,
+        &["--key-file", &other, "--allow-clear", "--join-timeout", "4"],
+    );
+    // It may be somebody else at the address of member 0, so it tries on.
+    second.wait_with_input().failed_at_last(5, &["member 0", "another key"]);
+    first.wait_with_input().failed(5, &["member 1", "another key"]);
+
+    let exposed = key(&place, "exposed", "a", 0o644);
+    let alone = |file: &str| {
+        cast(&place, &free_addresses(2).join(","), 0, &["--key-file", file, "--allow-clear"]).wait()
+    };
+    alone(&exposed).failed(2, &["600"]);
+    let garbled = key(&place, "garbled", "x", 0o600);
+    alone(&garbled).failed(2, &["64 hexadecimal digits"]);
+    alone("/nowhere/key").failed(2, &["/nowhere/key", "No such file"]);
+    cast(&place, "10.9.0.1:7000,10.9.0.2:7000", 0, &[])
+        .wait()
+        .failed(2, &["10.9.0.1:7000", "no key"]);
+}
+
+#[test]
+fn who_does_not_come_is_named() {
+    let place = Place::new();
+    let addresses = free_addresses(3).join(",");
+    let mut first = cast(&place, &addresses, 0, &["--join-timeout", "2"]);
+    let mut second = cast(&place, &addresses, 1, &["--join-timeout", "2"]);
+    first.wait_with_input().failed(5, &["member 2 not reached"]);
+    second.wait_with_input().failed(5, &["member 2 not reached"]);
+}
+
+#[test]
+fn an_address_that_cannot_be_used_is_named() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().map(|address| (taken, address)).expect("an address");
+    let own = format!("{},{}", taken.1, free_addresses(1).join(","));
+    cast(&place, &own, 0, &[]).wait().failed(5, &[&taken.1.to_string(), "in use"]);
+    cast(&place, "192.0.2.1:7000,127.0.0.1:7001", 0, &["--allow-clear"])
+        .wait()
+        .failed(2, &["192.0.2.1"]);
+    cast(&place, "no.such.host.invalid:1,127.0.0.1:7001", 0, &[])
+        .wait()
+        .failed(2, &["no.such.host.invalid"]);
+    // Where nothing of the kind is spoken.
+    let stranger = format!("{},{}", taken.1, free_addresses(1).join(","));
+    cast(&place, &stranger, 1, &["--join-timeout", "2"]).wait().failed(5, &["member 0"]);
+}
+
+#[test]
+fn other_options_make_another_group() {
+    let place = Place::new();
+    let addresses = free_addresses(2).join(",");
+    let mut first = cast(&place, &addresses, 0, &["--window", "8"]);
+    let mut second = cast(&place, &addresses, 1, &["--window", "9"]);
+    first.wait_with_input().failed(5, &["member 1", "another configuration"]);
+    second.wait_with_input().failed(5, &["member 0", "another configuration"]);
+}
+
+#[test]
+fn what_a_device_does_not_have_is_named() {
+    let place = Place::new();
+    for (option, words) in [
+        (["--device", "mlx5_7"], "mlx5_7"),
+        (["--port", "9"], "no port 9"),
+        (["--gid", "77"], "no GID 77"),
+        (["--gid", "192.0.2.9"], "192.0.2.9"),
+        (["--mtu", "1000"], "1000 B is no packet size"),
+    ] {
+        for command in [&["demo", "--fabric", "verbs"][..], &["verbs", "devices", "--json"]] {
+            place.run(&[command, &option].concat()).failed(2, &[words]);
+        }
+    }
+    place.assert_empty();
+}
+
+#[test]
+fn an_interrupt_ends_a_wait_and_a_run() {
+    let place = Place::new();
+    let waiting = cast(&place, &free_addresses(2).join(","), 0, &[]);
+    std::thread::sleep(Duration::from_millis(1500));
+    waiting.signal(Signal::INT);
+    let ended = waiting.wait();
+    assert_eq!((ended.status.code(), ended.errors.as_str()), (Some(130), ""), "{ended:?}");
+
+    let mut members = running(&place, 2);
+    members[0].signal(Signal::INT);
+    let ended = members.remove(0).wait_with_input();
+    assert_eq!((ended.status.code(), ended.errors.as_str()), (Some(130), ""), "{ended:?}");
+    members[0].wait_with_input().failed(6, &["member 0 is lost"]);
+}
+
+#[test]
+fn a_member_that_is_killed_is_named_by_the_others() {
+    let place = Place::new();
+    let mut members = running(&place, 3);
+    members[1].signal(Signal::KILL);
+    for id in [0, 2] {
+        members[id].wait_with_input().failed(6, &["member 1 is lost"]);
+    }
+}
+
+#[test]
+fn a_demo_that_loses_a_member_leaves_nothing() {
+    let place = Place::new();
+    let mut demo =
+        place.start(&["demo", "--fabric", "verbs", "--nodes", "3", "--repeat", "1000000"]);
+    let members =
+        wait_for("three members", || Some(children_of(demo.pid())).filter(|all| all.len() == 3));
+    std::thread::sleep(Duration::from_secs(3));
+    crate::support::send(members[2], Signal::KILL);
+    demo.wait_with_input().failed(6, &["killed by signal 9"]);
+    assert!(!members.into_iter().any(is_alive), "a member outlived the demo");
+    place.assert_empty();
+}
+
+#[test]
+fn devices_are_listed_with_the_one_that_is_taken() {
+    let place = Place::new();
+    let text = String::from_utf8(place.run(&["verbs", "devices"]).succeeded()).expect("text");
+    for words in [
+        "RoCE in software",
+        "order between writes: yes",
+        "takes rxe0 port 1 GID 1",
+        "only device",
+        "given up",
+    ] {
+        assert!(text.contains(words), "{words:?} is not in {text}");
+    }
+    let json = place.run(&["verbs", "devices", "--json", "--loss-timeout", "2"]).succeeded();
+    let listing: Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(
+        (&listing["choice"]["device"], &listing["choice"]["port"]),
+        (&"rxe0".into(), &1.into())
+    );
+    assert!(listing["loss_time_ms"].as_u64() >= Some(2000), "{listing}");
+}
+
+#[test]
+fn experiments_run_and_are_counted() {
+    let place = Place::new();
+    let bench = |arguments: &[&str]| -> Value {
+        let output = place
+            .run(&[&["bench"], arguments, &["--fabric", "verbs", "--json"]].concat())
+            .succeeded();
+        serde_json::from_slice(&output).expect("JSON")
+    };
+    let rate = bench(&[
+        "multicast",
+        "--senders",
+        "one",
+        "--messages",
+        "200",
+        "--rounds",
+        "1",
+        "--bytes",
+        "1024",
+    ]);
+    let row = &rate["rows"][0];
+    assert_eq!(
+        (&row["fabric"], row["counts"].as_array().map(Vec::len)),
+        (&"verbs".into(), Some(2)),
+        "{row}"
+    );
+    // Every message goes to one peer, and every write of it is counted.
+    assert!(row["counts"][0]["bytes"].as_u64() >= Some(200 * 1024), "{row}");
+    let latency = bench(&["latency", "--messages", "50", "--rounds", "1", "--one-sender"]);
+    assert!(latency["last_ns"]["median"].as_f64() > Some(0.0), "{latency}");
+    let blocks = bench(&[
+        "blocks",
+        "--nodes",
+        "3",
+        "--bytes",
+        "300000",
+        "--algorithm",
+        "pipeline,sequential",
+        "--messages",
+        "3",
+        "--rounds",
+        "1",
+    ]);
+    let rows = blocks["rows"].as_array().expect("rows");
+    assert_eq!(rows.len(), 2, "{blocks}");
+    assert!(
+        rows.iter().all(|row| row["fabric"] == "verbs" && row["latency_ms"]["median"].as_f64() > Some(0.0)),
+        "{blocks}"
+    );
+    place.assert_empty();
+}
+
+/// As in `rdma link delete rxe0; command_line-... --ignored no_device`.
+#[test]
+#[ignore = "takes a machine without a device"]
+fn no_device_is_told_with_what_to_do() {
+    let place = Place::new();
+    let advice = ["no RDMA device", "rdma link add"];
+    place.run(&["demo", "--fabric", "verbs"]).failed(8, &advice);
+    cast(&place, &free_addresses(2).join(","), 0, &[]).wait().failed(8, &advice);
+    place.run(&["verbs", "devices"]).failed(8, &advice);
+}

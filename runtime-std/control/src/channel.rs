@@ -1,0 +1,135 @@
+//! One connection: messages with a length before them, encrypted where there is a key.
+//!
+//! Never is a byte taken from the socket that lies behind the message that is asked for. What came
+//! of a message when the time was up stays here, and the next call goes on from there.
+
+use snow::TransportState;
+
+use super::patience::{ChannelError, Patience};
+use super::stream::Stream;
+
+/// The longest message, so that it and its seal fit into one of Noise's.
+pub const MESSAGE_MAX: usize = FRAME_MAX - SEAL;
+
+/// The longest frame: its length has 16 bits.
+pub(super) const FRAME_MAX: usize = 65_535;
+
+/// What the cipher adds.
+pub(super) const SEAL: usize = 16;
+
+/// The length before each frame.
+const LENGTH_BYTES: usize = 2;
+
+/// One connection, after the preambles.
+#[derive(Debug)]
+pub(super) struct Channel {
+    stream: Stream,
+    cipher: Option<TransportState>,
+    incoming: Incoming,
+}
+
+impl Channel {
+    /// Encrypted, if there is a cipher.
+    pub(super) const fn new(stream: Stream, cipher: Option<TransportState>) -> Self {
+        Self { stream, cipher, incoming: Incoming::new() }
+    }
+
+    /// Sends a message of at most [`MESSAGE_MAX`]. If that fails, nothing that is sent later can be
+    /// understood.
+    pub(super) fn send(
+        &mut self,
+        message: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
+        let frame = seal(self.cipher.as_mut(), message)?;
+        self.stream.write_all(&frame, patience)
+    }
+
+    /// Takes the next message. Once the time was up, it may be asked for again.
+    pub(super) fn receive(&mut self, patience: Patience<'_>) -> Result<Vec<u8>, ChannelError> {
+        let frame = self.incoming.frame(&self.stream, patience)?;
+        open(self.cipher.as_mut(), frame)
+    }
+
+    pub(super) const fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Whether no message has come in part.
+    pub(super) const fn is_between_messages(&self) -> bool {
+        self.incoming.filled == 0
+    }
+
+    pub(super) fn into_parts(self) -> (Stream, Option<TransportState>) {
+        (self.stream, self.cipher)
+    }
+}
+
+/// A frame, as far as it has come.
+#[derive(Debug)]
+struct Incoming {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl Incoming {
+    const fn new() -> Self {
+        Self { bytes: Vec::new(), filled: 0 }
+    }
+
+    /// Reads on until the frame is whole.
+    fn frame(&mut self, stream: &Stream, patience: Patience<'_>) -> Result<&[u8], ChannelError> {
+        self.fill(stream, LENGTH_BYTES, patience)?;
+        let whole = LENGTH_BYTES + usize::from(u16::from_le_bytes([self.bytes[0], self.bytes[1]]));
+        self.fill(stream, whole, patience)?;
+        self.filled = 0;
+        Ok(&self.bytes[LENGTH_BYTES..whole])
+    }
+
+    /// Reads until so many bytes are there.
+    fn fill(
+        &mut self,
+        stream: &Stream,
+        count: usize,
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
+        if self.bytes.len() < count {
+            self.bytes.resize(count, 0);
+        }
+        while self.filled < count {
+            self.filled += stream.read(&mut self.bytes[self.filled..count], patience)?;
+        }
+        Ok(())
+    }
+}
+
+/// A frame with its length before it.
+pub(super) fn framed(bytes: &[u8]) -> Result<Vec<u8>, ChannelError> {
+    let length = u16::try_from(bytes.len()).map_err(|_| ChannelError::Garbled)?;
+    let mut frame = length.to_le_bytes().to_vec();
+    frame.extend_from_slice(bytes);
+    Ok(frame)
+}
+
+/// A message as a frame.
+pub(super) fn seal(
+    cipher: Option<&mut TransportState>,
+    message: &[u8],
+) -> Result<Vec<u8>, ChannelError> {
+    let Some(cipher) = cipher else { return framed(message) };
+    let mut sealed = vec![0; message.len() + SEAL];
+    let length = cipher.write_message(message, &mut sealed).map_err(|_| ChannelError::Garbled)?;
+    framed(&sealed[..length])
+}
+
+/// A frame, without its length, as a message.
+pub(super) fn open(
+    cipher: Option<&mut TransportState>,
+    frame: &[u8],
+) -> Result<Vec<u8>, ChannelError> {
+    let Some(cipher) = cipher else { return Ok(frame.to_vec()) };
+    let mut message = vec![0; frame.len()];
+    let length = cipher.read_message(frame, &mut message).map_err(|_| ChannelError::Garbled)?;
+    message.truncate(length);
+    Ok(message)
+}

@@ -1,0 +1,192 @@
+//! What the two ends of a connection say to each other first.
+
+use tramontane_core::ids::{NodeId, ViewId};
+
+use super::refusal::Refusal;
+
+/// The version of what the two ends of a connection exchange: the greeting, and what fabrics
+/// exchange after it. Programs of two versions refuse each other, so it rises with every change of
+/// a byte.
+pub const VERSION: u16 = 4;
+
+/// The preamble's first bytes.
+const MAGIC: &[u8; 8] = b"tramontn";
+
+/// The preamble's size, the same for ever.
+pub(super) const PREAMBLE_BYTES: usize = 16;
+
+/// What crosses in clear before anything else: program, version, and whether there is a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Preamble {
+    version: u16,
+    keyed: bool,
+}
+
+impl Preamble {
+    pub(super) const fn own(keyed: bool) -> Self {
+        Self { version: VERSION, keyed }
+    }
+
+    pub(super) fn encode(self) -> [u8; PREAMBLE_BYTES] {
+        let mut bytes = [0; PREAMBLE_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..10].copy_from_slice(&self.version.to_le_bytes());
+        bytes[10] = u8::from(self.keyed);
+        bytes
+    }
+
+    /// None if another program speaks.
+    pub(super) fn decode(bytes: &[u8; PREAMBLE_BYTES]) -> Option<Self> {
+        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+        bytes.starts_with(MAGIC).then_some(Self { version, keyed: bytes[10] != 0 })
+    }
+
+    /// Whether the two can go on.
+    pub(super) fn check(self, other: Option<Self>) -> Result<(), Refusal> {
+        match other {
+            Some(other) if other.version == self.version => {
+                if other.keyed == self.keyed {
+                    Ok(())
+                } else {
+                    Err(Refusal::KeyMode)
+                }
+            }
+            _ => Err(Refusal::Version),
+        }
+    }
+}
+
+/// What somebody connects for. The numbers are part of the protocol, and stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Purpose {
+    /// To start the group together with all other members: [`Mesh::join`](super::Mesh::join) says
+    /// it, and nobody else.
+    Meet = 0,
+    /// A member wants a connection to another one.
+    Peer = 1,
+    /// A node wants to become a member of the running group.
+    Join = 2,
+    /// An operator asks or orders something. It is no member, and may have any node id.
+    Ask = 3,
+}
+
+impl Purpose {
+    const fn from_raw(raw: u8) -> Option<Self> {
+        Some(match raw {
+            0 => Self::Meet,
+            1 => Self::Peer,
+            2 => Self::Join,
+            3 => Self::Ask,
+            _ => return None,
+        })
+    }
+}
+
+/// Who speaks, what for, and what it believes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) purpose: Purpose,
+    /// Of those who meet; others leave it at zero, since views change while they talk.
+    pub(super) view: ViewId,
+    pub(super) digest: u64,
+    pub(super) node: NodeId,
+    /// Another one each time a process starts.
+    pub(super) incarnation: u64,
+}
+
+const HELLO_BYTES: usize = 29;
+
+impl Hello {
+    pub(super) fn encode(self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(HELLO_BYTES);
+        #[allow(clippy::as_conversions, reason = "the number that the enum declares")]
+        bytes.push(self.purpose as u8);
+        bytes.extend_from_slice(&self.view.0.to_le_bytes());
+        bytes.extend_from_slice(&self.digest.to_le_bytes());
+        bytes.extend_from_slice(&self.node.0.to_le_bytes());
+        bytes.extend_from_slice(&self.incarnation.to_le_bytes());
+        bytes
+    }
+
+    /// None if it is not one.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (purpose, rest) = bytes.split_first()?;
+        let (view, rest) = rest.split_first_chunk()?;
+        let (digest, rest) = rest.split_first_chunk()?;
+        let (node, rest) = rest.split_first_chunk()?;
+        let (incarnation, rest) = rest.split_first_chunk()?;
+        let purpose = Purpose::from_raw(*purpose)?;
+        rest.is_empty().then_some(Self {
+            purpose,
+            view: ViewId(u64::from_le_bytes(*view)),
+            digest: u64::from_le_bytes(*digest),
+            node: NodeId(u32::from_le_bytes(*node)),
+            incarnation: u64::from_le_bytes(*incarnation),
+        })
+    }
+
+    /// Whether both believe the same, as far as it matters to what the other one came for.
+    pub(super) fn check(&self, other: &Self) -> Result<(), Refusal> {
+        if other.digest != self.digest {
+            Err(Refusal::Digest)
+        } else if other.purpose == Purpose::Meet && other.view != self.view {
+            Err(Refusal::View)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hellos_survive_the_wire_and_nothing_else_does() {
+        let (view, digest) = (ViewId(1), u64::MAX);
+        let hello = Hello { purpose: Purpose::Ask, view, digest, node: NodeId(7), incarnation: 99 };
+        for purpose in [Purpose::Meet, Purpose::Peer, Purpose::Join, Purpose::Ask] {
+            let hello = Hello { purpose, ..hello };
+            assert_eq!(Hello::decode(&hello.encode()), Some(hello));
+        }
+        let mut bytes = hello.encode();
+        for length in 0..bytes.len() {
+            assert_eq!(Hello::decode(&bytes[..length]), None);
+        }
+        bytes[0] = 4;
+        assert_eq!(Hello::decode(&bytes), None);
+        assert_eq!(Hello::decode(&[0; HELLO_BYTES + 1]), None);
+    }
+
+    /// Bytes that change need another version; then these are written anew.
+    #[test]
+    fn the_bytes_of_a_greeting_belong_to_its_version() {
+        let hello = Hello {
+            purpose: Purpose::Join,
+            view: ViewId(0x0102_0304_0506_0708),
+            digest: 0x1112_1314_1516_1718,
+            node: NodeId(0x2122_2324),
+            incarnation: 0x3132_3334_3536_3738,
+        };
+        assert_eq!(VERSION, 4);
+        assert_eq!(Preamble::own(true).encode(), *b"tramontn\x04\x00\x01\x00\x00\x00\x00\x00");
+        assert_eq!(
+            hello.encode(),
+            b"\x02\x08\x07\x06\x05\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11\
+              \x24\x23\x22\x21\x38\x37\x36\x35\x34\x33\x32\x31"
+        );
+    }
+
+    #[test]
+    fn preambles_tell_program_version_and_key_apart() {
+        let own = Preamble::own(true);
+        assert_eq!(own.check(Preamble::decode(&own.encode())), Ok(()));
+        assert_eq!(own.check(Some(Preamble::own(false))), Err(Refusal::KeyMode));
+        assert_eq!(
+            own.check(Some(Preamble { version: VERSION + 1, keyed: true })),
+            Err(Refusal::Version)
+        );
+        assert_eq!(own.check(Preamble::decode(b"GET / HTTP/1.1\r\n")), Err(Refusal::Version));
+    }
+}

@@ -1,0 +1,48 @@
+//! Who a process is, to others that connect to it or that it connects to.
+
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+use tramontane_core::ids::{NodeId, ViewId};
+
+use super::hello::{Hello, Purpose};
+
+/// A number for the life of a process, so that one that was started anew is told from the one
+/// before it: random, 64 bits.
+///
+/// # Errors
+/// If the system has no random numbers.
+pub fn incarnation() -> std::io::Result<u64> {
+    let mut bytes = [0; 8];
+    let mut done = 0;
+    while done < bytes.len() {
+        match getrandom(&mut bytes[done..], GetRandomFlags::empty()) {
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// Who a process is, at its [`Door`](super::Door) and wherever it is a [`visit`](super::visit)or.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The node, or [`Identity::NO_MEMBER`].
+    pub node: NodeId,
+    /// The life of its process: see [`incarnation`].
+    pub incarnation: u64,
+    /// The digest of the group's description, the same in all its views. Who has another one is
+    /// refused.
+    pub digest: u64,
+}
+
+impl Identity {
+    /// The id of one who is no member and will not be one: an operator. Only [`Purpose::Ask`] goes
+    /// with it.
+    pub const NO_MEMBER: NodeId = NodeId(u32::MAX);
+
+    pub(super) const fn hello(&self, purpose: Purpose) -> Hello {
+        let Self { node, incarnation, digest } = *self;
+        Hello { purpose, view: ViewId(0), digest, node, incarnation }
+    }
+}

@@ -1,0 +1,426 @@
+//! Meeting: connecting to the members of lower rank, and accepting those of higher rank.
+//!
+//! Each attempt has a thread of its own for as long as it lasts; the caller's thread collects who
+//! arrived. All of them end when everybody is there, when one finds what cannot be mended, or when
+//! the time is up.
+
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, Rank};
+
+use super::address::Address;
+use super::attendant::Attendant;
+use super::channel::Channel;
+use super::error::MeshError;
+use super::gate::{GREETING_MAX, Gate, Taken, welcome};
+use super::greeting::{SentAway, Terms, hear, introduce, receive_verdict};
+use super::handshake::End;
+use super::hello::{Hello, Purpose};
+use super::identity::incarnation;
+use super::key::SharedKey;
+use super::listener::Listener;
+use super::options::MeshOptions;
+use super::patience::{ChannelError, Patience, SLICE};
+use super::refusal::{Refusal, encode_verdict};
+use super::stream::Stream;
+use super::talk::Talk;
+
+/// Between two attempts at one address.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
+
+/// After an attempt that somebody else answered.
+const STRANGER_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long a host may take to say that somebody connects. The kernel asks again after a second.
+const CONNECT_MAX: Duration = Duration::from_millis(2500);
+
+/// Connections beyond twice the members that may be in their first words at once.
+const STRANGERS_MAX: usize = 8;
+
+/// Who was met.
+#[derive(Debug)]
+pub(super) struct Met {
+    pub(super) channel: Channel,
+    pub(super) incarnation: u64,
+}
+
+/// What the threads share.
+struct Common<'m> {
+    own: Rank,
+    members: &'m [NodeId],
+    addresses: &'m [Address],
+    hello: Hello,
+    key: Option<SharedKey>,
+    until: Instant,
+    stop: AtomicBool,
+    gate: Gate,
+    attendant: &'m dyn Attendant,
+}
+
+impl Common<'_> {
+    fn terms(&self) -> Terms<'_> {
+        let visitors_digest = self.attendant.visitors_digest();
+        Terms { hello: self.hello, visitors_digest, key: self.key.as_ref() }
+    }
+
+    fn patience(&self) -> Patience<'_> {
+        Patience { until: self.until, stop: &self.stop }
+    }
+}
+
+/// What a thread found.
+enum Found {
+    /// A member is there. Whoever accepts may still send it away.
+    Arrived { rank: Rank, hello: Hello, channel: Channel, end: End },
+    /// Somebody was sent away.
+    Refused { address: Address, refusal: Refusal },
+    /// At a member's address somebody answers who may be anybody.
+    Stranger { rank: Rank, refusal: Refusal },
+    /// Nobody need wait any longer.
+    Failed(MeshError),
+}
+
+/// Meets everybody, by rank; the own incarnation comes with them.
+pub(super) fn all<'m>(
+    options: MeshOptions<'m>,
+    until: Instant,
+    attendant: &'m dyn Attendant,
+) -> Result<(Vec<Option<Met>>, u64), MeshError> {
+    let MeshOptions { own, members, addresses, listener, view, digest, key, cancel, .. } = options;
+    let io = |action| move |source| MeshError::Io { action, source };
+    let listener = match listener {
+        Some(listener) => listener,
+        None => listen(&addresses[own.index()])?,
+    };
+    listener.set_nonblocking().map_err(io("watch a socket"))?;
+    let incarnation =
+        options.incarnation.map_or_else(incarnation, Ok).map_err(io("get random numbers"))?;
+    let hello =
+        Hello { purpose: Purpose::Meet, view, digest, node: members[own.index()], incarnation };
+    let places = 2 * members.len() + STRANGERS_MAX;
+    let (stop, gate) = (AtomicBool::new(false), Gate::new(places, places));
+    let common = Common { own, members, addresses, hello, key, until, stop, gate, attendant };
+    let started = Instant::now();
+    let (sender, receiver) = channel();
+    let greet =
+        |stream, address, taken: &Taken<'_>| greet(&common, stream, address, taken, &sender);
+    let met = std::thread::scope(|scope| {
+        let met = start(scope, &common, &listener, &sender, &greet)
+            .and_then(|()| collect(&common, &receiver, cancel, started));
+        common.stop.store(true, Ordering::Relaxed);
+        common.gate.close();
+        met
+    })?;
+    Ok((met, incarnation))
+}
+
+fn listen(address: &Address) -> Result<Listener, MeshError> {
+    Listener::bind(address).map_err(|source| match source.kind() {
+        ErrorKind::AddrInUse => MeshError::AddressInUse { address: address.clone() },
+        _ => MeshError::Listen { address: address.clone(), source },
+    })
+}
+
+fn start<'s, 'e: 's, G>(
+    scope: &'s Scope<'s, 'e>,
+    common: &'e Common<'_>,
+    listener: &'e Listener,
+    sender: &Sender<Found>,
+    greet: &'e G,
+) -> Result<(), MeshError>
+where
+    G: Fn(Stream, Address, &Taken<'e>) + Sync,
+{
+    let failed = |source| MeshError::Io { action: "start a thread", source };
+    for rank in (0..common.own.0).map(Rank) {
+        let sender = sender.clone();
+        std::thread::Builder::new()
+            .name("tramontane-meet".into())
+            .spawn_scoped(scope, move || reach(common, rank, &sender))
+            .map_err(failed)?;
+    }
+    std::thread::Builder::new()
+        .name("tramontane-listen".into())
+        .spawn_scoped(scope, move || welcome(scope, listener, &common.gate, greet))
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// Collects who arrives, until nobody is missing.
+fn collect(
+    common: &Common<'_>,
+    receiver: &Receiver<Found>,
+    cancel: &AtomicBool,
+    started: Instant,
+) -> Result<Vec<Option<Met>>, MeshError> {
+    let mut arrived: Vec<Option<Met>> = common.members.iter().map(|_| None).collect();
+    let mut came = vec![false; common.members.len()];
+    let mut refused = None;
+    let mut strangers: Vec<(Rank, Refusal)> = Vec::new();
+    loop {
+        // Who came and gave up since is still missing, and may come again.
+        for place in &mut arrived {
+            place.take_if(|met| !met.channel.stream().is_open());
+        }
+        if arrived.iter().flatten().count() + 1 >= common.members.len() {
+            break;
+        }
+        if cancel.load(Ordering::Relaxed) {
+            return Err(MeshError::Cancelled);
+        }
+        common.attendant.waits_for(&absent(common, &arrived));
+        let left = common.until.saturating_duration_since(Instant::now());
+        match receiver.recv_timeout(left.min(SLICE)) {
+            Ok(Found::Arrived { rank, hello, channel, end }) => {
+                match admit(common, &arrived, rank, &hello, channel, end) {
+                    Ok(channel) => {
+                        arrived[rank.index()] =
+                            Some(Met { channel, incarnation: hello.incarnation });
+                        came[rank.index()] = true;
+                    }
+                    Err(Some(refusal)) => {
+                        refused = Some((common.addresses[rank.index()].clone(), refusal))
+                    }
+                    // It went meanwhile, and may come again.
+                    Err(None) => {}
+                }
+            }
+            Ok(Found::Refused { address, refusal }) => {
+                tracing::info!(%address, %refusal, "somebody came and was sent away");
+                refused = Some((address, refusal));
+            }
+            Ok(Found::Stranger { rank, refusal }) => {
+                if !strangers.contains(&(rank, refusal)) {
+                    let (peer, address) =
+                        (common.members[rank.index()], &common.addresses[rank.index()]);
+                    common.attendant.met_stranger(peer, address, refusal);
+                    strangers.retain(|(known, _)| *known != rank);
+                    strangers.push((rank, refusal));
+                }
+            }
+            Ok(Found::Failed(error)) => return Err(error),
+            Err(RecvTimeoutError::Timeout) if !left.is_zero() => {}
+            Err(_) => {
+                if let Some((rank, refusal)) =
+                    strangers.iter().find(|(rank, _)| arrived[rank.index()].is_none())
+                {
+                    let (peer, address) =
+                        (common.members[rank.index()], &common.addresses[rank.index()]);
+                    return Err(refusal_error(common, (*refusal, None), peer, address));
+                }
+                let missing = missing(common, &arrived, &came);
+                return Err(MeshError::Missing { missing, waited: started.elapsed(), refused });
+            }
+        }
+    }
+    Ok(arrived)
+}
+
+/// Who is not there.
+fn absent(common: &Common<'_>, arrived: &[Option<Met>]) -> Vec<NodeId> {
+    let places = common.members.iter().zip(arrived).enumerate();
+    let absent = places.filter(|(index, (_, met))| met.is_none() && *index != common.own.index());
+    absent.map(|(_, (node, _))| *node).collect()
+}
+
+/// Who is to be named as missing. Who came and went gave up for the sake of somebody else, who is
+/// the one to look for; unless there is nobody else.
+fn missing(common: &Common<'_>, arrived: &[Option<Met>], came: &[bool]) -> Vec<NodeId> {
+    let is_missing = |index: &usize| arrived[*index].is_none() && *index != common.own.index();
+    let mut missing: Vec<usize> = (0..arrived.len()).filter(is_missing).collect();
+    if missing.iter().any(|index| !came[*index]) {
+        missing.retain(|index| !came[*index]);
+    }
+    missing.into_iter().map(|index| common.members[index]).collect()
+}
+
+/// Takes in one who arrived: who connected is told the verdict, and waits for it.
+fn admit(
+    common: &Common<'_>,
+    arrived: &[Option<Met>],
+    rank: Rank,
+    hello: &Hello,
+    mut channel: Channel,
+    end: End,
+) -> Result<Channel, Option<Refusal>> {
+    if end == End::Connecting {
+        return Ok(channel);
+    }
+    let before = arrived[rank.index()].as_ref();
+    let is_taken = before
+        .is_some_and(|met| met.incarnation != hello.incarnation && met.channel.stream().is_open());
+    let verdict = if is_taken { Err(Refusal::DuplicateId) } else { Ok(()) };
+    let told = channel.send(&[encode_verdict(verdict)], common.patience().within(GREETING_MAX));
+    match (verdict, told) {
+        (Ok(()), Ok(())) => Ok(channel),
+        (Ok(()), Err(_)) => Err(None),
+        (Err(refusal), _) => Err(Some(refusal)),
+    }
+}
+
+/// Connects to one member, again and again until it is there.
+///
+/// What somebody at its address says before it has shown that it has the key may be anybody's word,
+/// so it ends nothing.
+fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
+    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+    while let Ok(slice) = common.patience().slice() {
+        let found = match attempt(common, address) {
+            Ok(Ok((hello, channel))) if hello.node == peer => {
+                Found::Arrived { rank, hello, channel, end: End::Connecting }
+            }
+            Ok(Ok(_)) => {
+                Found::Failed(MeshError::WrongPeer { expected: peer, address: address.clone() })
+            }
+            Err(ChannelError::Stopped) => return,
+            Ok(Err((Refusal::Busy, _))) => {
+                std::thread::sleep(RETRY_PAUSE.min(slice));
+                continue;
+            }
+            Ok(Err((refusal @ (Refusal::Version | Refusal::KeyMode), _))) => {
+                if !met_stranger(common, rank, refusal, slice, sender) {
+                    return;
+                }
+                continue;
+            }
+            Err(ChannelError::WrongKey) => {
+                if !met_stranger(common, rank, Refusal::Key, slice, sender) {
+                    return;
+                }
+                continue;
+            }
+            Ok(Err(sent_away)) => Found::Failed(refusal_error(common, sent_away, peer, address)),
+            Err(error) => {
+                tracing::debug!(%peer, %address, %error, "not there yet");
+                // A refused connection comes back at once: wait, but not past the end.
+                std::thread::sleep(RETRY_PAUSE.min(slice));
+                continue;
+            }
+        };
+        // The caller went away: nobody need know.
+        let _ = sender.send(found);
+        return;
+    }
+}
+
+/// Tells of somebody who answers at a member's address, and waits a moment. False if nobody listens
+/// any more, or if that is the member itself: the socket is a file that nobody else can make.
+fn met_stranger(
+    common: &Common<'_>,
+    rank: Rank,
+    refusal: Refusal,
+    slice: Duration,
+    sender: &Sender<Found>,
+) -> bool {
+    let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
+    if let Address::Unix(_) = address {
+        let _ = sender.send(Found::Failed(refusal_error(common, (refusal, None), peer, address)));
+        return false;
+    }
+    std::thread::sleep(STRANGER_PAUSE.min(slice));
+    sender.send(Found::Stranger { rank, refusal }).is_ok()
+}
+
+/// One attempt to meet whoever listens there.
+fn attempt(
+    common: &Common<'_>,
+    address: &Address,
+) -> Result<Result<(Hello, Channel), SentAway>, ChannelError> {
+    let stream = Stream::connect(address, common.patience().within(CONNECT_MAX))?;
+    let patience = common.patience().within(GREETING_MAX);
+    let (hello, mut channel) = match introduce(common.terms(), stream, patience)? {
+        Ok(greeted) => greeted,
+        Err(sent_away) => return Ok(Err(sent_away)),
+    };
+    // The last word: whether another process came with this id.
+    let last = receive_verdict(&mut channel, patience)?;
+    Ok(last.map(|()| (hello, channel)).map_err(|refusal| (refusal, None)))
+}
+
+/// What a refusal means for the one who is refused.
+fn refusal_error(
+    common: &Common<'_>,
+    (refusal, digest): SentAway,
+    peer: NodeId,
+    address: &Address,
+) -> MeshError {
+    let address = address.clone();
+    match refusal {
+        Refusal::Digest => MeshError::WrongDigest { peer, digest: digest.unwrap_or_default() },
+        Refusal::View => MeshError::WrongView { peer },
+        Refusal::DuplicateId => MeshError::DuplicateId { id: common.hello.node, address },
+        Refusal::NotAMember => MeshError::WrongPeer { expected: peer, address },
+        Refusal::Version => MeshError::WrongVersion { address },
+        Refusal::KeyMode => MeshError::KeyMode { peer, address },
+        Refusal::Key => MeshError::WrongKey { peer, address },
+        Refusal::Running => MeshError::Running { peer },
+        // Nobody who meets is told so.
+        Refusal::NotRunning | Refusal::Busy => MeshError::Garbled { peer },
+    }
+}
+
+/// The accepting end of the first words.
+fn greet(
+    common: &Common<'_>,
+    stream: Stream,
+    address: Address,
+    taken: &Taken<'_>,
+    sender: &Sender<Found>,
+) {
+    let stop: &Arc<AtomicBool> = taken.stop();
+    let patience = Patience { until: common.until, stop }.within(GREETING_MAX);
+    let judge = |hello: &Hello| judge(common, hello, taken);
+    let found = match hear(common.terms(), stream, patience, judge) {
+        Ok(Ok((hello, channel))) if hello.purpose == Purpose::Ask => {
+            return common.attendant.receive(Talk::new(channel, Some(Arc::clone(stop))));
+        }
+        Ok(Ok((hello, channel))) => match rank_of(common, hello.node) {
+            Some(rank) => Found::Arrived { rank, hello, channel, end: End::Accepting },
+            None => Found::Refused { address, refusal: Refusal::NotAMember },
+        },
+        Ok(Err((refusal, Some(hello)))) if is_hopeless(common, refusal, &hello) => Found::Failed(
+            refusal_error(common, (refusal, Some(hello.digest)), hello.node, &address),
+        ),
+        Ok(Err((refusal, _))) => Found::Refused { address, refusal },
+        Err(ChannelError::WrongKey) => Found::Refused { address, refusal: Refusal::Key },
+        Err(error) => return tracing::debug!(%address, %error, "somebody came and went"),
+    };
+    // The caller went away: nobody need know.
+    let _ = sender.send(found);
+}
+
+/// Whether it was a member that came to meet, and is wrong: waiting for it does not help.
+fn is_hopeless(common: &Common<'_>, refusal: Refusal, hello: &Hello) -> bool {
+    hello.purpose == Purpose::Meet
+        && matches!(refusal, Refusal::Digest | Refusal::View)
+        && common.members.contains(&hello.node)
+}
+
+fn judge(common: &Common<'_>, hello: &Hello, taken: &Taken<'_>) -> Result<(), Refusal> {
+    if hello.purpose != Purpose::Meet {
+        if hello.digest != common.attendant.visitors_digest() {
+            return Err(Refusal::Digest);
+        }
+        if hello.purpose != Purpose::Ask || !common.attendant.takes_operators() {
+            return Err(Refusal::NotRunning);
+        }
+        // Places are left for those who meet.
+        return if taken.become_known(common.members.len()) { Ok(()) } else { Err(Refusal::Busy) };
+    }
+    match rank_of(common, hello.node) {
+        Some(rank) if rank == common.own => return Err(Refusal::DuplicateId),
+        Some(rank) if rank > common.own => common.hello.check(hello)?,
+        _ => return Err(Refusal::NotAMember),
+    }
+    if taken.become_known(0) { Ok(()) } else { Err(Refusal::Busy) }
+}
+
+fn rank_of(common: &Common<'_>, node: NodeId) -> Option<Rank> {
+    let rank = common.members.iter().position(|id| *id == node)?;
+    u16::try_from(rank).ok().map(Rank)
+}

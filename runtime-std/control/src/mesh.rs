@@ -1,0 +1,165 @@
+//! Connections between all members, once they have met.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::{NodeId, Rank};
+
+use crate::attendant::{Attendant, Unattended};
+use crate::channel::{Channel, MESSAGE_MAX};
+use crate::connection::Connection;
+use crate::error::MeshError;
+use crate::lifeline::Lifeline;
+use crate::meet;
+use crate::options::MeshOptions;
+use crate::patience::{ChannelError, Patience};
+use crate::talk::Talk;
+
+/// Connections to all other members.
+#[derive(Debug)]
+pub struct Mesh<'m> {
+    channels: Vec<Option<Channel>>,
+    incarnations: Vec<u64>,
+    members: Vec<NodeId>,
+    until: Instant,
+    cancel: &'m AtomicBool,
+}
+
+impl<'m> Mesh<'m> {
+    /// Meets all other members.
+    ///
+    /// # Errors
+    /// [`MeshError`]; each says who is meant and what to do.
+    pub fn join(options: MeshOptions<'m>) -> Result<Self, MeshError> {
+        let digest = options.digest;
+        Self::join_attended(options, &Unattended(digest))
+    }
+
+    /// The same, with somebody who hears of the meeting while it lasts.
+    ///
+    /// # Errors
+    /// As [`Mesh::join`].
+    pub fn join_attended(
+        options: MeshOptions<'m>,
+        attendant: &(impl Attendant + ?Sized),
+    ) -> Result<Self, MeshError> {
+        check(&options)?;
+        let (members, cancel) = (options.members.to_vec(), options.cancel);
+        let until = Patience::new(options.time_limit, cancel).until;
+        let (met, own) = meet::all(options, until, &attendant)?;
+        let incarnations =
+            met.iter().map(|met| met.as_ref().map_or(own, |met| met.incarnation)).collect();
+        let channels = met.into_iter().map(|met| met.map(|met| met.channel)).collect();
+        Ok(Self { channels, incarnations, members, until, cancel })
+    }
+
+    /// The life of each member's process, by rank, the own one's too (see
+    /// [`incarnation`](crate::incarnation)).
+    #[must_use]
+    pub fn incarnations(&self) -> &[u64] {
+        &self.incarnations
+    }
+
+    /// Gives each peer its message, and takes one from each; both by rank, and empty for the own.
+    ///
+    /// # Errors
+    /// [`MeshError::TooLong`] for a message above [`MESSAGE_MAX`]; else what happened to a peer.
+    pub fn exchange(
+        &mut self,
+        mut message: impl FnMut(Rank) -> Vec<u8>,
+    ) -> Result<Vec<Vec<u8>>, MeshError> {
+        for (rank, channel) in (0..).map(Rank).zip(&mut self.channels) {
+            let Some(channel) = channel else { continue };
+            let bytes = message(rank);
+            if bytes.len() > MESSAGE_MAX {
+                return Err(MeshError::TooLong { bytes: bytes.len() });
+            }
+            let patience = Patience { until: self.until, stop: self.cancel };
+            channel.send(&bytes, patience).map_err(|error| lost(&self.members, rank, &error))?;
+        }
+        let mut answers = Vec::with_capacity(self.channels.len());
+        for (rank, channel) in (0..).map(Rank).zip(&mut self.channels) {
+            let patience = Patience { until: self.until, stop: self.cancel };
+            answers.push(match channel {
+                None => Vec::new(),
+                Some(channel) => {
+                    channel.receive(patience).map_err(|error| lost(&self.members, rank, &error))?
+                }
+            });
+        }
+        Ok(answers)
+    }
+
+    /// Waits until every member stands here.
+    ///
+    /// # Errors
+    /// As [`Mesh::exchange`].
+    pub fn barrier(&mut self) -> Result<(), MeshError> {
+        const HERE: &[u8] = b"here";
+        let answers = self.exchange(|_| HERE.to_vec())?;
+        for ((rank, answer), channel) in (0..).map(Rank).zip(&answers).zip(&self.channels) {
+            if channel.is_some() && answer != HERE {
+                return Err(lost(&self.members, rank, &ChannelError::Garbled));
+            }
+        }
+        Ok(())
+    }
+
+    /// The connections themselves, by rank, to be used as streams; none for the own rank, and over
+    /// a Unix socket. Nothing of what was said on them so far is left to be read.
+    #[must_use]
+    pub fn into_connections(self) -> Vec<Option<Connection>> {
+        self.channels.into_iter().map(|channel| channel.and_then(Connection::new)).collect()
+    }
+
+    /// The connections, by rank, to talk on further, two by two; none for the own rank.
+    #[must_use]
+    pub fn into_talks(self) -> Vec<Option<Talk>> {
+        self.channels
+            .into_iter()
+            .map(|channel| channel.map(|channel| Talk::new(channel, None)))
+            .collect()
+    }
+
+    /// What is left of the connections: signs of life, by rank. A host that is gone without a word
+    /// is noticed after about `silence`, and no sooner than after some seconds.
+    #[must_use]
+    pub fn into_lifelines(self, silence: Duration) -> Vec<Option<Lifeline>> {
+        self.channels
+            .into_iter()
+            .map(|channel| channel.map(|channel| Lifeline::new(channel, silence)))
+            .collect()
+    }
+}
+
+/// What became of a peer in the middle of an exchange.
+fn lost(members: &[NodeId], rank: Rank, error: &ChannelError) -> MeshError {
+    let peer = members.get(rank.index()).copied().unwrap_or_default();
+    match error {
+        ChannelError::Stopped => MeshError::Cancelled,
+        ChannelError::TimeUp => MeshError::Silent { peer },
+        ChannelError::Closed | ChannelError::Io(_) => MeshError::PeerGone { peer },
+        ChannelError::Garbled | ChannelError::WrongKey => MeshError::Garbled { peer },
+    }
+}
+
+/// What can be seen to be wrong before anything is tried.
+fn check(options: &MeshOptions<'_>) -> Result<(), MeshError> {
+    let MeshOptions { own, members, addresses, key, allow_clear, .. } = options;
+    if own.index() >= members.len() || addresses.len() != members.len() {
+        let (members, addresses) = (members.len(), addresses.len());
+        return Err(MeshError::Addresses { own: *own, members, addresses });
+    }
+    for (index, id) in members.iter().enumerate() {
+        if members[..index].contains(id) {
+            return Err(MeshError::DuplicateId { id: *id, address: addresses[index].clone() });
+        }
+    }
+    let exposed = addresses.iter().find(|address| !address.is_local());
+    match exposed {
+        Some(address) if key.is_none() && !allow_clear => {
+            Err(MeshError::KeyNeeded { address: address.clone() })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Why somebody who connected was sent away, as a number that both ends understand.
+
+use std::fmt;
+
+/// Why somebody who connected was sent away, as both ends are told. The numbers are part of the
+/// protocol, and stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Another layout: other members, subgroups, windows or sizes.
+    Digest = 1,
+    /// Another view.
+    View = 2,
+    /// Another member has this id and is there.
+    DuplicateId = 3,
+    /// The id is not a member's, or not one that connects here.
+    NotAMember = 4,
+    /// Another version of the protocol.
+    Version = 5,
+    /// One end has a key and the other has none.
+    KeyMode = 6,
+    /// Another key.
+    Key = 7,
+    /// The group is still meeting: whoever wants something of a running one may come again.
+    NotRunning = 8,
+    /// The group runs: nobody meets any more.
+    Running = 9,
+    /// Too many visitors are there: whoever is sent away may come again.
+    Busy = 10,
+}
+
+impl Refusal {
+    pub(super) const fn from_raw(raw: u8) -> Option<Self> {
+        Some(match raw {
+            1 => Self::Digest,
+            2 => Self::View,
+            3 => Self::DuplicateId,
+            4 => Self::NotAMember,
+            5 => Self::Version,
+            6 => Self::KeyMode,
+            7 => Self::Key,
+            8 => Self::NotRunning,
+            9 => Self::Running,
+            10 => Self::Busy,
+            _ => return None,
+        })
+    }
+}
+
+/// What goes after "somebody came".
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Digest => "with another configuration",
+            Self::View => "for another view",
+            Self::DuplicateId => "with an id that is taken",
+            Self::NotAMember => "with an id that is not expected here",
+            Self::Version => "with another version of the program",
+            Self::KeyMode => "and only one side had a key",
+            Self::Key => "with another key",
+            Self::NotRunning => "before the group was running",
+            Self::Running => "to meet, and the group was running already",
+            Self::Busy => "while too many visitors were there",
+        })
+    }
+}
+
+/// A verdict as a byte: zero is consent.
+pub(super) fn encode_verdict(verdict: Result<(), Refusal>) -> u8 {
+    #[allow(clippy::as_conversions, reason = "the number that the enum declares")]
+    verdict.err().map_or(0, |refusal| refusal as u8)
+}
+
+/// None if it is not one.
+pub(super) fn decode_verdict(bytes: &[u8]) -> Option<Result<(), Refusal>> {
+    match bytes {
+        [0] => Some(Ok(())),
+        [raw] => Refusal::from_raw(*raw).map(Err),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn verdicts_survive_the_wire_under_numbers_that_stay() {
+        let refusals = [
+            Refusal::Digest,
+            Refusal::View,
+            Refusal::DuplicateId,
+            Refusal::NotAMember,
+            Refusal::Version,
+            Refusal::KeyMode,
+            Refusal::Key,
+            Refusal::NotRunning,
+            Refusal::Running,
+            Refusal::Busy,
+        ];
+        for (raw, refusal) in (1..).zip(refusals) {
+            assert_eq!(encode_verdict(Err(refusal)), raw);
+            assert_eq!(decode_verdict(&[raw]), Some(Err(refusal)));
+        }
+        assert_eq!(decode_verdict(&[encode_verdict(Ok(()))]), Some(Ok(())));
+        assert_eq!(decode_verdict(&[11]), None);
+        assert_eq!(decode_verdict(&[]), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! A connected socket, over TCP or a Unix socket.
+//!
+//! No call here waits longer than its [`Patience`]: each asks the kernel not to wait, and waits in
+//! slices itself. So the socket needs no timeouts, and whoever takes it over finds none.
+
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv,
+    send, socket_with, sockopt,
+};
+
+use super::address::Address;
+use super::patience::{ChannelError, Patience};
+
+/// Between two attempts at a Unix socket that has more visitors waiting than it holds.
+const CROWDED_PAUSE: Duration = Duration::from_millis(5);
+
+/// Between two probes of a connection on which nothing comes.
+const PROBE_PAUSE: Duration = Duration::from_secs(10);
+
+/// After so many without an answer the other host is gone.
+const PROBES: u32 = 3;
+
+/// One end of a connection. It blocks, and sends without waiting for more.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    /// Connects, at the first attempt: where nobody listens, that is said at once.
+    pub(super) fn connect(address: &Address, patience: Patience<'_>) -> Result<Self, ChannelError> {
+        let stream = match address {
+            Address::Tcp(address) => Self::Tcp(connect_tcp(*address, patience)?),
+            Address::Unix(path) => Self::Unix(connect_unix(path, patience)?),
+        };
+        stream.set_up()?;
+        Ok(stream)
+    }
+
+    /// A small message must not wait for another one, a host that lost its power is noticed by
+    /// whoever waits for it, and whoever takes the socket over finds it blocking.
+    pub(super) fn set_up(&self) -> std::io::Result<()> {
+        match self {
+            Self::Tcp(stream) => {
+                stream.set_nonblocking(false)?;
+                stream.set_nodelay(true)?;
+                keep_alive(stream, PROBE_PAUSE, PROBES)
+            }
+            Self::Unix(stream) => stream.set_nonblocking(false),
+        }
+    }
+
+    /// Another handle of the same socket.
+    pub(super) fn try_clone(&self) -> std::io::Result<Self> {
+        Ok(match self {
+            Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
+            Self::Unix(stream) => Self::Unix(stream.try_clone()?),
+        })
+    }
+
+    /// Ends one or both directions, for all handles of the socket.
+    pub(super) fn shutdown(&self, how: Shutdown) {
+        // It fails where the connection has ended, which is what is wanted.
+        let _ = match self {
+            Self::Tcp(stream) => stream.shutdown(how),
+            Self::Unix(stream) => stream.shutdown(how),
+        };
+    }
+
+    /// Takes what is there, without waiting; zero bytes are the end.
+    pub(super) fn read_now(&self, into: &mut [u8]) -> Result<usize, Errno> {
+        recv(self, into, RecvFlags::DONTWAIT).map(|(count, _)| count)
+    }
+
+    /// Gives what the kernel takes, without waiting.
+    pub(super) fn write_now(&self, from: &[u8]) -> Result<usize, Errno> {
+        send(self, from, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+    }
+
+    /// Reads at least a byte.
+    pub(super) fn read(
+        &self,
+        into: &mut [u8],
+        patience: Patience<'_>,
+    ) -> Result<usize, ChannelError> {
+        loop {
+            let slice = patience.slice()?;
+            match self.read_now(into) {
+                Ok(0) => return Err(ChannelError::Closed),
+                Ok(count) => return Ok(count),
+                Err(Errno::AGAIN | Errno::INTR) => wait(self, PollFlags::IN, slice),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Reads all of a buffer.
+    pub(super) fn read_all(
+        &self,
+        into: &mut [u8],
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
+        let mut done = 0;
+        while done < into.len() {
+            done += self.read(&mut into[done..], patience)?;
+        }
+        Ok(())
+    }
+
+    /// Writes all of a buffer.
+    pub(super) fn write_all(
+        &self,
+        from: &[u8],
+        patience: Patience<'_>,
+    ) -> Result<(), ChannelError> {
+        let mut done = 0;
+        while done < from.len() {
+            let slice = patience.slice()?;
+            match self.write_now(&from[done..]) {
+                Ok(0) => return Err(ChannelError::Closed),
+                Ok(count) => done += count,
+                Err(Errno::AGAIN | Errno::INTR) => wait(self, PollFlags::OUT, slice),
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the other end is there, as far as can be seen without taking anything.
+    pub(super) fn is_open(&self) -> bool {
+        match recv(self, &mut [0_u8; 1], RecvFlags::DONTWAIT | RecvFlags::PEEK) {
+            Ok((count, _)) => count > 0,
+            Err(errno) => matches!(errno, Errno::AGAIN | Errno::INTR),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
+/// The kernel probes an idle connection after each pause, and ends it after so many probes without
+/// an answer.
+pub(super) fn keep_alive(stream: &TcpStream, pause: Duration, probes: u32) -> std::io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, pause)?;
+    sockopt::set_tcp_keepintvl(stream, pause)?;
+    sockopt::set_tcp_keepcnt(stream, probes)?;
+    Ok(())
+}
+
+/// Waits until something can be done, or the slice is over: the caller tries again in any case.
+pub(super) fn wait(socket: impl AsFd, flags: PollFlags, slice: Duration) {
+    let timeout = Timespec::try_from(slice).ok();
+    // An interrupted wait is a short one.
+    let _ = poll(&mut [PollFd::new(&socket, flags)], timeout.as_ref());
+}
+
+fn unconnected(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+fn connect_tcp(address: SocketAddr, patience: Patience<'_>) -> Result<TcpStream, ChannelError> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = unconnected(family)?;
+    match connect(&socket, &address) {
+        Ok(()) => {}
+        Err(Errno::INPROGRESS) => await_connected(&socket, patience)?,
+        Err(errno) => return Err(errno.into()),
+    }
+    let stream = TcpStream::from(socket);
+    // A port that nobody listens at, and that the kernel chose for this very socket: it met itself.
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(Errno::CONNREFUSED.into());
+    }
+    Ok(stream)
+}
+
+fn await_connected(socket: &OwnedFd, patience: Patience<'_>) -> Result<(), ChannelError> {
+    loop {
+        let timeout = Timespec::try_from(patience.slice()?).ok();
+        let mut descriptors = [PollFd::new(socket, PollFlags::OUT)];
+        if poll(&mut descriptors, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
+            return Ok(sockopt::socket_error(socket)??);
+        }
+    }
+}
+
+fn connect_unix(path: &Path, patience: Patience<'_>) -> Result<UnixStream, ChannelError> {
+    let (socket, address) = (unconnected(AddressFamily::UNIX)?, SocketAddrUnix::new(path)?);
+    loop {
+        match connect(&socket, &address) {
+            Ok(()) => return Ok(UnixStream::from(socket)),
+            Err(Errno::AGAIN | Errno::INTR) => {
+                std::thread::sleep(patience.slice()?.min(CROWDED_PAUSE))
+            }
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}

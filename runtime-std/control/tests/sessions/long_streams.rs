@@ -1,0 +1,180 @@
+//! What is longer than a message: it comes whole, or both ends know that it did not.
+
+use std::io::{Cursor, Error, Read};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use crate::support::{LONG, door, go, identity, key, listeners};
+use tramontane_control::{Door, MESSAGE_MAX, Purpose, Talk, TalkError, Visitor};
+
+/// What an end that stops is given.
+const BRIEF: Duration = Duration::from_millis(150);
+
+/// Two ends, and what keeps them.
+struct Pair {
+    here: Talk,
+    there: Talk,
+    _door: (Door, Receiver<Visitor>),
+    _folder: tempfile::TempDir,
+}
+
+/// Over TCP and Unix sockets, with a key and without.
+fn everywhere(test: impl Fn(Pair)) {
+    for key in [None, key(1)] {
+        for is_unix in [false, true] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let (door, visitors) =
+                door(listeners(1, is_unix.then_some(&folder)).remove(0), key.clone());
+            let here =
+                go(door.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in").talk;
+            let there = visitors.recv_timeout(LONG).expect("handed over").talk;
+            test(Pair { here, there, _door: (door, visitors), _folder: folder });
+        }
+    }
+}
+
+/// Bytes that repeat nowhere near the size of a message.
+fn content(bytes: usize) -> Vec<u8> {
+    let mut state = 1_u64;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        state.to_be_bytes()[0]
+    };
+    (0..bytes).map(|_| next()).collect()
+}
+
+/// A source that gives little at a time, and fails where it is told to.
+struct Source {
+    rest: Cursor<Vec<u8>>,
+    fails: bool,
+}
+
+impl Read for Source {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let most = into.len().min(4099);
+        match self.rest.read(&mut into[..most])? {
+            0 if self.fails => Err(Error::other("the disk is gone")),
+            count => Ok(count),
+        }
+    }
+}
+
+fn source(bytes: usize, fails: bool) -> Source {
+    Source { rest: Cursor::new(content(bytes)), fails }
+}
+
+#[test]
+fn what_is_long_comes_whole_and_the_talk_goes_on() {
+    everywhere(|Pair { mut here, mut there, .. }| {
+        for bytes in
+            [0, 1, MESSAGE_MAX - 2, MESSAGE_MAX - 1, MESSAGE_MAX, 2 * MESSAGE_MAX - 2, 3_000_013]
+        {
+            let (sent, received) = std::thread::scope(|scope| {
+                let sending = scope.spawn(|| here.send_stream(&mut source(bytes, false), LONG));
+                let mut into = Vec::new();
+                let limit = u64::try_from(bytes).expect("small");
+                let received = there.receive_stream(&mut into, limit, LONG);
+                assert_eq!(into, content(bytes));
+                (sending.join().expect("no panic"), received)
+            });
+            assert_eq!(sent.expect("taken"), received.expect("it came"));
+        }
+        there.send(b"thanks", LONG).expect("taken");
+        assert_eq!(here.receive(LONG).expect("it came"), b"thanks");
+    });
+}
+
+#[test]
+fn more_than_is_allowed_is_not_taken_and_its_sender_does_not_wait_for_ever() {
+    everywhere(|Pair { mut here, mut there, .. }| {
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
+            let mut into = Vec::new();
+            let error = there.receive_stream(&mut into, 1_000_000, LONG).expect_err("too long");
+            assert!(matches!(error, TalkError::TooLong { limit: 1_000_000 }), "{error}");
+            assert!(into.len() <= 1_000_000);
+            let error = sending.join().expect("no panic").expect_err("nobody takes it");
+            assert!(matches!(error, TalkError::Closed), "{error}");
+        });
+        assert!(!there.is_open() && !here.is_open());
+    });
+}
+
+#[test]
+fn an_end_that_dies_in_the_middle_is_noticed() {
+    everywhere(|Pair { mut here, mut there, .. }| {
+        let part = [&[0], &content(MESSAGE_MAX)[1..]].concat();
+        here.send(&part, LONG).expect("taken");
+        drop(here);
+        let mut into = Vec::new();
+        let error = there.receive_stream(&mut into, u64::MAX, LONG).expect_err("it is gone");
+        assert!(matches!(error, TalkError::Closed), "{error}");
+        assert_eq!(into, part[1..]);
+    });
+    everywhere(|Pair { mut here, there, .. }| {
+        drop(there);
+        let error = here.send_stream(&mut std::io::repeat(7), LONG).expect_err("it is gone");
+        assert!(matches!(error, TalkError::Closed), "{error}");
+    });
+}
+
+#[test]
+fn an_end_that_stops_is_not_waited_for() {
+    everywhere(|Pair { mut here, mut there, .. }| {
+        let error =
+            there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
+        assert!(matches!(error, TalkError::TimeUp), "{error}");
+        assert!(matches!(here.receive(LONG), Err(TalkError::Closed)));
+    });
+    everywhere(|Pair { mut here, there, .. }| {
+        let error = here.send_stream(&mut std::io::repeat(7), BRIEF).expect_err("nobody takes it");
+        assert!(matches!(error, TalkError::TimeUp), "{error}");
+        drop(there);
+    });
+}
+
+#[test]
+fn a_source_that_fails_is_told_to_the_other_end_and_the_talk_goes_on() {
+    everywhere(|Pair { mut here, mut there, .. }| {
+        for bytes in [0, 10, 200_000] {
+            let error = here.send_stream(&mut source(bytes, true), LONG).expect_err("it fails");
+            assert!(matches!(error, TalkError::Local(_)), "{error}");
+            let error =
+                there.receive_stream(&mut Vec::new(), u64::MAX, LONG).expect_err("it failed");
+            assert!(matches!(error, TalkError::Aborted), "{error}");
+        }
+        here.send(b"sorry", LONG).expect("taken");
+        assert_eq!(there.receive(LONG).expect("it came"), b"sorry");
+    });
+}
+
+#[test]
+fn what_cannot_be_written_ends_the_talk() {
+    everywhere(|Pair { mut here, mut there, .. }| {
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
+            let mut small = [0_u8; 100_000];
+            let error =
+                there.receive_stream(&mut &mut small[..], u64::MAX, LONG).expect_err("full");
+            assert!(matches!(error, TalkError::Local(_)), "{error}");
+            let error = sending.join().expect("no panic").expect_err("nobody takes it");
+            assert!(matches!(error, TalkError::Closed), "{error}");
+        });
+    });
+}
+
+#[test]
+fn messages_that_are_no_part_of_it_are_refused() {
+    for message in [&[][..], &[0, 1, 2], &[3], &[9; 100]] {
+        everywhere(|Pair { mut here, mut there, .. }| {
+            here.send(message, LONG).expect("taken");
+            let error = there.receive_stream(&mut Vec::new(), u64::MAX, LONG).expect_err("not one");
+            assert!(matches!(error, TalkError::Garbled), "{error}");
+        });
+    }
+    everywhere(|Pair { mut here, .. }| {
+        let error = here.send(&vec![0; MESSAGE_MAX + 1], Duration::ZERO).expect_err("too long");
+        assert!(matches!(error, TalkError::TooLong { .. }), "{error}");
+        assert!(here.is_open());
+    });
+}

@@ -1,0 +1,162 @@
+//! Members meet, and exchange what they like.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::{LONG, SHORT, error, group, join_all, joined, key};
+use tramontane_control::{Listener, MESSAGE_MAX, Mesh, MeshError, MeshOptions};
+use tramontane_core::ids::NodeId;
+
+#[test]
+fn members_meet_and_exchange_with_and_without_a_key() {
+    for key in [None, key(1)] {
+        for members in [1, 2, 5] {
+            let talking: Vec<_> = joined(members, key.clone())
+                .into_iter()
+                .enumerate()
+                .map(|(own, mut mesh)| {
+                    std::thread::spawn(move || {
+                        for round in 0..3 {
+                            let heard =
+                                mesh.exchange(|to| format!("{own} {to} {round}").into_bytes());
+                            for (from, heard) in
+                                heard.expect("all are there").into_iter().enumerate()
+                            {
+                                let said = format!("{from} {own} {round}");
+                                let expected = if from == own { String::new() } else { said };
+                                assert_eq!(String::from_utf8(heard).expect("text"), expected);
+                            }
+                            mesh.barrier().expect("all are there");
+                        }
+                    })
+                })
+                .collect();
+            talking.into_iter().for_each(|thread| thread.join().expect("no panic"));
+        }
+    }
+}
+
+#[test]
+fn messages_may_be_long_and_not_longer() {
+    for key in [None, key(1)] {
+        let talking: Vec<_> = joined(2, key)
+            .into_iter()
+            .map(|mut mesh| {
+                std::thread::spawn(move || {
+                    let heard = mesh.exchange(|_| vec![9; MESSAGE_MAX]).expect("all are there");
+                    assert!(heard.iter().any(|heard| *heard == vec![9; MESSAGE_MAX]));
+                    let error = mesh.exchange(|_| vec![9; MESSAGE_MAX + 1]).expect_err("too long");
+                    assert!(matches!(error, MeshError::TooLong { .. }), "{error}");
+                })
+            })
+            .collect();
+        talking.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    }
+}
+
+#[test]
+fn a_late_member_is_waited_for() {
+    let (parts, listeners) = group(3, key(1));
+    let joining: Vec<_> = parts
+        .into_iter()
+        .zip(listeners)
+        .enumerate()
+        .map(|(index, (part, listener))| {
+            std::thread::spawn(move || {
+                if index == 0 {
+                    // Not even its port is open at first.
+                    let address = listener.address().clone();
+                    drop(listener);
+                    std::thread::sleep(Duration::from_millis(300));
+                    return part.join(Some(Listener::bind(&address).expect("the port again")));
+                }
+                part.join(Some(listener))
+            })
+        })
+        .collect();
+    for thread in joining {
+        assert!(thread.join().expect("no panic").is_ok());
+    }
+}
+
+#[test]
+fn who_is_missing_is_named() {
+    let (mut parts, mut listeners) = group(4, None);
+    parts.truncate(2);
+    listeners.truncate(2);
+    parts.iter_mut().for_each(|part| part.time_limit = SHORT);
+    let started = Instant::now();
+    for mesh in join_all(parts, listeners) {
+        match error(mesh) {
+            MeshError::Missing { missing, .. } => assert_eq!(missing, [NodeId(12), NodeId(13)]),
+            other => panic!("{other}"),
+        }
+    }
+    assert!(started.elapsed() < SHORT * 4, "{:?}", started.elapsed());
+}
+
+#[test]
+fn a_member_that_died_while_starting_may_come_again() {
+    let (parts, mut listeners) = group(3, None);
+    let (last, middle, first) =
+        (listeners.pop().expect("3"), listeners.pop().expect("2"), listeners.pop().expect("1"));
+    let waiting = {
+        let part = parts[0].clone();
+        std::thread::spawn(move || part.join(Some(first)))
+    };
+    let mut short = parts[2].clone();
+    short.time_limit = SHORT;
+    // It gives up, since 11 is not there, and its connections close.
+    let early = error(short.join(Some(last.try_clone().expect("a handle"))));
+    assert!(matches!(early, MeshError::Missing { .. }), "{early}");
+    let others = join_all(vec![parts[1].clone(), parts[2].clone()], vec![middle, last]);
+    assert!(others.iter().all(Result::is_ok), "{others:?}");
+    assert!(waiting.join().expect("no panic").is_ok());
+}
+
+#[test]
+fn a_wait_can_be_ended() {
+    let cancel = AtomicBool::new(false);
+    let (parts, mut listeners) = group(2, None);
+    let started = Instant::now();
+    std::thread::scope(|scope| {
+        let part = &parts[1];
+        let (listener, cancel) = (listeners.pop(), &cancel);
+        drop(listeners);
+        let waiting = scope.spawn(move || {
+            let mesh = Mesh::join(MeshOptions {
+                own: part.own,
+                members: &part.members,
+                addresses: &part.addresses,
+                listener,
+                incarnation: None,
+                view: part.view,
+                digest: part.digest,
+                key: None,
+                allow_clear: false,
+                time_limit: LONG,
+                cancel,
+            });
+            assert!(matches!(mesh, Err(MeshError::Cancelled)), "{mesh:?}");
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        cancel.store(true, Ordering::Relaxed);
+        waiting.join().expect("no panic");
+    });
+    assert!(started.elapsed() < LONG / 2);
+}
+
+#[test]
+fn a_peer_that_goes_in_the_middle_is_named() {
+    let mut meshes = joined(3, key(1)).into_iter();
+    let (mut first, second) = (meshes.next().expect("3"), meshes.next().expect("2"));
+    let third = meshes.next().expect("1");
+    drop(second);
+    let others = std::thread::spawn(move || {
+        let mut third = third;
+        third.barrier()
+    });
+    let error = first.barrier().expect_err("one is gone");
+    assert!(matches!(error, MeshError::PeerGone { peer: NodeId(11) }), "{error}");
+    assert!(others.join().expect("no panic").is_err());
+}

@@ -1,0 +1,19 @@
+//! How a worker ended.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+
+/// How a worker ended: its exit status, or nothing if it closed its output and still runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End(pub Option<ExitStatus>);
+
+impl fmt::Display for End {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.map(|status| (status.signal(), status.code())) {
+            Some((Some(signal), _)) => write!(out, "was killed by signal {signal}"),
+            Some((None, code)) => write!(out, "ended with status {}", code.unwrap_or(-1)),
+            None => out.write_str("closed its output"),
+        }
+    }
+}

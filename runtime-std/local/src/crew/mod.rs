@@ -1,0 +1,39 @@
+//! The worker processes of one run, and the typed messages between them and their parent.
+//!
+//! | file | subject |
+//! |---|---|
+//! | `role` | what both ends agree on: the command, and the types of tasks, orders and reports |
+//! | `parent` | [`Crew`]: the parent's end |
+//! | `worker` | [`Worker`]: a worker's end |
+//! | `end` | how a worker ended |
+//!
+//! # The messages
+//! A worker gets its task as JSON in its one argument. Afterwards the parent sends orders over the
+//! worker's standard input, and the worker sends reports over its standard output: one JSON value a
+//! line, of the types that their [`Role`] names. Standard error is the parent's own.
+//!
+//! # Invariants
+//! - No worker outlives the crew: dropping a [`Crew`] releases all workers, waits a little longer
+//!   than [`GRACE`](crate::processes::GRACE), and kills the rest. If the parent is killed instead,
+//!   the leash of each worker ends it ([`crate::processes`]).
+//! - The parent learns of the end of each worker, after all reports of that worker.
+//!
+//! # How the commands use it
+//! - The benches start one worker a member and wait for one report of each: [`Crew::reports`].
+//! - `demo` and `bench views` take events one at a time ([`Crew::next`]), send orders, and judge
+//!   silence and ends themselves.
+//! - `copy` on this machine has a root that works while its workers do. It starts a worker for each
+//!   place; a report is `Placed` or `Failed`. While the root sends, a thread or the root's own loop
+//!   calls [`Crew::next`] with a short timeout, and raises the root's cancel flag at the first
+//!   failure or end. Afterwards it goes on calling [`Crew::next`] up to its own time limit, and
+//!   takes the first cause.
+
+mod end;
+mod parent;
+mod role;
+mod worker;
+
+pub use end::End;
+pub use parent::{Crew, CrewError, Event, Launch, WorkerId};
+pub use role::Role;
+pub use worker::{AttachError, Reporter, Worker};

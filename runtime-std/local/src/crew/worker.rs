@@ -1,0 +1,139 @@
+//! A worker's end of a crew.
+
+use std::io;
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Mutex, PoisonError};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::Serialize;
+
+use super::role::{Assignment, Role};
+use crate::processes::Leash;
+
+/// Why this process is no worker.
+#[derive(Debug, thiserror::Error)]
+pub enum AttachError {
+    /// Its argument is no assignment.
+    #[error("not a task: {0}")]
+    Task(serde_json::Error),
+    /// It was not started by this program.
+    #[error(transparent)]
+    Parent(io::Error),
+    /// It may not stay on its processor.
+    #[error("cannot stay on processor {processor}: {source}")]
+    Processor {
+        /// By number.
+        processor: usize,
+        /// What the operating system says.
+        source: io::Error,
+    },
+}
+
+/// A worker's link to its parent.
+#[derive(Debug)]
+pub struct Worker<R: Role> {
+    leash: Leash,
+    role: PhantomData<fn() -> R>,
+}
+
+impl<R: Role> Worker<R> {
+    /// Reads the assignment, ties this process to its parent, and moves it to its processor. To be
+    /// called before other threads are started, since they inherit the processor.
+    ///
+    /// # Errors
+    /// [`AttachError`].
+    pub fn attach(assignment: &str) -> Result<(R::Task, Self), AttachError> {
+        let Assignment { processor, task } =
+            serde_json::from_str(assignment).map_err(AttachError::Task)?;
+        let leash = Leash::attach().map_err(AttachError::Parent)?;
+        if let Some(processor) = processor {
+            let mut set = CpuSet::new();
+            set.set(processor);
+            sched_setaffinity(None, &set)
+                .map_err(|source| AttachError::Processor { processor, source: source.into() })?;
+        }
+        Ok((task, Self { leash, role: PhantomData }))
+    }
+
+    /// Waits for the parent's next order; nothing once the parent released this worker. What is no
+    /// order is logged and left out.
+    #[must_use]
+    pub fn next_order(&self) -> Option<R::Order> {
+        loop {
+            match serde_json::from_str(&self.leash.next_line()?) {
+                Ok(order) => return Some(order),
+                Err(error) => tracing::warn!(%error, "the parent sent what is no order"),
+            }
+        }
+    }
+
+    /// Waits until the parent releases this worker, or is gone.
+    pub fn wait_for_release(&self) {
+        while self.leash.next_line().is_some() {}
+    }
+
+    /// Whether the parent released this worker, or is gone: it is to end.
+    #[inline]
+    #[must_use]
+    pub fn is_released(&self) -> bool {
+        self.leash.is_cut()
+    }
+
+    /// The flag behind [`Worker::is_released`], to end waits with.
+    #[must_use]
+    pub fn released(&self) -> &AtomicBool {
+        self.leash.flag()
+    }
+
+    /// Sends reports, from any thread.
+    #[must_use]
+    pub const fn reporter(&self) -> Reporter<R::Report> {
+        Reporter(PhantomData)
+    }
+
+    /// Sends a report.
+    ///
+    /// # Errors
+    /// As [`Reporter::send`].
+    pub fn report(&self, report: &R::Report) -> io::Result<()> {
+        self.reporter().send(report)
+    }
+}
+
+/// Sends a worker's reports.
+#[derive(Debug)]
+pub struct Reporter<M>(PhantomData<fn(&M)>);
+
+impl<M> Clone for Reporter<M> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<M> Copy for Reporter<M> {}
+
+/// Held while a line is written: a long one goes in parts, and threads take turns.
+static OUTPUT: Mutex<()> = Mutex::new(());
+
+impl<M: Serialize> Reporter<M> {
+    /// Sends a report, whole. It does not take the standard library's lock of the output, which the
+    /// command may hold.
+    ///
+    /// # Errors
+    /// If the parent does not read any more.
+    pub fn send(self, report: &M) -> io::Result<()> {
+        let mut line = serde_json::to_vec(report)?;
+        line.push(b'\n');
+        let _turn = OUTPUT.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rest = &line[..];
+        while !rest.is_empty() {
+            match rustix::io::write(rustix::stdio::stdout(), rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}

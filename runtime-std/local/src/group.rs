@@ -1,0 +1,224 @@
+//! Groups whose members are all processes of this machine, started by one of them: where they meet.
+//!
+//! Over shared memory they meet by name. Over a network they meet over TCP on the loopback, at
+//! sockets that the parent listens at and its workers inherit: no port can be taken by somebody
+//! else in between.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tramontane_control::Listener;
+
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::{Description, DescriptionError, StartOptions};
+use tramontane_runtime::join::{Meeting, NetworkMeeting};
+use tramontane_runtime::rdma::{DeviceOptions, NotBuilt};
+use tramontane_runtime::shared_memory::{self, GroupName, Root};
+
+/// Why the members have nowhere to meet.
+#[derive(Debug, thiserror::Error)]
+pub enum LocalError {
+    /// RDMA, and this program has none.
+    #[error(transparent)]
+    NotBuilt(#[from] NotBuilt),
+    /// Options of a device, and no RDMA.
+    #[error("{0} is about RDMA devices; leave it out, or give --fabric verbs")]
+    NoDevice(&'static str),
+    /// No device to meet over.
+    #[cfg(feature = "verbs")]
+    #[error(transparent)]
+    Verbs(#[from] tramontane_verbs::JoinError),
+    /// No name, or not the one that is known.
+    #[error(transparent)]
+    SharedMemory(#[from] shared_memory::Error),
+    /// The description is wrong.
+    #[error(transparent)]
+    Description(#[from] DescriptionError),
+    /// No socket.
+    #[error("cannot listen on the loopback: {0}")]
+    Sockets(#[from] io::Error),
+}
+
+/// A group of this machine, as its parent holds it while it starts the members.
+#[derive(Debug)]
+pub struct LocalGroup {
+    /// By rank; none over shared memory.
+    listeners: Vec<TcpListener>,
+    /// What all members are told alike.
+    place: LocalPlace,
+}
+
+/// What a member is told of where the group meets.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LocalPlace {
+    /// Under a name that no other run has.
+    SharedMemory(String),
+    /// Over TCP.
+    Network {
+        /// Where each listens, by rank.
+        addresses: Vec<SocketAddr>,
+        /// The own socket, inherited, which listens.
+        descriptor: RawFd,
+        /// To go on over RDMA: which device.
+        device: Option<DeviceOptions>,
+    },
+}
+
+impl LocalGroup {
+    /// Finds a place for so many members; `purpose` is part of its name.
+    ///
+    /// # Errors
+    /// [`LocalError`]: that there is no device is found here already, once and not by each member.
+    pub fn new(
+        carrier: Carrier,
+        nodes: usize,
+        purpose: &str,
+        device: &DeviceOptions,
+    ) -> Result<Self, LocalError> {
+        match (carrier, crate::options::given(device)) {
+            (Carrier::SharedMemory | Carrier::Tcp, Some(option)) => {
+                return Err(LocalError::NoDevice(option));
+            }
+            (Carrier::SharedMemory, None) => {
+                let name = GroupName::unique(purpose)?.to_string();
+                return Ok(Self { listeners: Vec::new(), place: LocalPlace::SharedMemory(name) });
+            }
+            (Carrier::Tcp, None) => {}
+            (Carrier::Verbs, _) => check_device(device)?,
+        }
+        let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let listeners = (0..nodes).map(listen).collect::<io::Result<Vec<_>>>()?;
+        let addresses =
+            listeners.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>()?;
+        let device = (carrier == Carrier::Verbs).then(|| device.clone());
+        let place = LocalPlace::Network { addresses, descriptor: -1, device };
+        Ok(Self { listeners, place })
+    }
+
+    /// What the member of that rank is told.
+    #[must_use]
+    pub fn place(&self, rank: usize) -> LocalPlace {
+        let mut place = self.place.clone();
+        if let (LocalPlace::Network { descriptor, .. }, Some(listener)) =
+            (&mut place, self.listeners.get(rank))
+        {
+            *descriptor = listener.as_raw_fd();
+        }
+        place
+    }
+
+    /// The socket of the member of that rank, if it is this process itself and they meet over a
+    /// network.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn listener(&self, rank: usize) -> io::Result<Option<TcpListener>> {
+        self.listeners.get(rank).map(TcpListener::try_clone).transpose()
+    }
+
+    /// The descriptor that the member of that rank must inherit for it, if any.
+    #[must_use]
+    pub fn inherited(&self, rank: usize) -> Option<BorrowedFd<'_>> {
+        self.listeners.get(rank).map(|listener| listener.as_fd())
+    }
+}
+
+impl Default for LocalPlace {
+    /// Nowhere yet.
+    fn default() -> Self {
+        Self::SharedMemory(String::new())
+    }
+}
+
+impl LocalPlace {
+    /// For the member: where it meets the others. Takes over the descriptor, so that a second call
+    /// is wrong.
+    ///
+    /// # Errors
+    /// If this program has no RDMA, or the name is none.
+    pub fn meeting(&self) -> Result<Meeting, LocalError> {
+        match self {
+            Self::SharedMemory(name) => {
+                Ok(Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(name)? })
+            }
+            Self::Network { addresses, device, .. } => {
+                let network = NetworkMeeting {
+                    addresses: addresses.clone(),
+                    listener: self.listener().map(Arc::new),
+                    ..NetworkMeeting::default()
+                };
+                match device {
+                    None => Ok(Meeting::Tcp(network)),
+                    Some(device) => Ok(tramontane_runtime::rdma::meeting(network, device)?),
+                }
+            }
+        }
+    }
+
+    /// For the member: the socket at which it is met, if that is a network. Takes over the
+    /// descriptor, so that a second call is wrong.
+    #[must_use]
+    pub fn listener(&self) -> Option<TcpListener> {
+        match self {
+            Self::SharedMemory(_) => None,
+            Self::Network { descriptor, .. } => {
+                // SAFETY: the parent passed this descriptor on for this process to own, and names
+                // it once.
+                let socket = unsafe { OwnedFd::from_raw_fd(*descriptor) };
+                Some(socket.into())
+            }
+        }
+    }
+
+    /// For the member: the group's description, with the name or the addresses of this place, and
+    /// what its node starts with. Takes over the descriptor, so that a second call is wrong.
+    ///
+    /// # Errors
+    /// What is wrong with the description, or with the descriptor.
+    pub fn start(
+        &self,
+        mut description: Description,
+        node: u32,
+    ) -> Result<(Description, StartOptions<'static>), LocalError> {
+        let mut options = StartOptions::new(node);
+        match self {
+            Self::SharedMemory(name) => description.name.clone_from(name),
+            Self::Network { addresses, device, .. } => {
+                description.fabric = if device.is_some() { Carrier::Verbs } else { Carrier::Tcp };
+                for (node, address) in description.nodes.iter_mut().zip(addresses) {
+                    node.address = Some(*address);
+                }
+                options.device = device.clone().unwrap_or_default();
+                options.listener = self.listener().map(Listener::try_from).transpose()?;
+            }
+        }
+        description.complete()?;
+        Ok((description, options))
+    }
+
+    /// The name in shared memory, if the members meet there.
+    ///
+    /// # Errors
+    /// If the name is none.
+    pub fn name(&self) -> Result<Option<GroupName>, shared_memory::Error> {
+        match self {
+            Self::SharedMemory(name) => GroupName::new(name).map(Some),
+            Self::Network { .. } => Ok(None),
+        }
+    }
+}
+
+#[cfg(feature = "verbs")]
+fn check_device(device: &DeviceOptions) -> Result<(), LocalError> {
+    tramontane_runtime::rdma::choose(device)?;
+    Ok(())
+}
+
+#[cfg(not(feature = "verbs"))]
+fn check_device(_: &DeviceOptions) -> Result<(), LocalError> {
+    Err(NotBuilt.into())
+}

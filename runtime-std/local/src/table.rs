@@ -1,0 +1,215 @@
+//! Tables for people: numbers to the right, one line a row. At a terminal no line is wider than it:
+//! cells take several lines there, and where not even words fit beside each other, the cells of a
+//! row stand one below the other.
+
+use std::fmt;
+use std::io::{self, IsTerminal as _};
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width};
+
+/// Between two columns.
+const GAP: u16 = 2;
+
+/// How far the lines are set in that continue one.
+const INDENT: usize = 2;
+
+/// A table that grows row by row.
+#[derive(Debug)]
+pub struct Table {
+    headings: Vec<String>,
+    /// Columns of text, from zero.
+    left: &'static [usize],
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings; the columns of `left` (from zero) hold text, the others
+    /// numbers.
+    #[must_use]
+    pub fn new(headings: &[&str], left: &'static [usize]) -> Self {
+        let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
+        Self { headings, left, rows: Vec::new() }
+    }
+
+    /// One more row. Cells that are missing at its end stay empty.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// As lines of at most `width` characters, if that is given.
+    fn lines(&self, width: Option<u16>) -> String {
+        let Some(width) = width else { return text_of(&self.side_by_side()) };
+        let widths: Vec<u16> = (0..self.headings.len()).map(|at| self.word_max(at) + GAP).collect();
+        // What stands behind the last column is cut off.
+        let room = width.saturating_add(GAP);
+        if widths.iter().sum::<u16>() > room {
+            return self.one_below_the_other(room);
+        }
+        let mut table = self.side_by_side();
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(room);
+        for (column, width) in table.column_iter_mut().zip(widths) {
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width)));
+        }
+        text_of(&table)
+    }
+
+    /// The longest word of a column: narrower than that it is not.
+    fn word_max(&self, column: usize) -> u16 {
+        let cells = self.rows.iter().filter_map(|row| row.get(column));
+        let words = cells.chain(self.headings.get(column)).flat_map(|cell| cell.split(' '));
+        words
+            .map(|word| word.chars().count())
+            .max()
+            .unwrap_or(0)
+            .try_into()
+            .unwrap_or(u16::MAX / 64)
+    }
+
+    fn side_by_side(&self) -> comfy_table::Table {
+        let mut table = plain();
+        table.set_header(&self.headings).add_rows(&self.rows);
+        for column in table.column_iter_mut() {
+            column.set_padding((0, GAP));
+            if !self.left.contains(&column.index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+    }
+
+    /// Each row as a block of lines, each with a heading and its cell.
+    fn one_below_the_other(&self, room: u16) -> String {
+        let block = |row: &Vec<String>| {
+            let mut table = plain();
+            table.add_rows(self.headings.iter().zip(row).map(|(heading, cell)| [heading, cell]));
+            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(room);
+            table.column_iter_mut().for_each(|column| {
+                column.set_padding((0, GAP));
+            });
+            text_of(&table)
+        };
+        self.rows.iter().map(block).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Without a frame.
+fn plain() -> comfy_table::Table {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table
+}
+
+fn text_of(table: &comfy_table::Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.lines(terminal_width()))
+    }
+}
+
+/// The width of the terminal that standard output is, in characters; nothing if it is none, or if
+/// it does not say.
+fn terminal_width() -> Option<u16> {
+    let output = io::stdout();
+    let size = output.is_terminal().then(|| rustix::termios::tcgetwinsize(&output).ok())??;
+    Some(size.ws_col).filter(|columns| *columns > 0)
+}
+
+/// The same text. At a terminal its lines are cut at spaces, so that none is wider than it, and the
+/// rest of a line is set in.
+#[must_use]
+pub fn wrapped(text: &str) -> String {
+    match terminal_width() {
+        Some(width) => wrapped_to(text, usize::from(width)),
+        None => text.lines().map(|line| line.trim_end().to_owned() + "\n").collect(),
+    }
+}
+
+fn wrapped_to(text: &str, width: usize) -> String {
+    text.lines().map(|line| in_lines(line, width)).collect()
+}
+
+/// A line as one or several.
+fn in_lines(line: &str, width: usize) -> String {
+    let (mut text, mut left, mut indent) = (String::new(), line, 0);
+    loop {
+        let room = width.saturating_sub(indent).max(1);
+        let end = left.char_indices().nth(room).map(|(end, _)| end);
+        // Behind the spaces that it may begin with.
+        let begin = left.len() - left.trim_start().len();
+        let cut = end.and_then(|end| {
+            let cut = left[..end].rfind(' ').filter(|cut| *cut > begin);
+            cut.or_else(|| left[end..].find(' ').map(|more| end + more))
+        });
+        let (part, more) = cut.map_or((left, ""), |cut| (&left[..cut], left[cut..].trim_start()));
+        text.push_str(&" ".repeat(if part.is_empty() { 0 } else { indent }));
+        text.push_str(part.trim_end());
+        text.push('\n');
+        if more.is_empty() {
+            return text;
+        }
+        (left, indent) = (more, INDENT);
+    }
+}
+
+/// A count of something a second, in the unit that suits it: `12.3 M`.
+pub fn scaled(value: f64) -> String {
+    const UNITS: [(f64, &str); 3] = [(1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match UNITS.iter().find(|(unit, _)| value >= *unit) {
+        Some((unit, name)) => format!("{:.2} {name}", value / unit),
+        None => format!("{value:.2} "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_go_right_and_text_left() {
+        let mut table = Table::new(&["count", "what"], &[1]);
+        table.row(["7".into(), "a".into()]);
+        table.row(["123456".into(), "bcdefg".into()]);
+        table.row(["8".into()]);
+        assert_eq!(table.lines(None), " count  what\n     7  a\n123456  bcdefg\n     8\n");
+    }
+
+    #[test]
+    fn a_row_is_one_line_unless_a_terminal_is_too_narrow_for_it() {
+        let mut table = Table::new(&["name", "count", "what"], &[0, 2]);
+        table.row(["x".repeat(30), "123456".into(), "word ".repeat(30).trim().to_owned()]);
+        table.row(["y".into(), "7".into(), String::new()]);
+        assert_eq!(table.lines(None).lines().count(), 3);
+        for width in [60, 80, 132] {
+            let text = table.lines(Some(width));
+            assert!(text.lines().all(|line| line.chars().count() <= usize::from(width)), "{text}");
+            assert!(text.lines().count() > 3, "{text}");
+            assert_eq!(text.matches("word").count(), 30, "{text}");
+            assert!(text.contains("123456"), "a number stays whole: {text}");
+        }
+        let text = table.lines(Some(36));
+        assert!(text.starts_with(&format!("name   {}\n       x\n", "x".repeat(29))), "{text}");
+        assert!(text.contains("\ncount  123456\nwhat   word word"), "{text}");
+        assert!(text.ends_with("\nname   y\ncount  7\nwhat\n"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 36), "{text}");
+    }
+
+    #[test]
+    fn long_lines_are_cut_at_spaces_and_others_stay() {
+        let long = format!("{} end", "word ".repeat(20).trim());
+        let text = wrapped_to(&format!("short\n\n  {long}\n{}\n", "x".repeat(100)), 80);
+        assert!(text.starts_with("short\n\n  word") && text.contains("\n  word"), "{text}");
+        assert!(text.ends_with(&format!("end\n{}\n", "x".repeat(100))), "{text}");
+        assert_eq!(text.lines().filter(|line| line.len() > 80).count(), 1, "what has no space");
+    }
+
+    #[test]
+    fn rates_have_the_unit_that_suits_them() {
+        assert_eq!(scaled(12_345_678.0), "12.35 M");
+        assert_eq!(scaled(999.0), "999.00 ");
+        assert_eq!(scaled(2.5e9), "2.50 G");
+    }
+}

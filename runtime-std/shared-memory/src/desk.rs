@@ -1,0 +1,261 @@
+//! A member's desk: what it says to its peers of blocks, behind its row in the row's file.
+//!
+//! Its owner alone writes it; a peer reads the lane that is for it, and the list of closed
+//! channels. All of it starts as zeros, and lasts as long as the view.
+//!
+//! ```text
+//! 128 bytes     closed channels, a bit each
+//! then for each member, in rank order, a lane:
+//!   a line      ended: not zero once nothing more is to be taken from this lane; posted: entries ever posted
+//!   a line      taken: entries ever taken from the peer's lane; settled: answers ever given to the peer
+//!   128 x 32    entries: blocks that the owner offers to the peer, a ring
+//!   512 x 8     answers: what became of the peer's entries, a ring
+//! ```
+//!
+//! # Invariants
+//! - A count is stored with release, after what it counts, and loaded with acquire.
+//! - An entry's place is used again only once the peer has taken it, an answer's once its sender
+//!   has seen it: no more sends are under way than there are answers.
+//! - **A close is seen before the memory changes.** A member that closes a channel, or ends a lane,
+//!   does so with a full fence behind it, and changes block memory after; a member that copied
+//!   looks at both once more behind its copy, and takes the copy for nothing if either is set. So
+//!   it never takes bytes that changed under it: what a sequence lock is, with a sequence that
+//!   changes once.
+//! - Nothing here is trusted by its reader: every number is compared with what can be before it
+//!   is used.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use tramontane_core::fabric::Channel;
+use tramontane_core::ids::Rank;
+use tramontane_core::layout::CACHE_LINE;
+
+use super::map::Map;
+
+/// Channels of a view.
+pub(super) const CHANNELS: u16 = 1024;
+
+/// Entries to one peer that it has not taken yet, at most.
+pub(super) const ENTRIES: u64 = 128;
+
+/// Sends to one peer that are under way, at most.
+pub(super) const SENDS: u64 = 512;
+
+const CLOSED_BYTES: usize = CHANNELS as usize / 8;
+const ENTRY_BYTES: usize = 32;
+const ENTRIES_BYTES: usize = ENTRY_BYTES * ENTRIES as usize;
+const ENTRIES_AT: usize = 2 * CACHE_LINE;
+const ANSWERS_AT: usize = ENTRIES_AT + ENTRIES_BYTES;
+const LANE_BYTES: usize = ANSWERS_AT + 8 * SENDS as usize;
+
+/// What a desk takes in a group of so many members.
+pub(super) const fn bytes(members: usize) -> usize {
+    CLOSED_BYTES.saturating_add(members.saturating_mul(LANE_BYTES))
+}
+
+/// A block that is offered: where it is, and what is said with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// Which of the sender's block memories: a number that none of its others ever has.
+    pub(super) memory: u64,
+    /// Bytes from its start.
+    pub(super) offset: u64,
+    /// How many bytes.
+    pub(super) length: u64,
+    /// Which channel.
+    pub(super) channel: u16,
+    /// Comes back with the answer; below [`SENDS`].
+    pub(super) ticket: u16,
+    /// The sender's number.
+    pub(super) immediate: u32,
+}
+
+/// What became of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    /// Which: as in the entry.
+    pub(super) ticket: u16,
+    /// False if there was no receive for it.
+    pub(super) is_taken: bool,
+}
+
+const REFUSED: u64 = 1 << 32;
+
+/// A desk in the file of a row, from whichever side.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Desk<'m> {
+    map: &'m Map,
+    at: usize,
+}
+
+impl<'m> Desk<'m> {
+    /// The desk at an offset of the mapping, all of which is in it.
+    pub(super) const fn new(map: &'m Map, at: usize) -> Self {
+        Self { map, at }
+    }
+
+    /// What is between the owner and a member.
+    pub(super) fn lane(self, peer: Rank) -> Lane<'m> {
+        Lane { map: self.map, at: self.at + CLOSED_BYTES + peer.index() * LANE_BYTES }
+    }
+
+    /// Whether the owner closed a channel. False for one that there cannot be.
+    pub(super) fn is_closed(self, channel: Channel) -> bool {
+        channel.0 < CHANNELS && self.word(channel).load(Ordering::Relaxed) & bit(channel) != 0
+    }
+
+    /// Closes a channel: once this returns, memory may change. For the owner.
+    pub(super) fn close(self, channel: Channel) {
+        if channel.0 < CHANNELS {
+            let word = self.word(channel);
+            word.store(word.load(Ordering::Relaxed) | bit(channel), Ordering::Release);
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn word(self, channel: Channel) -> &'m AtomicU64 {
+        self.map.cell(self.at + usize::from(channel.0) / 64 * 8)
+    }
+}
+
+const fn bit(channel: Channel) -> u64 {
+    1 << (channel.0 % 64)
+}
+
+/// What an owner says to one peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lane<'m> {
+    map: &'m Map,
+    at: usize,
+}
+
+impl<'m> Lane<'m> {
+    /// Whether nothing more is to be taken from here.
+    pub(super) fn is_ended(self) -> bool {
+        self.map.cell(self.at).load(Ordering::Relaxed) != 0
+    }
+
+    /// Ends the lane: once this returns, memory may change. For the owner.
+    pub(super) fn end(self) {
+        self.map.cell(self.at).store(1, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Entries that were ever posted.
+    pub(super) fn posted(self) -> u64 {
+        self.map.cell(self.at + 8).load(Ordering::Acquire)
+    }
+
+    /// Entries that the owner ever took from the lane which the peer has for it.
+    pub(super) fn taken(self) -> u64 {
+        self.map.cell(self.at + CACHE_LINE).load(Ordering::Acquire)
+    }
+
+    /// Says so. For the owner.
+    pub(super) fn set_taken(self, count: u64) {
+        self.map.cell(self.at + CACHE_LINE).store(count, Ordering::Release);
+    }
+
+    /// Answers that the owner ever gave the peer.
+    pub(super) fn settled(self) -> u64 {
+        self.map.cell(self.at + CACHE_LINE + 8).load(Ordering::Acquire)
+    }
+
+    /// The entry of that count, once it was posted.
+    pub(super) fn entry(self, count: u64) -> Entry {
+        let cells = self.entry_cells(count);
+        let [memory, offset, length, about] = cells.map(|cell| cell.load(Ordering::Relaxed));
+        let [c0, c1, t0, t1, rest @ ..] = about.to_le_bytes();
+        let (channel, ticket) = (u16::from_le_bytes([c0, c1]), u16::from_le_bytes([t0, t1]));
+        Entry { memory, offset, length, channel, ticket, immediate: u32::from_le_bytes(rest) }
+    }
+
+    /// Posts an entry as the one of that count. For the owner, who knows that the place is free.
+    pub(super) fn post(self, count: u64, entry: &Entry) {
+        let Entry { memory, offset, length, channel, ticket, immediate } = *entry;
+        let about = u64::from(channel) | u64::from(ticket) << 16 | u64::from(immediate) << 32;
+        for (cell, value) in
+            self.entry_cells(count).into_iter().zip([memory, offset, length, about])
+        {
+            cell.store(value, Ordering::Relaxed);
+        }
+        self.map.cell(self.at + 8).store(count + 1, Ordering::Release);
+    }
+
+    /// The answer of that count, once it was given. None if it is no answer.
+    pub(super) fn answer(self, count: u64) -> Option<Answer> {
+        let answer = self.answer_cell(count).load(Ordering::Relaxed);
+        let ticket =
+            u16::try_from(answer & !REFUSED).ok().filter(|ticket| u64::from(*ticket) < SENDS)?;
+        Some(Answer { ticket, is_taken: answer & REFUSED == 0 })
+    }
+
+    /// Gives an answer, the one of that count. For the owner, once it has done with the block's
+    /// bytes.
+    pub(super) fn settle(self, count: u64, answer: Answer) {
+        let refused = if answer.is_taken { 0 } else { REFUSED };
+        self.answer_cell(count).store(u64::from(answer.ticket) | refused, Ordering::Relaxed);
+        self.map.cell(self.at + CACHE_LINE + 8).store(count + 1, Ordering::Release);
+    }
+
+    fn entry_cells(self, count: u64) -> [&'m AtomicU64; 4] {
+        let at = self.at + ENTRIES_AT + place(count, ENTRIES) * ENTRY_BYTES;
+        [0, 8, 16, 24].map(|offset| self.map.cell(at + offset))
+    }
+
+    fn answer_cell(self, count: u64) -> &'m AtomicU64 {
+        self.map.cell(self.at + ANSWERS_AT + place(count, SENDS) * 8)
+    }
+}
+
+/// Where the `count`th of a ring is.
+fn place(count: u64, ring: u64) -> usize {
+    // Below the ring's size, which is small.
+    usize::try_from(count % ring).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd as _;
+
+    use super::super::map::Access;
+    use super::*;
+
+    #[test]
+    fn what_is_posted_and_answered_is_read_as_it_was() {
+        let file = tempfile::tempfile().expect("a file");
+        let whole = 4096 + bytes(3);
+        file.set_len(whole as u64).expect("its length");
+        let map = Map::new(file.as_fd(), whole, Access::Write).expect("mapped");
+        let desk = Desk::new(&map, 4096);
+        for peer in [Rank(0), Rank(2)] {
+            let lane = desk.lane(peer);
+            for count in 0..3 * SENDS {
+                let entry = Entry {
+                    memory: count,
+                    offset: u64::MAX - count,
+                    length: count + 7,
+                    channel: u16::MAX,
+                    ticket: 511,
+                    immediate: u32::MAX - 1,
+                };
+                lane.post(count, &entry);
+                assert_eq!((lane.posted(), lane.entry(count)), (count + 1, entry));
+                let answer = Answer { ticket: 511, is_taken: count % 2 == 0 };
+                lane.settle(count, answer);
+                assert_eq!((lane.settled(), lane.answer(count)), (count + 1, Some(answer)));
+            }
+            assert!(!lane.is_ended());
+            lane.end();
+            assert!(lane.is_ended());
+        }
+        assert_eq!(desk.lane(Rank(1)).posted(), 0);
+        desk.close(Channel(63));
+        desk.close(Channel(CHANNELS));
+        assert!(
+            desk.is_closed(Channel(63))
+                && !desk.is_closed(Channel(64))
+                && !desk.is_closed(Channel(CHANNELS))
+        );
+    }
+}

@@ -1,0 +1,259 @@
+//! Everything that can keep a member from joining, as one line that says what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use tramontane_core::fabric::TooManyRegions;
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+
+/// Why a member could not join its group, or a folder could not be swept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A group's name that cannot be a folder's.
+    #[error(
+        "the group name {0:?} is not usable; take 1 to 64 letters, digits, '.', '_' or '-', not starting with '.'"
+    )]
+    BadName(String),
+    /// The own rank is not in the layout.
+    #[error("rank {rank} is not in a group of {members}; ranks start at 0")]
+    NotAMember {
+        /// The rank that was given.
+        rank: Rank,
+        /// How many members the layout has.
+        members: usize,
+    },
+    /// The layout has another node at that rank.
+    #[error(
+        "rank {rank} is node {listed} in this view, and this process is node {node}; take its own rank"
+    )]
+    OtherMember {
+        /// The rank that was given.
+        rank: Rank,
+        /// The node that has that rank.
+        listed: NodeId,
+        /// The node that asked.
+        node: NodeId,
+    },
+    /// The memory of a view was made already, for the same list of members.
+    #[error("the memory of view {view} is there already; retire it before it is made again")]
+    ViewIsThere {
+        /// The view.
+        view: ViewId,
+    },
+    /// As many block memories as there may be are there.
+    #[error(transparent)]
+    TooManyRegions(#[from] TooManyRegions),
+    /// This process has left the group.
+    #[error("node {node} has left the group; start it again to come back")]
+    HasLeft {
+        /// The node.
+        node: NodeId,
+    },
+    /// A live process is this member already.
+    #[error(
+        "member {id} of group '{group}' is running already (process {pid}); stop it or take another id"
+    )]
+    DuplicateId {
+        /// The id that is taken.
+        id: NodeId,
+        /// The group.
+        group: String,
+        /// Which process has it, as that process wrote it down.
+        pid: u64,
+    },
+    /// A peer is joining with another configuration.
+    #[error(
+        "member {peer} was started with another configuration; give all members the same options"
+    )]
+    WrongDigest {
+        /// The peer.
+        peer: NodeId,
+    },
+    /// A peer's program lays out its files differently.
+    #[error("member {peer} runs another version of the program; run the same one everywhere")]
+    WrongVersion {
+        /// The peer.
+        peer: NodeId,
+    },
+    /// Members that did not come before the time was up.
+    #[error(
+        "group '{group}': {} did not come within {}; start them, or allow more time",
+        Members(missing), Seconds(*waited)
+    )]
+    MissingMembers {
+        /// The group.
+        group: String,
+        /// The members that did not come.
+        missing: Vec<NodeId>,
+        /// How long this member waited.
+        waited: Duration,
+    },
+    /// Members of an earlier run are still there, so this one, restarted, cannot join them.
+    #[error(
+        "group '{group}': {} still belong to an earlier run; wait for its end or stop them, then start all again",
+        Members(peers)
+    )]
+    StillEnding {
+        /// The group.
+        group: String,
+        /// The members that run without this one.
+        peers: Vec<NodeId>,
+    },
+    /// Members that are there and do not get on.
+    #[error("group '{group}': {} are there but do not answer; are they stopped?", Members(peers))]
+    NotAnswering {
+        /// The group.
+        group: String,
+        /// The members that do not answer.
+        peers: Vec<NodeId>,
+    },
+    /// The rows do not fit.
+    #[error(
+        "not enough shared memory in {}: {} needed, {} free; free some, or take a smaller window, message size or group",
+        path.display(), Bytes(*needed), Bytes(*free)
+    )]
+    NoSpace {
+        /// Where.
+        path: PathBuf,
+        /// Bytes that are still to be allocated: for the whole group, or for one file.
+        needed: u64,
+        /// Bytes that can be had.
+        free: u64,
+    },
+    /// A place that is not ours, or that we may not use.
+    #[error("may not use {}: {reason}", path.display())]
+    NotPermitted {
+        /// Where.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Somebody holds the folder's lock for longer than any of its uses takes.
+    #[error("{} is locked by another process; is one stopped while it starts?", path.display())]
+    Busy {
+        /// Which folder.
+        path: PathBuf,
+    },
+    /// The caller asked to stop waiting.
+    #[error("interrupted while waiting for the other members")]
+    Cancelled,
+    /// The operating system refused something else.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried: "cannot create" and the like.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    /// The error for a failed system call on a path.
+    pub(super) fn from_errno(action: &'static str, path: &Path, errno: Errno) -> Self {
+        let path = path.to_path_buf();
+        match errno {
+            Errno::ACCESS | Errno::PERM => Self::NotPermitted { path, reason: "permission denied" },
+            Errno::ROFS => Self::NotPermitted { path, reason: "the file system is read-only" },
+            Errno::LOOP | Errno::NOTDIR => {
+                Self::NotPermitted { path, reason: "it is not a folder" }
+            }
+            // Not even a folder or an empty file: the file system is out of pages or of inodes.
+            Errno::NOSPC | Errno::DQUOT => Self::NoSpace { path, needed: 4096, free: 0 },
+            other => Self::Io { action, path, source: other.into() },
+        }
+    }
+}
+
+/// Ids as people list them: "member 3", "members 1, 4".
+struct Members<'e>(&'e [NodeId]);
+
+impl fmt::Display for Members<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if self.0.len() == 1 { "member " } else { "members " })?;
+        for (index, id) in self.0.iter().enumerate() {
+            if index > 0 {
+                out.write_str(", ")?;
+            }
+            write!(out, "{id}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A time with as many digits as it deserves.
+struct Seconds(Duration);
+
+impl fmt::Display for Seconds {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:.1} s", self.0.as_secs_f64())
+    }
+}
+
+/// A size in the unit that suits it.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+        if self.0 < 1024 {
+            return write!(out, "{} B", self.0);
+        }
+        let unit = (self.0.ilog2() / 10).min(6);
+        #[allow(clippy::cast_precision_loss)]
+        let value = self.0 as f64 / (1_u64 << (10 * unit)) as f64;
+        write!(out, "{value:.1} {}", UNITS[unit as usize - 1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_is_one_line_and_says_what_to_do() {
+        let path = PathBuf::from("/dev/shm/x");
+        let group = String::from("g");
+        let peers = vec![NodeId(1), NodeId(4)];
+        let errors = [
+            Error::BadName("a/b".into()),
+            Error::NotAMember { rank: Rank(4), members: 3 },
+            Error::OtherMember { rank: Rank(1), listed: NodeId(4), node: NodeId(5) },
+            Error::ViewIsThere { view: ViewId(3) },
+            TooManyRegions.into(),
+            Error::HasLeft { node: NodeId(5) },
+            Error::DuplicateId { id: NodeId(2), group: group.clone(), pid: 77 },
+            Error::WrongDigest { peer: NodeId(2) },
+            Error::WrongVersion { peer: NodeId(2) },
+            Error::MissingMembers {
+                group: group.clone(),
+                missing: peers.clone(),
+                waited: Duration::from_millis(1500),
+            },
+            Error::StillEnding { group: group.clone(), peers: peers.clone() },
+            Error::NotAnswering { group, peers },
+            Error::NoSpace { path: path.clone(), needed: 5 << 30, free: 1536 },
+            Error::NotPermitted { path: path.clone(), reason: "it belongs to another user" },
+            Error::Busy { path: path.clone() },
+            Error::Cancelled,
+            Error::from_errno("cannot create", &path, Errno::NFILE),
+        ];
+        for error in errors {
+            let text = error.to_string();
+            assert!(!text.contains('\n') && text.len() > 20, "{text}");
+        }
+        assert_eq!(Members(&[NodeId(3)]).to_string(), "member 3");
+    }
+
+    #[test]
+    fn sizes_are_told_in_the_unit_that_suits_them() {
+        assert_eq!(Bytes(1023).to_string(), "1023 B");
+        assert_eq!(Bytes(1536).to_string(), "1.5 KiB");
+        assert_eq!(Bytes(5 << 30).to_string(), "5.0 GiB");
+        assert_eq!(Bytes(u64::MAX).to_string(), "16.0 EiB");
+    }
+}

@@ -1,0 +1,255 @@
+//! The blocks of one open view: what is between this member and each of the others.
+//!
+//! # Invariants
+//! - A channel of a peer is on the list of copies once, while there is something to copy on it;
+//!   pieces are copied in turn, so no channel and no peer waits until another has nothing to send.
+//! - The room for events is never smaller than what may still become one: receives that are posted,
+//!   sends without an answer, and events that nobody took.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tramontane_core::fabric::{Area, BlockEvent, Channel, ErrorKind, LossCause, Token, Way};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::memory::BlockPages as _;
+
+use super::block_memory::OwnRegion;
+use super::desk::{CHANNELS, ENTRIES};
+use super::mappings::Membership;
+use super::peer::Peer;
+use super::receiving::{Copied, Ends, Inbox, Receive, TakenIn};
+use super::sending::{Outbox, Source};
+
+/// Receives that are posted, sends without an answer and events that wait, in one view.
+const BLOCKS_MAX: usize = 4096;
+
+/// What is between this member and another.
+#[derive(Debug)]
+struct Between {
+    inbox: Inbox,
+    outbox: Outbox,
+}
+
+/// A piece of the own block memory that a block is sent from, or goes to.
+#[derive(Debug)]
+pub(super) struct Range {
+    pub(super) memory: Arc<OwnRegion>,
+    pub(super) offset: usize,
+    pub(super) length: usize,
+}
+
+impl Range {
+    /// A range, if it is inside.
+    pub(super) fn new(memory: Arc<OwnRegion>, area: Area, length: usize) -> Option<Self> {
+        memory.at(area.offset, length).ok()?;
+        Some(Self { memory, offset: area.offset, length })
+    }
+}
+
+/// The blocks of a view.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    view: ViewId,
+    own: Rank,
+    /// By rank.
+    between: Vec<Between>,
+    /// Channels with something to copy, in turn.
+    copies: VecDeque<(Rank, Channel)>,
+    /// Inlets that were ever made: the list of copies has room for all.
+    inlets: usize,
+    events: VecDeque<BlockEvent>,
+    /// Receives and sends.
+    under_way: usize,
+}
+
+impl Exchange {
+    /// The blocks of a view, if its rows have desks.
+    pub(super) fn new(view: ViewId, membership: &Membership) -> Option<Self> {
+        membership.desk(membership.own())?;
+        let place = |_| Between { inbox: Inbox::new(), outbox: Outbox::new() };
+        Some(Self {
+            view,
+            own: membership.own(),
+            between: membership.ids().iter().map(place).collect(),
+            copies: VecDeque::new(),
+            inlets: 0,
+            events: VecDeque::with_capacity(BLOCKS_MAX),
+            under_way: 0,
+        })
+    }
+
+    /// Whether there is something to tell or to copy.
+    pub(super) fn has_work(&self) -> bool {
+        !self.events.is_empty() || !self.copies.is_empty()
+    }
+
+    pub(super) fn next_event(&mut self) -> Option<BlockEvent> {
+        self.events.pop_front()
+    }
+
+    /// Posts a receive for a peer that is there.
+    pub(super) fn post_receive(
+        &mut self,
+        membership: &Membership,
+        (from, channel): (Rank, Channel),
+        into: Range,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        self.check(membership, channel)?;
+        let between = self.between.get_mut(from.index()).ok_or(ErrorKind::OutOfRange)?;
+        if !between.inbox.has_inlet(channel) {
+            self.inlets += 1;
+            self.copies.reserve(self.inlets);
+        }
+        let Range { memory, offset, length } = into;
+        if !between.inbox.post(channel, Receive { memory, offset, length, token }) {
+            return Err(ErrorKind::QueueFull);
+        }
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// Offers a block to a peer that is there; the caller rings.
+    pub(super) fn send(
+        &mut self,
+        membership: &Membership,
+        (to, channel): (Rank, Channel),
+        from: Range,
+        immediate: u32,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        self.check(membership, channel)?;
+        let ends = ends(membership, to).ok_or(ErrorKind::OutOfRange)?;
+        let between = self.between.get_mut(to.index()).ok_or(ErrorKind::OutOfRange)?;
+        let Range { memory, offset, length } = from;
+        let source = Source { memory, offset, length };
+        between.outbox.offer((ends.own, ends.theirs), channel, source, immediate, token)?;
+        self.under_way += 1;
+        Ok(())
+    }
+
+    /// Whether a channel may be used, and there is room for one more event.
+    fn check(&self, membership: &Membership, channel: Channel) -> Result<(), ErrorKind> {
+        let is_closed = membership.desk(self.own).is_none_or(|desk| desk.is_closed(channel));
+        if channel.0 >= CHANNELS || is_closed {
+            return Err(ErrorKind::OutOfRange);
+        }
+        if self.under_way + self.events.len() >= BLOCKS_MAX {
+            return Err(ErrorKind::QueueFull);
+        }
+        Ok(())
+    }
+
+    /// Looks at what a peer says: what it took, and what it offers. An error ends all that is with
+    /// it. True if it is to be rung, if it sleeps.
+    pub(super) fn look(
+        &mut self,
+        membership: &Membership,
+        rank: Rank,
+        peer: &Peer,
+    ) -> Result<bool, LossCause> {
+        let (Some(ends), Some(between)) =
+            (ends(membership, rank), self.between.get_mut(rank.index()))
+        else {
+            return Ok(false);
+        };
+        // Memory that is not there may be that of a process that just went.
+        let misbehaved = || peer.loss().unwrap_or(LossCause::Misbehaved);
+        while let Some((offered, is_taken)) =
+            between.outbox.next_answer(ends.theirs).map_err(|_| misbehaved())?
+        {
+            self.under_way -= 1;
+            if !is_taken {
+                return Err(LossCause::Denied);
+            }
+            if !ends.own_desk.is_closed(offered.channel) {
+                let way = Way { view: self.view, channel: offered.channel, peer: rank };
+                self.events.push_back(BlockEvent::Sent { way, token: offered.token });
+            }
+        }
+        let folder = &membership.residence().folder;
+        let mut is_answered = false;
+        for _ in 0..ENTRIES {
+            match between.inbox.take_in(&ends, folder, peer).map_err(|_| misbehaved())? {
+                TakenIn::Nothing => break,
+                TakenIn::First(channel) => self.copies.push_back((rank, channel)),
+                TakenIn::Another => {}
+                TakenIn::Dropped => is_answered = true,
+            }
+        }
+        Ok(is_answered)
+    }
+
+    /// Copies one piece. Gives who is to be rung, if it sleeps: its block is done.
+    pub(super) fn copy_piece(&mut self, membership: &Membership) -> Option<Rank> {
+        let (rank, channel) = self.copies.pop_front()?;
+        let ends = ends(membership, rank)?;
+        match self.between.get_mut(rank.index())?.inbox.copy_piece(&ends, channel) {
+            Copied::Idle => None,
+            Copied::Part => {
+                self.copies.push_back((rank, channel));
+                None
+            }
+            Copied::Whole { received, has_more } => {
+                if has_more {
+                    self.copies.push_back((rank, channel));
+                }
+                self.under_way -= 1;
+                if let Some(block) = received {
+                    let way = Way { view: self.view, channel, peer: rank };
+                    let (token, immediate, length) = (block.token, block.immediate, block.length);
+                    self.events.push_back(BlockEvent::Received { way, token, immediate, length });
+                }
+                Some(rank)
+            }
+        }
+    }
+
+    /// Ends a channel with all peers: memory may change when this returns. What they had offered on
+    /// it is answered, so the caller rings.
+    pub(super) fn close(&mut self, membership: &Membership, channel: Channel) {
+        let Some(desk) = membership.desk(self.own) else { return };
+        desk.close(channel);
+        for (rank, between) in (0..).map(Rank).zip(&mut self.between) {
+            self.under_way -= between.inbox.close(desk.lane(rank), channel);
+        }
+        self.copies.retain(|(_, other)| *other != channel);
+        self.events.retain(|event| way_of(event).channel != channel);
+    }
+
+    /// Ends all that is with a peer: memory may change when this returns.
+    pub(super) fn give_up(&mut self, membership: &Membership, peer: Rank) {
+        if let Some(desk) = membership.desk(self.own) {
+            desk.lane(peer).end();
+        }
+        if let Some(between) = self.between.get_mut(peer.index()) {
+            self.under_way -= between.inbox.give_up() + between.outbox.give_up();
+        }
+        self.copies.retain(|(other, _)| *other != peer);
+        self.events.retain(|event| way_of(event).peer != peer);
+    }
+
+    /// Ends all that is with anybody: memory may change when this returns.
+    pub(super) fn end(&mut self, membership: &Membership) {
+        for rank in (0..).map(Rank).take(self.between.len()) {
+            self.give_up(membership, rank);
+        }
+    }
+}
+
+fn way_of(event: &BlockEvent) -> &Way {
+    match event {
+        BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. } => way,
+    }
+}
+
+/// What this member and another say to each other.
+fn ends(membership: &Membership, peer: Rank) -> Option<Ends<'_>> {
+    let (own_desk, their_desk) = (membership.desk(membership.own())?, membership.desk(peer)?);
+    Some(Ends {
+        own_desk,
+        their_desk,
+        own: own_desk.lane(peer),
+        theirs: their_desk.lane(membership.own()),
+    })
+}

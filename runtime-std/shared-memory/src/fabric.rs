@@ -1,0 +1,371 @@
+//! The `Fabric` over shared rows: nothing travels.
+//!
+//! The release store in the own row is the write, and it is visible before `post` is called; so a
+//! post has only to check its ranges and to wake its target if that sleeps. A list is complete when
+//! it is posted. The bytes of a guard cannot be held back as they were at the call, and need not
+//! be: a cell only grows, and its own release store stands behind the content that it speaks for.
+//!
+//! A fixed membership is the case of one view whose members were all there before. Otherwise a view
+//! opens before its peers' rows exist; while some are missing, `poll` looks for them now and then,
+//! and a member that opens a view rings.
+//!
+//! No call here allocates once all views are open and all peers are found. The system calls are:
+//! one in a post or a wake whose target sleeps, those of [`SharedMemory::sleep`] and `arm`, those
+//! of [`SharedMemory::check_peers`], and those of looking for a row that is missing.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use tramontane_core::fabric::{
+    Capabilities, ErrorKind, Event, Fabric, HostFabric, LocalBell, Promises, Region, Token,
+    ViewMemory, ViewPlan, WRITES_MAX, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::layout::{CACHE_LINE, ROW_MAX};
+
+use super::error::Error;
+use super::exchange::Exchange;
+use super::futex::Bell;
+use super::mappings::{Mappings, Membership};
+use super::open_view::OpenView;
+use super::residence::Residence;
+use super::row_plan::RowPlan;
+
+/// Completions that may wait for a poll; beyond it, a post with a token is refused for now.
+const COMPLETIONS_MAX: usize = 1024;
+
+/// Views that can be open at once: a change has two.
+const VIEWS_MAX: usize = 2;
+
+/// What is told of a member of a view: that it is ready, and that it is lost.
+const EVENTS_A_MEMBER: usize = 2;
+
+/// Polls between two looks for rows that are missing: at first, and where nobody has come for long.
+const LOOK_POLLS_MIN: u32 = 64;
+const LOOK_POLLS_MAX: u32 = 1 << 14;
+
+/// When to look for rows that are missing: less and less often, until something says that it is
+/// worth while.
+#[derive(Debug)]
+struct Pace {
+    polls_left: u32,
+    polls: u32,
+}
+
+impl Pace {
+    const fn new() -> Self {
+        Self { polls_left: LOOK_POLLS_MIN, polls: LOOK_POLLS_MIN }
+    }
+
+    /// Counts a poll. True if it is to look.
+    fn is_due(&mut self) -> bool {
+        self.polls_left = self.polls_left.saturating_sub(1);
+        if self.polls_left > 0 {
+            return false;
+        }
+        self.polls = self.polls.saturating_mul(2).min(LOOK_POLLS_MAX);
+        self.polls_left = self.polls;
+        true
+    }
+}
+
+/// The shared-memory fabric of one process, over the [`Mappings`] of its views.
+#[derive(Debug)]
+pub struct SharedMemory {
+    pub(super) residence: Arc<Residence>,
+    bell: Bell,
+    /// Memory of views that are not open yet; the caller that asked for it keeps it.
+    made: Vec<Weak<Membership>>,
+    /// Oldest first.
+    pub(super) views: Vec<OpenView>,
+    /// The newest view that was ever open here.
+    newest: Option<ViewId>,
+    completed: VecDeque<Token>,
+    /// Readiness and losses that `poll` has not told yet.
+    pub(super) events: VecDeque<Event>,
+    /// A member's row is missing, and that member may still bring it.
+    is_awaiting: bool,
+    pace: Pace,
+}
+
+impl SharedMemory {
+    /// The fabric of a fixed membership: of the member that owns these mappings. Its one view is
+    /// opened with them.
+    #[must_use]
+    pub fn new(mappings: &Mappings) -> Self {
+        let mut fabric = Self::for_residence(mappings.membership().residence());
+        fabric.made.push(Arc::downgrade(mappings.membership()));
+        fabric
+    }
+
+    /// The fabric of a process whose views change. No view is open.
+    #[must_use]
+    pub fn for_residence(residence: &Arc<Residence>) -> Self {
+        Self {
+            residence: Arc::clone(residence),
+            bell: residence.bell(),
+            made: Vec::new(),
+            views: Vec::with_capacity(VIEWS_MAX),
+            newest: None,
+            completed: VecDeque::with_capacity(COMPLETIONS_MAX),
+            events: VecDeque::new(),
+            is_awaiting: false,
+            pace: Pace::new(),
+        }
+    }
+
+    /// This process's place in the group.
+    #[must_use]
+    pub const fn residence(&self) -> &Arc<Residence> {
+        &self.residence
+    }
+
+    /// What is new about the peers, which are looked for now and then: rarely anything.
+    #[cold]
+    fn next_news(&mut self) -> Option<Event> {
+        if self.is_awaiting && self.pace.is_due() {
+            self.look();
+        }
+        self.events.pop_front()
+    }
+
+    /// Somebody rang: perhaps for a row that was made.
+    #[cold]
+    fn woken(&mut self) -> Event {
+        if self.views.iter().any(OpenView::is_changing) {
+            self.pace = Pace::new();
+            self.look();
+        }
+        Event::Woken
+    }
+
+    /// Looks for rows that are missing, or were made anew.
+    #[cold]
+    fn look(&mut self) {
+        for view in &mut self.views {
+            view.look(&self.residence, &mut self.events);
+        }
+        self.count_awaited();
+    }
+
+    fn count_awaited(&mut self) {
+        self.is_awaiting = self.views.iter().any(OpenView::is_awaiting);
+    }
+
+    fn view(&self, id: ViewId) -> Option<&OpenView> {
+        self.views.iter().find(|view| view.id == id)
+    }
+
+    /// Takes the memory that a view is opened with, if it was made for that.
+    fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<Membership>> {
+        let is_it = |made: &Arc<Membership>| {
+            made.is(memory) && made.view().is_none_or(|(of, _)| of == view) && !made.is_over()
+        };
+        let found = |(place, made): (usize, &Weak<Membership>)| {
+            Some((place, made.upgrade().filter(is_it)?))
+        };
+        let (place, membership) = self.made.iter().enumerate().find_map(found)?;
+        self.made.swap_remove(place);
+        Some(membership)
+    }
+
+    /// The memory of a fixed membership, which was made when its members met.
+    fn met(&self, plan: &RowPlan, own: Rank) -> Option<Mappings> {
+        let mut made = self.made.iter().filter_map(Weak::upgrade);
+        let is_it =
+            |made: &Arc<Membership>| made.view().is_none() && made.own() == own && made.is_of(plan);
+        made.find(is_it).map(Mappings::of)
+    }
+}
+
+/// Whether a write stays at its place in the row: nothing else can be done without moving bytes.
+#[inline]
+fn is_carried(write: &Write, row_bytes: usize) -> bool {
+    let fits = write.source.offset.checked_add(write.length).is_some_and(|end| end <= row_bytes);
+    fits && write.source == write.target && write.source.region == Region::ROW
+}
+
+impl Fabric for SharedMemory {
+    type Error = ErrorKind;
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            promises: Promises::all(),
+            writes_max: WRITES_MAX,
+            write_bytes_max: ROW_MAX,
+            guard_bytes_max: CACHE_LINE,
+        }
+    }
+
+    /// # Errors
+    /// [`ErrorKind::Other`] if the view is open, a newer one was ever opened, or two are open;
+    /// [`ErrorKind::WrongMemory`] if [`HostFabric::rows`] did not make the memory for this view, or
+    /// it was used before. So a view that ended may be opened again in fresh memory, with another
+    /// list of members, until a newer one is.
+    fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), ErrorKind> {
+        let is_old = self.newest > Some(view) || self.view(view).is_some();
+        if is_old || self.views.len() == VIEWS_MAX {
+            return Err(ErrorKind::Other);
+        }
+        let membership = self.take_made(view, memory).ok_or(ErrorKind::WrongMemory)?;
+        let members = |view: &OpenView| view.membership.ids().len();
+        let told = self.views.iter().map(members).sum::<usize>() + memory.members.len();
+        self.events.reserve(EVENTS_A_MEMBER * told);
+        self.views.push(OpenView::new(view, membership, &mut self.events));
+        self.newest = Some(view);
+        self.pace = Pace::new();
+        self.look();
+        if let Some(opened) = self.view(view).filter(|opened| opened.is_changing()) {
+            // Of two that look for each other, one at least finds the other, and tells it.
+            opened.ring_all();
+        }
+        Ok(())
+    }
+
+    fn ready(&self, view: ViewId, peer: Rank) -> bool {
+        self.view(view).is_some_and(|view| view.target(peer).is_ok())
+    }
+
+    /// Ends all traffic with that node, in every view that is open, and with its process in those
+    /// that come.
+    fn cut(&mut self, view: ViewId, peer: Rank) {
+        let Some(node) = self.view(view).and_then(|view| view.node_at(peer)) else { return };
+        for view in &mut self.views {
+            view.cut(node);
+        }
+        self.count_awaited();
+    }
+
+    fn retire(&mut self, view: ViewId) -> bool {
+        if let Some(place) = self.views.iter().position(|open| open.id == view) {
+            self.views.remove(place).end();
+            let is_of = |event: &Event| match event {
+                Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } => *of == view,
+                Event::Completed(_) | Event::Woken => false,
+            };
+            self.events.retain(|event| !is_of(event));
+            self.residence.forget_unused();
+            self.count_awaited();
+        }
+        // Nothing is ever in flight: peers read, and what they read stays mapped at their side. A
+        // block that they are just copying is not told of any more.
+        true
+    }
+
+    #[inline]
+    fn post(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), ErrorKind> {
+        let open = self.view(view).ok_or(ErrorKind::Other)?;
+        let bell = open.target(to)?;
+        if writes.len() > WRITES_MAX
+            || !writes.iter().all(|write| is_carried(write, open.row_bytes))
+        {
+            return Err(ErrorKind::OutOfRange);
+        }
+        if token.is_some() && self.completed.len() == COMPLETIONS_MAX {
+            return Err(ErrorKind::QueueFull);
+        }
+        // One fence a post at most, and none where the sleeper pays: which stores belong to which
+        // post is not known here, so one fence for the posts of a whole step could not be placed
+        // safely.
+        bell.ring_if_asleep();
+        if let Some(token) = token {
+            self.completed.push_back(token);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Option<Event> {
+        if let Some(token) = self.completed.pop_front() {
+            return Some(Event::Completed(token));
+        }
+        if self.is_awaiting || !self.events.is_empty() {
+            let event = self.next_news();
+            if event.is_some() {
+                return event;
+            }
+        }
+        if self.bell.doorbell().take() { Some(self.woken()) } else { None }
+    }
+
+    fn wake(&mut self, view: ViewId, to: Rank) {
+        if let Some(Ok(bell)) = self.view(view).map(|view| view.target(to)) {
+            bell.ring();
+        }
+    }
+
+    fn arm(&mut self) -> bool {
+        let has_blocks =
+            self.views.iter().filter_map(|view| view.exchange.as_ref()).any(Exchange::has_work);
+        self.completed.is_empty()
+            && self.events.is_empty()
+            && !has_blocks
+            && self.bell.doorbell().arm()
+    }
+
+    fn disarm(&mut self) {
+        self.bell.doorbell().disarm();
+    }
+
+    fn observe_barrier(&self) {}
+}
+
+impl LocalBell for Bell {
+    #[inline]
+    fn ring_if_asleep(&self) {
+        Bell::ring_if_asleep(self);
+    }
+}
+
+impl HostFabric for SharedMemory {
+    type Bell = Bell;
+    type Rows = Mappings;
+    type MemoryError = Error;
+
+    /// Fresh memory, or in a fixed membership the one memory that was made when its members met.
+    fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
+        if let Some(met) = self.met(&RowPlan::new(plan), plan.own()) {
+            return Ok(met);
+        }
+        let rows = self.residence.rows(plan)?;
+        self.made.retain(|made| made.strong_count() > 0);
+        self.made.push(Arc::downgrade(rows.membership()));
+        Ok(rows)
+    }
+
+    fn local_bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    /// May end early, and says then that nobody rang: a signal came, or the late half of an earlier
+    /// ring, whose kernel call was overtaken by this member's next sleep.
+    fn sleep(&mut self, timeout: Duration) -> bool {
+        self.bell.doorbell().sleep(timeout)
+    }
+
+    /// Finds too which peers have come.
+    ///
+    /// A system call a peer, below a microsecond: for a timer, some ten times a second, and for
+    /// [`Event::Woken`]: a peer rings that leaves, or fails while its process goes on. One that is
+    /// killed does not.
+    fn check_peers(&mut self) -> bool {
+        let mut is_news = false;
+        for view in &mut self.views {
+            is_news |= view.check(&mut self.events);
+        }
+        self.look();
+        is_news
+    }
+
+    /// See [`Residence::leave`].
+    fn leave(&mut self) {
+        self.residence.leave();
+    }
+}

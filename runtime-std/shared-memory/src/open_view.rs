@@ -1,0 +1,258 @@
+//! A view that is open: what the fabric knows of each of its members.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tramontane_core::fabric::{ErrorKind, Event, LossCause};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+
+use super::exchange::Exchange;
+use super::futex::Bell;
+use super::mappings::Membership;
+use super::peer::Peer;
+use super::residence::Residence;
+
+/// One member of one view.
+#[derive(Debug, Default)]
+struct Seat {
+    /// Its bell, as long as it may be posted to: its row is here, and it is neither cut off nor
+    /// lost.
+    way: Option<Bell>,
+    /// The process that has this place in the view: one that comes again later is none of it.
+    peer: Option<Arc<Peer>>,
+    has_row: bool,
+    is_cut: bool,
+    loss: Option<LossCause>,
+}
+
+impl Seat {
+    /// Takes the place for a process; does nothing if it is taken.
+    fn bind(&mut self, peer: &Arc<Peer>) {
+        if self.peer.is_none() {
+            self.is_cut |= peer.is_cut();
+            self.peer = Some(Arc::clone(peer));
+        }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.is_cut || self.loss.is_some()
+    }
+
+    /// Opens the way, if the row is there.
+    fn admit(&mut self) {
+        if !self.is_gone() && self.has_row {
+            self.way = self.peer.as_ref().map(|peer| peer.bell().clone());
+        }
+    }
+}
+
+/// A view that is open here.
+#[derive(Debug)]
+pub(super) struct OpenView {
+    pub(super) id: ViewId,
+    pub(super) membership: Arc<Membership>,
+    pub(super) row_bytes: usize,
+    own: Rank,
+    /// By rank; that of the own rank stays empty.
+    seats: Vec<Seat>,
+    /// Its blocks, if its rows have desks.
+    pub(super) exchange: Option<Exchange>,
+}
+
+impl OpenView {
+    /// A view with those that were met before. They are ready, and `events` says so.
+    pub(super) fn new(
+        id: ViewId,
+        membership: Arc<Membership>,
+        events: &mut VecDeque<Event>,
+    ) -> Self {
+        let (own, row_bytes) = (membership.own(), membership.row_bytes());
+        let mut seats = Vec::with_capacity(membership.ids().len());
+        for (rank, met) in (0..).map(Rank).zip(membership.met()) {
+            let mut seat = Seat::default();
+            if let Some(peer) = met {
+                seat.bind(peer);
+                seat.has_row = true;
+                seat.admit();
+                events.push_back(Event::Ready { view: id, peer: rank });
+            }
+            seats.push(seat);
+        }
+        let exchange = Exchange::new(id, &membership);
+        Self { id, membership, row_bytes, own, seats, exchange }
+    }
+
+    /// The bell of a member that may be posted to.
+    #[inline]
+    pub(super) fn target(&self, to: Rank) -> Result<&Bell, ErrorKind> {
+        match self.seats.get(to.index()) {
+            Some(Seat { way: Some(bell), .. }) => Ok(bell),
+            seat => Err(self.refusal(to, seat)),
+        }
+    }
+
+    #[cold]
+    fn refusal(&self, to: Rank, seat: Option<&Seat>) -> ErrorKind {
+        match seat {
+            None => ErrorKind::OutOfRange,
+            Some(_) if to == self.own => ErrorKind::OutOfRange,
+            Some(seat) if seat.is_gone() => ErrorKind::PeerLost,
+            Some(_) => ErrorKind::QueueFull,
+        }
+    }
+
+    /// The node at a rank.
+    pub(super) fn node_at(&self, rank: Rank) -> Option<NodeId> {
+        self.membership.node_at(rank)
+    }
+
+    /// Whether peers may still come, or come with other memory. In a fixed membership all were
+    /// there.
+    pub(super) fn is_changing(&self) -> bool {
+        self.membership.view().is_some()
+    }
+
+    /// Whether a member's row is missing, and that member may still bring it.
+    pub(super) fn is_awaiting(&self) -> bool {
+        let is_awaited =
+            |(rank, seat): (Rank, &Seat)| rank != self.own && !seat.has_row && !seat.is_gone();
+        (0..).map(Rank).zip(&self.seats).any(is_awaited)
+    }
+
+    /// Ends all that is between this process and a node.
+    pub(super) fn cut(&mut self, node: NodeId) {
+        let Self { seats, membership, own, exchange, .. } = self;
+        for (rank, seat) in (0..).map(Rank).zip(seats) {
+            if rank != *own && membership.node_at(rank) == Some(node) {
+                (seat.is_cut, seat.way) = (true, None);
+                if let Some(peer) = &seat.peer {
+                    peer.cut();
+                }
+                if let Some(exchange) = exchange {
+                    exchange.give_up(membership, rank);
+                }
+            }
+        }
+    }
+
+    /// Looks for rows that are missing, or were made anew; `events` gets the peers that are ready
+    /// now.
+    pub(super) fn look(&mut self, residence: &Residence, events: &mut VecDeque<Event>) {
+        let Self { id, membership, seats, own, .. } = self;
+        if membership.view().is_none() {
+            return;
+        }
+        for (rank, seat) in (0..).map(Rank).zip(seats) {
+            let is_settled = seat.has_row && !membership.is_given_up(rank);
+            if rank == *own || seat.is_gone() || is_settled {
+                continue;
+            }
+            // What fails now (too many open files, perhaps) is tried again at the next look.
+            if let Err(error) = find(membership, residence, rank, seat) {
+                tracing::debug!(view = %id, %rank, %error, "cannot look for a peer's row");
+            }
+            if seat.has_row && seat.way.is_none() && !seat.is_gone() {
+                seat.admit();
+                events.push_back(Event::Ready { view: *id, peer: rank });
+            }
+        }
+    }
+
+    /// Looks whose processes are gone; `events` is told, once. True if there is news.
+    pub(super) fn check(&mut self, events: &mut VecDeque<Event>) -> bool {
+        let mut is_news = false;
+        for index in 0..self.seats.len() {
+            let (rank, seat) = (rank_at(index), &self.seats[index]);
+            let Some(peer) = seat.peer.as_ref().filter(|_| seat.loss.is_none()) else { continue };
+            if let Some(cause) = peer.loss() {
+                self.lose(rank, cause, events);
+                is_news = true;
+            }
+        }
+        is_news
+    }
+
+    /// Counts a member as lost; `events` is told.
+    #[cold]
+    fn lose(&mut self, rank: Rank, cause: LossCause, events: &mut VecDeque<Event>) {
+        let seat = &mut self.seats[rank.index()];
+        (seat.loss, seat.way) = (Some(cause), None);
+        events.push_back(Event::PeerLost { view: self.id, peer: rank, cause });
+        if let Some(exchange) = &mut self.exchange {
+            exchange.give_up(&self.membership, rank);
+        }
+    }
+
+    /// Looks at what peers say of blocks, and copies a piece; `events` is told whom that loses.
+    pub(super) fn carry_blocks(&mut self, events: &mut VecDeque<Event>) {
+        if self.exchange.is_none() {
+            return;
+        }
+        for index in 0..self.seats.len() {
+            let Self { membership, seats, exchange: Some(exchange), .. } = self else { return };
+            let Seat { way: Some(bell), peer: Some(peer), .. } = &seats[index] else { continue };
+            let rank = rank_at(index);
+            match exchange.look(membership, rank, peer) {
+                Ok(true) => bell.ring_if_asleep(),
+                Ok(false) => {}
+                Err(cause) => {
+                    // Perhaps it was refused something, and is to know.
+                    bell.ring_if_asleep();
+                    self.lose(rank, cause, events);
+                }
+            }
+        }
+        let done =
+            self.exchange.as_mut().and_then(|exchange| exchange.copy_piece(&self.membership));
+        if let Some(bell) = done.and_then(|rank| self.seats.get(rank.index())?.way.as_ref()) {
+            bell.ring_if_asleep();
+        }
+    }
+
+    /// Ends the view: its memory may change, or go.
+    pub(super) fn end(mut self) {
+        if let Some(exchange) = &mut self.exchange {
+            exchange.end(&self.membership);
+        }
+        self.membership.give_up();
+    }
+
+    /// Rings the peers that sleep, of those that may be posted to.
+    pub(super) fn ring_sleepers(&self) {
+        self.seats.iter().filter_map(|seat| seat.way.as_ref()).for_each(Bell::ring_if_asleep);
+    }
+
+    /// Rings all that were found: there is something to look at.
+    pub(super) fn ring_all(&self) {
+        for peer in
+            self.seats.iter().filter(|seat| !seat.is_gone()).filter_map(|seat| seat.peer.as_ref())
+        {
+            peer.bell().ring();
+        }
+    }
+}
+
+/// The rank of a seat: there are no more seats than ranks.
+fn rank_at(index: usize) -> Rank {
+    Rank(u16::try_from(index).unwrap_or(u16::MAX))
+}
+
+/// Looks for a member's process, and for its row.
+fn find(
+    membership: &Membership,
+    residence: &Residence,
+    rank: Rank,
+    seat: &mut Seat,
+) -> rustix::io::Result<()> {
+    if seat.peer.is_none()
+        && let Some(node) = membership.node_at(rank)
+        && let Some(peer) = residence.find(node)?
+    {
+        seat.bind(&peer);
+    }
+    // A dead process's row is not taken over: its owner has to live at that moment.
+    if let Some(peer) = seat.peer.as_ref().filter(|peer| !seat.is_cut && peer.loss().is_none()) {
+        seat.has_row |= membership.adopt(rank, peer)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,331 @@
+//! What one peer sends to this process: the receives that wait for it, and the blocks that are
+//! being copied.
+//!
+//! # Invariants
+//! - Blocks of a channel are copied one after the other, into its receives in the order of both.
+//! - Nothing is copied before every number of the entry was compared with the mapping and with the
+//!   receive.
+//! - A block is answered once no byte of it is read any more, and is told of only if the sender had
+//!   not ended its channel, or the lane, when the last byte had been read.
+
+use std::collections::VecDeque;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use tramontane_core::fabric::{Channel, REGIONS_MAX, Token};
+use tramontane_core::memory::BlockPages as _;
+
+use super::block_memory::{OwnRegion, PeerRegion};
+use super::copying::{PIECE_BYTES, Stores, copy};
+use super::desk::{Answer, CHANNELS, Desk, ENTRIES, Entry, Lane};
+use super::folder::Folder;
+use super::peer::Peer;
+use super::sending::Nonsense;
+
+/// Receives that may be posted for one peer on one channel.
+pub(super) const RECEIVES_MAX: usize = 16;
+
+/// A place for a block.
+#[derive(Debug)]
+pub(super) struct Receive {
+    pub(super) memory: Arc<OwnRegion>,
+    pub(super) offset: usize,
+    pub(super) length: usize,
+    pub(super) token: Token,
+}
+
+/// A block that was offered and has its receive.
+#[derive(Debug)]
+struct Arriving {
+    memory: Arc<PeerRegion>,
+    offset: u64,
+    length: usize,
+    immediate: u32,
+    ticket: u16,
+}
+
+/// A block that is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Received {
+    pub(super) token: Token,
+    pub(super) immediate: u32,
+    pub(super) length: usize,
+}
+
+/// One channel from the peer.
+#[derive(Debug)]
+struct Inlet {
+    receives: VecDeque<Receive>,
+    /// For the first of the receives, in order.
+    arriving: VecDeque<Arriving>,
+    /// Bytes of the first that are copied.
+    copied: usize,
+}
+
+impl Inlet {
+    fn new() -> Self {
+        let place = || VecDeque::with_capacity(RECEIVES_MAX);
+        Self { receives: place(), arriving: VecDeque::with_capacity(RECEIVES_MAX), copied: 0 }
+    }
+}
+
+/// Why the next entry of a peer is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// There is no receive for it.
+    Unawaited,
+    /// Its numbers cannot be, or its memory is not there.
+    Nonsense,
+}
+
+impl From<Nonsense> for Fault {
+    fn from(_: Nonsense) -> Self {
+        Self::Nonsense
+    }
+}
+
+/// Both ends of a way between two members.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ends<'m> {
+    pub(super) own_desk: Desk<'m>,
+    pub(super) their_desk: Desk<'m>,
+    /// The own lane for the peer.
+    pub(super) own: Lane<'m>,
+    /// The peer's lane for this member.
+    pub(super) theirs: Lane<'m>,
+}
+
+impl Ends<'_> {
+    /// Whether nothing of a channel is to be taken any more.
+    fn is_closed(&self, channel: Channel) -> bool {
+        self.theirs.is_ended()
+            || self.their_desk.is_closed(channel)
+            || self.own_desk.is_closed(channel)
+    }
+}
+
+/// What comes from one peer.
+#[derive(Debug)]
+pub(super) struct Inbox {
+    /// Entries that were ever taken from the peer's lane.
+    taken: u64,
+    /// Answers that were ever given.
+    settled: u64,
+    /// By channel; one that was never used has no place.
+    inlets: Vec<Option<Box<Inlet>>>,
+    /// The peer's memory, as far as it was sent from.
+    regions: Vec<Arc<PeerRegion>>,
+}
+
+impl Inbox {
+    pub(super) fn new() -> Self {
+        let inlets = std::iter::repeat_with(|| None).take(usize::from(CHANNELS)).collect();
+        Self { taken: 0, settled: 0, inlets, regions: Vec::new() }
+    }
+
+    /// Whether a channel has a place. Making it is the one allocation on a channel's way.
+    pub(super) fn has_inlet(&self, channel: Channel) -> bool {
+        self.inlets.get(usize::from(channel.0)).is_some_and(Option::is_some)
+    }
+
+    /// Adds a receive. False if there are as many as may be.
+    pub(super) fn post(&mut self, channel: Channel, receive: Receive) -> bool {
+        let Some(place) = self.inlets.get_mut(usize::from(channel.0)) else { return false };
+        let inlet = place.get_or_insert_with(|| Box::new(Inlet::new()));
+        let has_room = inlet.receives.len() < RECEIVES_MAX;
+        if has_room {
+            inlet.receives.push_back(receive);
+        }
+        has_room
+    }
+
+    /// Takes the next entry of the peer's lane in, if there is one. Gives the channel if a copy is
+    /// to begin on it that was idle.
+    pub(super) fn take_in(
+        &mut self,
+        ends: &Ends<'_>,
+        folder: &Folder,
+        peer: &Peer,
+    ) -> Result<TakenIn, Fault> {
+        if ends.theirs.is_ended() {
+            return Ok(TakenIn::Nothing);
+        }
+        let waiting = ends.theirs.posted().checked_sub(self.taken).ok_or(Fault::Nonsense)?;
+        if waiting == 0 {
+            return Ok(TakenIn::Nothing);
+        }
+        if waiting > ENTRIES {
+            return Err(Fault::Nonsense);
+        }
+        let entry = ends.theirs.entry(self.taken);
+        self.taken += 1;
+        ends.own.set_taken(self.taken);
+        let channel = Channel(entry.channel);
+        if ends.is_closed(channel) {
+            self.answer(ends.own, entry.ticket, true);
+            return Ok(TakenIn::Dropped);
+        }
+        self.match_receive(entry, folder, peer).inspect_err(|fault| {
+            if *fault == Fault::Unawaited {
+                ends.own.settle(self.settled, Answer { ticket: entry.ticket, is_taken: false });
+            }
+        })
+    }
+
+    /// Puts an entry to its receive.
+    fn match_receive(
+        &mut self,
+        entry: Entry,
+        folder: &Folder,
+        peer: &Peer,
+    ) -> Result<TakenIn, Fault> {
+        let Self { inlets, regions, .. } = self;
+        let place = inlets.get_mut(usize::from(entry.channel)).ok_or(Fault::Nonsense)?;
+        let inlet = place.as_deref_mut().ok_or(Fault::Unawaited)?;
+        let receive = inlet.receives.get(inlet.arriving.len()).ok_or(Fault::Unawaited)?;
+        let length = usize::try_from(entry.length).map_err(|_| Fault::Unawaited)?;
+        if length > receive.length {
+            return Err(Fault::Unawaited);
+        }
+        let memory = find_region(regions, entry.memory, folder, peer).ok_or(Fault::Nonsense)?;
+        memory.at(entry.offset, length).map_err(|_| Fault::Nonsense)?;
+        let Entry { offset, ticket, immediate, .. } = entry;
+        inlet.arriving.push_back(Arriving { memory, offset, length, immediate, ticket });
+        Ok(if inlet.arriving.len() == 1 {
+            TakenIn::First(Channel(entry.channel))
+        } else {
+            TakenIn::Another
+        })
+    }
+
+    /// Copies a piece of the first block of a channel.
+    pub(super) fn copy_piece(&mut self, ends: &Ends<'_>, channel: Channel) -> Copied {
+        let Some(inlet) =
+            self.inlets.get_mut(usize::from(channel.0)).and_then(Option::as_deref_mut)
+        else {
+            return Copied::Idle;
+        };
+        let (Some(receive), Some(block)) = (inlet.receives.front(), inlet.arriving.front()) else {
+            return Copied::Idle;
+        };
+        let mut is_closed = ends.is_closed(channel);
+        if !is_closed {
+            let bytes = (block.length - inlet.copied).min(PIECE_BYTES);
+            copy_from(block, receive, inlet.copied, bytes);
+            inlet.copied += bytes;
+            if inlet.copied < block.length {
+                return Copied::Part;
+            }
+            // The bytes were read before this, the two marks are loaded after it.
+            fence(Ordering::Acquire);
+            is_closed = ends.is_closed(channel);
+        }
+        let received =
+            Received { token: receive.token, immediate: block.immediate, length: block.length };
+        let ticket = block.ticket;
+        inlet.copied = 0;
+        inlet.receives.pop_front();
+        inlet.arriving.pop_front();
+        let has_more = !inlet.arriving.is_empty();
+        self.answer(ends.own, ticket, true);
+        Copied::Whole { received: (!is_closed).then_some(received), has_more }
+    }
+
+    fn answer(&mut self, own: Lane<'_>, ticket: u16, is_taken: bool) {
+        own.settle(self.settled, Answer { ticket, is_taken });
+        self.settled += 1;
+    }
+
+    /// Ends a channel. How many receives there were.
+    pub(super) fn close(&mut self, own: Lane<'_>, channel: Channel) -> usize {
+        let Some(inlet) = self.inlets.get_mut(usize::from(channel.0)).and_then(Option::take) else {
+            return 0;
+        };
+        // Nobody copies now, so their memory is free at the sender.
+        for block in &inlet.arriving {
+            self.answer(own, block.ticket, true);
+        }
+        inlet.receives.len()
+    }
+
+    /// Forgets all that is under way. How many receives there were.
+    pub(super) fn give_up(&mut self) -> usize {
+        let receives = self.inlets.iter().flatten().map(|inlet| inlet.receives.len()).sum();
+        self.inlets.fill_with(|| None);
+        self.regions.clear();
+        receives
+    }
+}
+
+/// What was done of a peer's lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TakenIn {
+    /// There is no new entry.
+    Nothing,
+    /// A copy is to begin on this channel.
+    First(Channel),
+    /// Behind another of its channel.
+    Another,
+    /// Its channel is closed: it was answered.
+    Dropped,
+}
+
+/// How far a copy came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Copied {
+    /// There is nothing to copy on that channel.
+    Idle,
+    /// More of the same block is to come.
+    Part,
+    /// The block is over.
+    Whole {
+        /// What it was; none if its channel is closed.
+        received: Option<Received>,
+        /// Whether another is there.
+        has_more: bool,
+    },
+}
+
+/// A peer's memory: mapped at its first block, and known from then on.
+fn find_region(
+    regions: &mut Vec<Arc<PeerRegion>>,
+    serial: u64,
+    folder: &Folder,
+    peer: &Peer,
+) -> Option<Arc<PeerRegion>> {
+    if let Some(known) = regions.iter().find(|region| region.serial == serial) {
+        return Some(Arc::clone(known));
+    }
+    // One that is gone is unmapped once another comes; it may be in use until then.
+    regions.retain(|region| !region.is_over() || Arc::strong_count(region) > 1);
+    if regions.len() >= 2 * REGIONS_MAX {
+        return None;
+    }
+    match PeerRegion::find(folder, peer, serial) {
+        Ok(found) => {
+            let region = Arc::new(found?);
+            regions.push(Arc::clone(&region));
+            Some(region)
+        }
+        Err(error) => {
+            tracing::warn!(member = %peer.id(), %error, "cannot map a peer's block memory: the peer counts as lost");
+            None
+        }
+    }
+}
+
+fn copy_from(block: &Arriving, receive: &Receive, done: usize, bytes: usize) {
+    let source = block.memory.at(block.offset, block.length);
+    let target = receive.memory.at(receive.offset, receive.length);
+    let (Ok(source), Ok(target)) = (source, target) else { return };
+    let at = |base: NonNull<u8>| {
+        // SAFETY: at most as far as the block is long, which both ranges are, by the checks when it
+        // was matched.
+        unsafe { base.add(done) }
+    };
+    let stores = Stores::into_memory(receive.memory.bytes(), block.length);
+    // SAFETY: both ranges were checked; one is a peer's file and the other this process's own; by
+    // the contract of `post_receive`, nobody touches the target.
+    unsafe { copy(at(source), at(target), bytes, stores) };
+}

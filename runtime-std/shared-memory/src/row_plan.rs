@@ -1,0 +1,91 @@
+//! Which rows a group or a view has: whose, how long each is, and whether blocks go between them.
+//!
+//! # Invariant
+//! Two plans of one digest are the same plan: peers map each other's rows by it.
+
+use tramontane_core::fabric::ViewPlan;
+use tramontane_core::ids::{NodeId, Rank};
+
+use super::desk;
+use super::header::HEADER_BYTES;
+
+/// What a digest is mixed with where blocks go between the members: "blocks", as a number.
+const WITH_BLOCKS: u64 = u64::from_le_bytes(*b"blocks\0\x01");
+
+/// The rows of a group of fixed membership, or of one view of several; the same at every member.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RowPlan {
+    members: Vec<NodeId>,
+    /// By rank.
+    row_bytes: Vec<usize>,
+    digest: u64,
+    has_blocks: bool,
+}
+
+impl RowPlan {
+    /// The files of planned rows; with a place at each member for what it says of blocks, if blocks
+    /// go between them.
+    pub(super) fn new(plan: &ViewPlan<'_>) -> Self {
+        let members = plan.members().to_vec();
+        let row_bytes =
+            (0..).map(Rank).take(members.len()).map(|rank| plan.row_bytes(rank)).collect();
+        let has_blocks = plan.has_blocks();
+        let mixed = if has_blocks { WITH_BLOCKS } else { 0 };
+        let digest = plan.digest().rotate_left(if has_blocks { 17 } else { 0 }) ^ mixed;
+        Self { members, row_bytes, digest, has_blocks }
+    }
+
+    /// The members' node ids, in rank order.
+    pub(super) fn members(&self) -> &[NodeId] {
+        &self.members
+    }
+
+    /// Bytes of a member's row; zero if there is none.
+    pub(super) fn row_bytes(&self, rank: Rank) -> usize {
+        self.row_bytes.get(rank.index()).copied().unwrap_or(0)
+    }
+
+    /// What tells this plan from others.
+    pub(super) const fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Where a member's desk stands in the file of its row, if it has one.
+    pub(super) fn desk_at(&self, rank: Rank) -> Option<usize> {
+        self.has_blocks.then(|| HEADER_BYTES.saturating_add(self.row_bytes(rank)))
+    }
+
+    /// The whole of the file of a member's row, in bytes.
+    pub(super) fn file_bytes(&self, rank: Rank) -> usize {
+        let desk = if self.has_blocks { desk::bytes(self.members.len()) } else { 0 };
+        HEADER_BYTES.saturating_add(self.row_bytes(rank)).saturating_add(desk)
+    }
+
+    /// The same of all members, in rank order.
+    pub(super) fn files_bytes(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..).map(Rank).take(self.members.len()).map(|rank| self.file_bytes(rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::ids::ViewId;
+
+    use super::*;
+
+    #[test]
+    fn a_desk_stands_behind_each_row_where_blocks_go() {
+        let members = [NodeId(1), NodeId(2)];
+        let planned = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[64, 128], 5);
+        let plan = RowPlan::new(&planned);
+        assert_eq!(
+            (plan.row_bytes(Rank(0)), plan.row_bytes(Rank(1)), plan.row_bytes(Rank(2))),
+            (64, 128, 0)
+        );
+        assert_eq!((plan.desk_at(Rank(1)), plan.file_bytes(Rank(1))), (None, HEADER_BYTES + 128));
+        let blocks = RowPlan::new(&planned.with_blocks());
+        assert_ne!(blocks.digest(), plan.digest(), "members that differ in this are told so");
+        assert_eq!(blocks.desk_at(Rank(1)), Some(HEADER_BYTES + 128));
+        assert_eq!(blocks.file_bytes(Rank(1)), HEADER_BYTES + 128 + desk::bytes(2));
+    }
+}

@@ -1,0 +1,348 @@
+//! What only real processes show: crashes, kills, faults, and wake-ups across address spaces.
+//!
+//! A "role" is a test that does nothing unless the program was started again to play it.
+
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::support::{
+    LONG, Place, Role, VIEW, join, layout, open, role, say, small, wait_for_release,
+};
+use tramontane_core::fabric::{
+    Event, Fabric as _, HostFabric as _, Kind, LossCause, ViewRows as _, Write,
+};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_shared_memory::{Error, Root};
+
+/// Arguments: the folder, the group, members, rank. Joins, says so, and stays until it is released.
+#[test]
+fn role_stay() {
+    let Some(arguments) = role() else { return };
+    let [folder, group, members, rank] = arguments.as_slice() else { panic!("four arguments") };
+    let layout = small(members.parse().expect("a number"));
+    let root = Root::under(Path::new(folder));
+    match join(&root, group, &layout, rank.parse().expect("a rank"), LONG) {
+        Ok(member) => {
+            say("JOINED");
+            wait_for_release();
+            member.leave();
+        }
+        Err(error) => say(&format!("REFUSED {error}")),
+    }
+}
+
+fn stay(place: &Place, group: &str, members: u16, rank: u16) -> Role {
+    Role::start(
+        module_path!(),
+        "role_stay",
+        &format!("{} {group} {members} {rank}", place.path().display()),
+    )
+}
+
+#[test]
+fn the_files_of_a_killed_member_are_cleared_by_its_successor() {
+    let place = Place::new();
+    let mut first = stay(&place, "killed", 1, 0);
+    first.expect("JOINED");
+    let before = place.contents();
+    assert_eq!(before.len(), 4, "root, group, row and bell: {before:?}");
+    first.kill();
+    assert_eq!(place.contents(), before, "a killed process leaves its files");
+    let next =
+        join(&place.root(), "killed", &small(1), 0, LONG).expect("the stale files do not matter");
+    assert_eq!(next.rows()[0].cell(0).expect("a cell").load(), 0);
+    drop(next);
+    place.assert_empty();
+}
+
+#[test]
+fn a_sweep_removes_the_dead_and_only_them() {
+    let place = Place::new();
+    let mut dead = stay(&place, "dead", 1, 0);
+    let mut live = stay(&place, "live", 1, 0);
+    dead.expect("JOINED");
+    live.expect("JOINED");
+    dead.kill();
+    assert_eq!(place.root().sweep().expect("swept"), ["dead"]);
+    assert_eq!(place.contents().len(), 4);
+    assert!(live.wait().success());
+    place.assert_empty();
+}
+
+#[test]
+fn a_stopped_member_is_not_taken_for_dead() {
+    let place = Place::new();
+    let mut member = stay(&place, "stopped", 1, 0);
+    member.expect("JOINED");
+    member.signal("STOP");
+    assert_eq!(place.root().sweep().expect("swept"), Vec::<String>::new());
+    let error = join(&place.root(), "stopped", &small(1), 0, LONG).expect_err("it lives");
+    assert!(matches!(error, Error::DuplicateId { id: NodeId(10), .. }), "{error}");
+    member.signal("CONT");
+    assert!(member.wait().success());
+    place.assert_empty();
+}
+
+#[test]
+fn a_killed_peer_is_reported_and_its_files_go_with_the_last_member() {
+    let place = Place::new();
+    let mut peer = stay(&place, "loss", 2, 1);
+    let member = join(&place.root(), "loss", &small(2), 0, LONG).expect("it joins");
+    peer.expect("JOINED");
+    let mut fabric = open(&member);
+    assert!(!fabric.check_peers());
+    peer.kill();
+    assert!(fabric.check_peers());
+    assert_eq!(
+        fabric.poll(),
+        Some(Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited })
+    );
+    member.leave();
+    place.assert_empty();
+}
+
+#[test]
+fn a_member_killed_and_restarted_alone_does_not_join_the_old_run() {
+    let place = Place::new();
+    let mut peer = stay(&place, "alone", 2, 1);
+    let member = join(&place.root(), "alone", &small(2), 0, LONG).expect("it joins");
+    peer.expect("JOINED");
+    peer.kill();
+    let error = join(&place.root(), "alone", &small(2), 1, Duration::from_millis(200))
+        .expect_err("the other runs on");
+    assert!(
+        matches!(&error, Error::StillEnding { peers, .. } if peers == &[NodeId(10)]),
+        "{error}"
+    );
+    drop(member);
+    place.assert_empty();
+}
+
+/// Arguments: the folder. Joins as member 1 of 2, and writes into member 0's row.
+#[test]
+fn role_trespass() {
+    let Some(arguments) = role() else { return };
+    let member =
+        join(&Root::under(Path::new(&arguments[0])), "mmu", &small(2), 1, LONG).expect("it joins");
+    let base = member.rows()[0].base();
+    say("JOINED");
+    // Whoever dies before the other has joined too is somebody who never came.
+    wait_for_release();
+    // SAFETY: none: this is what the memory management unit is there to stop.
+    unsafe { base.as_ptr().write_volatile(1) };
+    say("WRITTEN");
+}
+
+#[test]
+fn a_process_that_writes_into_a_peers_row_is_stopped_by_the_mmu() {
+    const SIGSEGV: i32 = 11;
+    let place = Place::new();
+    let mut trespasser =
+        Role::start(module_path!(), "role_trespass", &place.path().display().to_string());
+    let member = join(&place.root(), "mmu", &small(2), 0, LONG).expect("it joins");
+    trespasser.expect("JOINED");
+    assert_eq!(trespasser.wait().signal(), Some(SIGSEGV));
+    assert_eq!(member.rows()[0].cell(0).expect("a cell").load(), 0);
+    drop(member);
+    place.assert_empty();
+}
+
+/// Turns of the ping-pong: each is two sleeps and two wake-ups.
+const TURNS: u64 = 100_000;
+
+/// Arguments: the folder. Answers the ping-pong's other side.
+#[test]
+fn role_pong() {
+    let Some(arguments) = role() else { return };
+    ping_pong(&Root::under(Path::new(&arguments[0])), 1);
+}
+
+/// Both sides sleep whenever it is not their turn; a lost wake-up shows as a sleep of [`LONG`].
+fn ping_pong(root: &Root, own: u16) -> (Duration, u64) {
+    let mappings = join(root, "ping-pong", &small(2), own, LONG).expect("it joins");
+    let mut fabric = open(&mappings);
+    let peer = Rank(1 - own);
+    let theirs = mappings.rows()[peer.index()].cell(0).expect("a cell");
+    let ours = mappings.row().cell(0).expect("a cell");
+    let write = [Write::of_row(0, 8, Kind::Guard)];
+    let (started, mut sleeps, mut early) = (Instant::now(), 0, 0);
+    for turn in 1..=TURNS {
+        let awaited = if own == 0 { turn - 1 } else { turn };
+        while theirs.load() < awaited {
+            if fabric.arm() && theirs.load() < awaited {
+                let asleep = Instant::now();
+                early += u64::from(!fabric.sleep(LONG));
+                assert!(asleep.elapsed() < LONG, "a lost wake-up in turn {turn}");
+                sleeps += 1;
+            }
+            fabric.disarm();
+            while fabric.poll().is_some() {}
+        }
+        ours.publish(turn);
+        fabric.post(VIEW, peer, &write, None).expect("posted");
+    }
+    while own == 0 && theirs.load() < TURNS {
+        std::thread::yield_now();
+    }
+    println!("{sleeps} sleeps on this side, {early} of them ended for no reason");
+    (started.elapsed(), sleeps)
+}
+
+#[test]
+fn no_wake_up_is_lost_between_two_processes() {
+    let place = Place::new();
+    let mut pong = Role::start(module_path!(), "role_pong", &place.path().display().to_string());
+    let (took, sleeps) = ping_pong(&place.root(), 0);
+    println!(
+        "{TURNS} turns, {sleeps} sleeps on this side, {:?} a turn",
+        took / u32::try_from(TURNS).unwrap_or(1)
+    );
+    assert!(sleeps > TURNS / 10, "it hardly slept: inconclusive");
+    assert!(pong.wait().success());
+    place.assert_empty();
+}
+
+#[test]
+fn a_post_wakes_a_process_that_sleeps() {
+    let place = Place::new();
+    let mut sleeper =
+        Role::start(module_path!(), "role_sleep", &place.path().display().to_string());
+    let member = join(&place.root(), "sleeper", &small(2), 0, LONG).expect("it joins");
+    let mut fabric = open(&member);
+    sleeper.expect("SLEEPS");
+    std::thread::sleep(Duration::from_millis(30));
+    let started = Instant::now();
+    member.row().cell(0).expect("a cell").publish(1);
+    fabric.post(VIEW, Rank(1), &[Write::of_row(0, 8, Kind::Guard)], None).expect("posted");
+    sleeper.expect("WOKEN");
+    assert!(started.elapsed() < LONG / 2, "by the post, not by the timeout");
+    assert!(sleeper.wait().success());
+}
+
+/// Arguments: the folder. Sleeps until it is rung.
+#[test]
+fn role_sleep() {
+    let Some(arguments) = role() else { return };
+    let member = join(&Root::under(Path::new(&arguments[0])), "sleeper", &small(2), 1, LONG)
+        .expect("it joins");
+    let mut fabric = open(&member);
+    assert!(fabric.arm());
+    say("SLEEPS");
+    assert!(fabric.sleep(LONG));
+    assert_eq!(member.rows()[0].cell(0).expect("a cell").load(), 1);
+    say("WOKEN");
+}
+
+/// A file system of its own, if this user may mount one.
+struct Small(Place);
+
+impl Small {
+    fn mount(size: &str) -> Option<Self> {
+        let place = Place::new();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tramontane-test"])
+            .arg(place.path())
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            println!("skipped: this user may not mount a small file system");
+        }
+        mounted.then(|| Self(place))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        // Lazily: a child that another test is just starting may still hold a file of it.
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+#[test]
+fn a_full_file_system_is_an_error_and_nothing_is_left() {
+    let Some(small_place) = Small::mount("1m") else { return };
+    let place = &small_place.0;
+    // Two rows of 0.8 MB: the first would fit, the group does not, and each member says so at once.
+    let layout = layout(2, 8, 100_000);
+    let error = join(&place.root(), "full", &layout, 0, LONG).expect_err("there is no room");
+    let Error::NoSpace { needed, free, .. } = &error else { panic!("{error}") };
+    assert!(*needed > 1_600_000 && *free <= 1 << 20, "{error}");
+    place.assert_empty();
+    // One that fits works on the same file system.
+    drop(
+        join(&place.root(), "fits", &crate::support::layout(1, 8, 100_000), 0, LONG)
+            .expect("it joins"),
+    );
+    place.assert_empty();
+}
+
+#[test]
+fn a_group_larger_than_the_machine_is_refused_before_anything_is_allocated() {
+    let place = Place::new();
+    let layout = layout(16, 1 << 20, 1 << 28);
+    let started = Instant::now();
+    let error = join(&place.root(), "huge", &layout, 0, LONG).expect_err("petabytes");
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert!(started.elapsed() < LONG / 2);
+    place.assert_empty();
+}
+
+#[test]
+fn a_root_that_is_not_ours_alone_is_refused() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let place = Place::new();
+    let root = place.root();
+    std::fs::create_dir(root.path()).expect("a folder");
+    std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(0o755))
+        .expect("its mode");
+    let refused = |root: &Root| {
+        let error = join(root, "root", &small(1), 0, LONG).expect_err("not ours alone");
+        assert!(matches!(error, Error::NotPermitted { .. }), "{error}");
+        assert!(matches!(root.sweep(), Err(Error::NotPermitted { .. })));
+    };
+    refused(&root);
+    std::fs::remove_dir(root.path()).expect("removed");
+    std::fs::create_dir(place.path().join("elsewhere")).expect("a folder");
+    symlink(place.path().join("elsewhere"), root.path()).expect("a link");
+    refused(&root);
+}
+
+/// Anybody can make a folder of our name where all may make folders; whoever finds it is told what
+/// to do.
+#[test]
+fn a_root_of_another_user_is_refused_with_the_way_out() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    const NOBODY: u32 = 65_534;
+    let place = Place::new();
+    let root = place.root();
+    std::fs::create_dir(root.path()).expect("a folder");
+    if let Err(error) = std::os::unix::fs::chown(root.path(), Some(NOBODY), Some(NOBODY)) {
+        println!("not tested: only root can give a folder away: {error}");
+        return;
+    }
+    let assert_refused = || {
+        let error = join(&root, "root", &small(1), 0, LONG).expect_err("not ours").to_string();
+        assert!(
+            error.contains("another user; set TRAMONTANE_SHM_DIR to a folder of your own"),
+            "{error}"
+        );
+    };
+    for mode in [0o755, 0o700] {
+        std::fs::set_permissions(root.path(), std::fs::Permissions::from_mode(mode))
+            .expect("its mode");
+        assert_refused();
+    }
+    // To a user for whom permissions count it cannot even be opened.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut sets = capabilities(None).expect("a thread has some, or none");
+            sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+            set_capabilities(None, sets).expect("one may have fewer");
+            assert_refused();
+        });
+    });
+}

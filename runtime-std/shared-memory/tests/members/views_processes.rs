@@ -1,0 +1,250 @@
+//! Views that follow each other in shared memory, with real processes: stopped, killed, and started
+//! again.
+//!
+//! A "role" is a test that does nothing unless the program was started again to play it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use crate::support::views::{Resident, bytes, claim, layout_with, see, store};
+use crate::support::{LONG, Place, Role, role, say, wait_for_release};
+use tramontane_core::fabric::{Event, Fabric as _, HostFabric as _, LossCause, ViewRows as _};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_shared_memory::{Error, Mappings, Root};
+
+/// Arguments: the folder, the node, its incarnation. Is in view 1 of nodes 1, 2 and 3, in view 2 of
+/// 1 and 2, and then writes over all of both its rows, again and again, until it is released; first
+/// each byte is 1, at last 255.
+#[test]
+fn role_write() {
+    let Some(arguments) = role() else { return };
+    let [folder, node, incarnation] = arguments.as_slice() else { panic!("three arguments") };
+    let (node, incarnation) =
+        (node.parse().expect("a number"), incarnation.parse().expect("a number"));
+    let mut writer = Resident::new(&Root::under(Path::new(folder)), node, incarnation);
+    let old = writer.open(1, &[1, 2, 3]).expect("it opens");
+    writer.await_ready(1, 0);
+    let mut memories = vec![old];
+    if node == 2 {
+        memories.push(writer.open(2, &[1, 2]).expect("it opens"));
+    }
+    std::thread::scope(|scope| {
+        let released = scope.spawn(wait_for_release);
+        say("WRITES");
+        let mut byte = 1;
+        while !released.is_finished() {
+            memories.iter().for_each(|memory| fill(memory, byte));
+            byte = byte % 200 + 1;
+        }
+        memories.iter().for_each(|memory| fill(memory, 255));
+        say("HAS WRITTEN");
+    });
+}
+
+/// Writes over the whole of the own row.
+fn fill(memory: &Mappings, byte: u8) {
+    let row = memory.row();
+    row.apply(0, &vec![byte; row.bytes()]).expect("the whole row");
+}
+
+fn write(place: &Place, node: u32, incarnation: u64) -> Role {
+    let mut role = Role::start(
+        module_path!(),
+        "role_write",
+        &format!("{} {node} {incarnation}", place.path().display()),
+    );
+    role.expect("WRITES");
+    role
+}
+
+/// All bytes of all rows of a view, as two members have them.
+fn everything(memories: [&Mappings; 2]) -> Vec<Vec<u8>> {
+    let of_one = |memory: &Mappings| {
+        (0..memory.members().len()).map(|rank| bytes(memory, rank)).collect::<Vec<_>>()
+    };
+    memories.into_iter().flat_map(of_one).collect()
+}
+
+/// VIE-11, as it is meant: whatever a process that was stopped does to the memory that it has,
+/// after its view ended for all others, it changes nothing of theirs.
+#[test]
+fn a_stopped_process_that_wakes_after_its_view_ended_changes_nothing_of_the_next() {
+    let place = Place::new();
+    let root = place.root();
+    let mut first = Resident::new(&root, 1, 100);
+    let mut third = Resident::new(&root, 3, 300);
+    let old = first.open(1, &[1, 2, 3]).expect("it opens");
+    let old_third = third.open(1, &[1, 2, 3]).expect("it opens");
+    let mut stopped = write(&place, 2, 200);
+    first.await_ready(1, 1);
+    third.await_ready(1, 1);
+    let started = Instant::now();
+    while see(&old, 1, 0) == 0 {
+        assert!(started.elapsed() < LONG, "it never writes: inconclusive");
+    }
+    stopped.signal("STOP");
+    // The others go on without it: it is cut off, and the next view has the list that it does not
+    // know. Its number, 2, is the one under which the stopped process has memory too, of another
+    // list.
+    for (resident, rank) in [(&mut first, 1), (&mut third, 1)] {
+        resident.fabric.cut(ViewId(1), Rank(rank));
+    }
+    let new = first.open(2, &[1, 3]).expect("it opens");
+    let new_third = third.open(2, &[1, 3]).expect("it opens");
+    first.await_ready(2, 1);
+    third.await_ready(2, 0);
+    for (value, memory) in [(0x0101, &new), (0x0303, &new_third)] {
+        let row = memory.row();
+        for offset in (0..row.bytes()).step_by(8) {
+            row.cell(offset).expect("a cell").publish(value + offset as u64);
+        }
+    }
+    assert!(first.fabric.retire(ViewId(1)) && third.fabric.retire(ViewId(1)));
+    assert_eq!((see(&new, 1, 512), see(&new_third, 0, 512)), (0x0303 + 512, 0x0101 + 512));
+    let before = everything([&new, &new_third]);
+    let old_row = bytes(&old, 1);
+    stopped.signal("CONT");
+    stopped.release();
+    stopped.expect("HAS WRITTEN");
+    assert_ne!(bytes(&old, 1), old_row, "it wrote into its old row: otherwise nothing is shown");
+    assert!(bytes(&old, 1).iter().all(|byte| *byte == 255));
+    assert!(before == everything([&new, &new_third]), "a byte of the next view changed");
+    assert!(stopped.wait().success());
+    drop((old, old_third, new, new_third, first, third));
+    place.assert_empty();
+}
+
+/// The same view number and the same list, left by an earlier start of the same node: its file is
+/// of another incarnation, and is taken neither before that node is there again nor after.
+#[test]
+fn what_an_earlier_start_left_under_the_same_view_is_never_read() {
+    let place = Place::new();
+    let mut first = Resident::new(&place.root(), 1, 100);
+    let _old = first.open(1, &[1, 2, 3]).expect("it opens");
+    let mut killed = write(&place, 2, 200);
+    let is_left = |path: &PathBuf| path.to_string_lossy().contains("row-2.2.");
+    let left = place.contents().into_iter().find(is_left).expect("its row of view 2");
+    let started = Instant::now();
+    let content = loop {
+        let content = std::fs::read(&left).expect("its bytes");
+        if content.last().is_some_and(|byte| *byte != 0) {
+            break content;
+        }
+        assert!(started.elapsed() < LONG, "it never writes: inconclusive");
+    };
+    killed.kill();
+    let memory = first.open(2, &[1, 2]).expect("it opens");
+    let assert_untouched = |first: &mut Resident| {
+        first.fabric.check_peers();
+        assert!(!first.fabric.ready(ViewId(2), Rank(1)));
+        assert!(bytes(&memory, 1).iter().all(|byte| *byte == 0));
+    };
+    assert_untouched(&mut first);
+    // Its successor clears it away; and were it there all the same, it would be nobody's.
+    let mut second = Resident::new(&place.root(), 2, 201);
+    assert!(!left.exists());
+    std::fs::write(&left, &content).expect("put back");
+    assert_untouched(&mut first);
+    std::fs::remove_file(&left).expect("removed");
+    let theirs = second.open(2, &[1, 2]).expect("it opens");
+    first.await_ready(2, 1);
+    assert!(bytes(&memory, 1).iter().all(|byte| *byte == 0), "fresh");
+    store(&theirs, 8, 5);
+    assert_eq!(see(&memory, 1, 8), 5);
+}
+
+#[test]
+fn who_is_killed_and_started_again_clears_its_old_files_and_is_live_in_the_next_view() {
+    let place = Place::new();
+    let mut first = Resident::new(&place.root(), 1, 100);
+    let old = first.open(1, &[1, 2, 3]).expect("it opens");
+    let mut second = write(&place, 2, 200);
+    first.await_ready(1, 1);
+    let living = claim(&place.root(), 2, 201).expect_err("it lives");
+    assert!(matches!(
+        living,
+        Error::DuplicateId { id: NodeId(2), pid, .. } if pid != u64::from(std::process::id())
+    ));
+    let _next = first.open(2, &[1, 2]).expect("it opens");
+    first.await_ready(2, 1);
+    first.events();
+    second.kill();
+    assert!(first.fabric.check_peers() && !first.fabric.check_peers());
+    let lost =
+        |view| Event::PeerLost { view: ViewId(view), peer: Rank(1), cause: LossCause::Exited };
+    assert_eq!(first.events(), [lost(1), lost(2)], "once in each view");
+    let of_second = |place: &Place| {
+        let is_of = |path: &&PathBuf| path.to_string_lossy().contains("-2");
+        place.contents().iter().filter(|path| is_of(path)).count()
+    };
+    let door = first.residence.socket_path(NodeId(2));
+    drop(std::os::unix::net::UnixListener::bind(&door).expect("a socket"));
+    let stale = of_second(&place);
+    assert!(stale >= 5, "base, bell, door and two rows");
+    let mut again = Resident::new(&place.root(), 2, 201);
+    let is_named = |ending: &str| place.contents().iter().any(|path| path.ends_with(ending));
+    assert!(is_named("row-2") && is_named("bell-2") && !door.exists());
+    assert_eq!(stale - of_second(&place), 3, "its door and two rows are gone");
+    assert!(first.fabric.retire(ViewId(1)) && first.fabric.retire(ViewId(2)));
+    let memory = first.open(3, &[1, 2]).expect("it opens");
+    let theirs = again.open(3, &[1, 2]).expect("it opens");
+    first.await_ready(3, 1);
+    store(&theirs, 8, 7);
+    assert_eq!(see(&memory, 1, 8), 7);
+    assert_eq!(first.events(), [Event::Ready { view: ViewId(3), peer: Rank(1) }]);
+    drop(old);
+}
+
+/// A file system of its own, if this user may mount one.
+struct Small(Place);
+
+impl Small {
+    fn mount(size: &str) -> Option<Self> {
+        let place = Place::new();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tramontane-test"])
+            .arg(place.path())
+            .output()
+            .is_ok_and(|output| output.status.success());
+        if !mounted {
+            println!("skipped: this user may not mount a small file system");
+        }
+        mounted.then(|| Self(place))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
+    }
+}
+
+#[test]
+fn a_full_file_system_is_an_error_that_says_so_and_the_old_view_goes_on() {
+    let Some(small) = Small::mount("1m") else { return };
+    let mut first = Resident::new(&small.0.root(), 1, 100);
+    let old = first.open(1, &[1, 2]).expect("it opens");
+    let before = small.0.contents();
+    let layout = layout_with(&[1, 2], 8, 100_000);
+    let error = first.make(2, &layout, Rank(0)).expect_err("two rows of 0.8 MB");
+    let Error::NoSpace { needed, free, .. } = &error else { panic!("{error}") };
+    assert!(*needed > 1_600_000 && *free <= 1 << 20, "{error}");
+    assert!(error.to_string().contains("not enough shared memory"), "{error}");
+    assert_eq!(small.0.contents(), before);
+    // What is there already of the same view counts, so the second of two that fit is not refused.
+    let mut second = Resident::new(&small.0.root(), 2, 200);
+    let fitting = layout_with(&[1, 2], 8, 50_000);
+    let one = first.make(2, &fitting, Rank(0)).expect("0.8 MB of 1");
+    let two = second.make(2, &fitting, Rank(1)).expect("its half of that");
+    second.open_on(2, &two).expect("it opens");
+    first.open_on(2, &one).expect("it opens");
+    first.await_ready(2, 1);
+    store(&two, 8, 3);
+    store(&old, 8, 1);
+    assert_eq!(see(&one, 1, 8), 3);
+    // And a third view does not.
+    let error = first.make(3, &layout_with(&[1, 2], 8, 40_000), Rank(0)).expect_err("full");
+    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+    assert!(first.fabric.retire(ViewId(1)));
+}

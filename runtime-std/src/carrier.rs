@@ -1,0 +1,54 @@
+//! What carries the writes of a group, as configuration names it.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// What carries the writes of a group of real processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Carrier {
+    /// Shared memory, on this machine.
+    #[default]
+    #[serde(rename = "shm")]
+    SharedMemory,
+    /// TCP, on this machine or between hosts.
+    #[serde(rename = "tcp")]
+    Tcp,
+    /// RDMA, if this program is built with the feature verbs.
+    #[serde(rename = "verbs")]
+    Verbs,
+}
+
+impl Carrier {
+    /// All of them, in the order in which they are explained.
+    pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Tcp, Self::Verbs];
+
+    /// What it is called, in options and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::SharedMemory => "shm",
+            Self::Tcp => "tcp",
+            Self::Verbs => "verbs",
+        }
+    }
+}
+
+impl std::fmt::Display for Carrier {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(self.name())
+    }
+}
+
+/// A name that belongs to no fabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such fabric; take shm, tcp or verbs")]
+pub struct NoSuchCarrier;
+
+impl FromStr for Carrier {
+    type Err = NoSuchCarrier;
+
+    fn from_str(name: &str) -> Result<Self, NoSuchCarrier> {
+        Self::ALL.into_iter().find(|carrier| carrier.name() == name).ok_or(NoSuchCarrier)
+    }
+}

@@ -1,0 +1,513 @@
+//! What is stepped: a member in its present view, and its way from one view to the next.
+//!
+//! # The way into the next view
+//! 1. The core asks for the next view's memory; it is made after that step, and the core is told so
+//!    with a later one.
+//! 2. The core installs: joiners are told, the node of the new view is opened, what remained is
+//!    carried over, the application is told. From now on that node is stepped.
+//! 3. The old view is stepped for its last posts, until every peer was told; then its memory goes
+//!    (VIE-11).
+//!
+//! # Invariants
+//! - At most two views are open: the next one's memory is not made before the last one's is gone.
+//! - Nothing is allocated on the path of a message, unless a joiner is supplied.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause};
+use tramontane_core::ids::{NodeId, Rank, Time};
+use tramontane_core::multicast::{Application, Batch};
+use tramontane_core::node::Progress;
+use tramontane_core::view::{Halt, NextView, Status};
+
+use super::account::Seen;
+use super::admission::Admission;
+use super::joiners::Joiners;
+use super::large::Large;
+use super::leaving::Leaving;
+use super::losses::{Losses, Routed};
+use super::open_view::OpenView;
+use super::outgoing::Outgoing;
+use super::outside::Outside;
+use super::parts::{Parts, Step};
+use super::past::Record;
+use super::prepared::{Prepared, open, prepare};
+use super::replica::{Message, Messages, Replica, ViewChanged};
+use super::view::View;
+use crate::joined::JoinedFabric;
+use crate::member::Stopped;
+use crate::poll::{Clock, Ending, Steps, guarded};
+
+/// The longest sleep while something is awaited that rings no bell.
+const CARE_PAUSE: Duration = Duration::from_micros(200);
+
+/// What only such a member has.
+pub(super) struct ChangingParts {
+    pub(super) large: Large,
+    pub(super) outside: Arc<Outside>,
+    pub(super) record: Record,
+}
+
+/// A member of a group whose membership changes.
+pub(super) struct Engine<R: Replica> {
+    // Dropped first: they read the memory that the fabric keeps.
+    pub(super) present: OpenView,
+    ended: Option<OpenView>,
+    /// Until when peers are told of its end, at most.
+    ended_until: Time,
+    prepared: Option<Prepared>,
+    /// Who was lost in the next view, before it began.
+    losses: Losses,
+    pub(super) view: Arc<View>,
+    /// How those come in that the present view lets in, and who they are.
+    pub(super) admission: Arc<Admission>,
+    pub(super) newcomers: Vec<NodeId>,
+    /// What the core asked to be prepared, and is not there.
+    wanted: Option<Vec<NodeId>>,
+    pub(super) joiners: Joiners,
+    pub(super) leaving: Leaving,
+    /// The last step of the node found nothing to do.
+    was_idle: bool,
+    /// Something is awaited beside messages: a change, a peer's memory, a reservation of an earlier
+    /// view.
+    has_cares: bool,
+    pub(super) parts: Parts<R>,
+    pub(super) large: Large,
+    pub(super) outside: Arc<Outside>,
+    record: Record,
+    pub(super) clock: Clock,
+    has_ended: bool,
+    has_left: bool,
+}
+
+impl<R: Replica> Engine<R> {
+    /// Opens the first view of this member.
+    pub(super) fn open(
+        admission: Admission,
+        mut parts: Parts<R>,
+        changing: ChangingParts,
+    ) -> Result<Self, Stopped> {
+        let ChangingParts { large, outside, record } = changing;
+        let prepared = prepare(&mut parts, admission.view.clone())?;
+        let (present, view) = open(&parts, prepared)?;
+        let mut engine = Self {
+            present,
+            ended: None,
+            ended_until: Time::ZERO,
+            prepared: None,
+            losses: Losses::default(),
+            view,
+            admission: Arc::new(admission),
+            // Whoever came with this node is supplied by those that were there before.
+            newcomers: Vec::new(),
+            wanted: None,
+            joiners: Joiners::default(),
+            leaving: Leaving::default(),
+            was_idle: true,
+            has_cares: true,
+            parts,
+            large,
+            outside,
+            record,
+            clock: Clock::new(),
+            has_ended: false,
+            has_left: false,
+        };
+        let members = engine.view.members.clone();
+        engine.begin(&members, &[])?;
+        Ok(engine)
+    }
+
+    /// The application.
+    pub(super) fn replica(&mut self) -> &mut R {
+        &mut self.parts.replica
+    }
+
+    /// Waits for a joiner that is behind, so long that nobody misses this member.
+    #[cold]
+    fn hold_back(&mut self) {
+        if self.joiners.hold_back(self.parts.participant.failure_timeout() / 8) {
+            self.clock.read_at_next_step();
+        }
+    }
+
+    fn step_large(&mut self) -> Result<bool, Stopped> {
+        let Self { present, parts, large, .. } = self;
+        Ok(large.step(present, &mut parts.fabric.fabric)?)
+    }
+
+    /// What was delivered is needed no more, unless the application keeps it.
+    fn release_large(&mut self) -> Result<(), Stopped> {
+        let Self { present, parts, large, .. } = self;
+        let replica = &mut parts.replica;
+        let exchange = |subgroup, buffer, bytes| replica.exchange_large(subgroup, buffer, bytes);
+        if large.has_none() {
+            return Ok(());
+        }
+        guarded(|| {
+            large.release(present, exchange);
+            Ok(())
+        })
+    }
+
+    /// Receipts say how much was delivered.
+    fn note_delivered(&self) {
+        self.parts.note_delivered(|subgroup| self.present.own_delivered(subgroup));
+    }
+
+    /// Everything beside messages.
+    #[cold]
+    fn care(&mut self, status: Status, progress: &Progress) -> Result<(), Stopped> {
+        if let Some((rank, cause)) = progress.lost {
+            let node = self.view.members.get(rank.index()).copied();
+            tracing::info!(view = %self.view.id, ?node, %cause, "a member is lost");
+        }
+        if status != Status::Steady {
+            self.large.stop(&mut self.parts.fabric.fabric);
+        }
+        self.let_go()?;
+        if let Some(members) = self.wanted.take()
+            && self.ended.is_none()
+        {
+            self.prepare_next(&members)?;
+        }
+        match status {
+            Status::Installed => self.install()?,
+            Status::Left => self.go()?,
+            Status::Halted(why) => return Err(self.halted(why)),
+            Status::Steady | Status::Wedged | Status::Decided => {}
+        }
+        for outgoing in &mut self.parts.outgoing {
+            outgoing.carry();
+        }
+        self.has_cares = self.ended.is_some()
+            || self.present.status() != Status::Steady
+            || self.parts.outgoing.iter().any(Outgoing::is_carrying)
+            || !self.is_connected();
+        Ok(())
+    }
+
+    /// Whether all peers' memory can be written to.
+    fn is_connected(&self) -> bool {
+        let own = self.present.own();
+        let mut peers = (0..).map(Rank).take(self.view.members.len()).filter(|rank| *rank != own);
+        peers.all(|rank| self.parts.fabric.fabric.ready(self.view.id, rank))
+    }
+
+    /// Lets the last view's memory go, once all peers were told of its end.
+    fn let_go(&mut self) -> Result<(), Stopped> {
+        let Some(ended) = &mut self.ended else { return Ok(()) };
+        let fabric = &mut self.parts.fabric.fabric;
+        let mut nothing = |_: &mut Batch<'_>| {};
+        let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_| false);
+        stepped.map_err(Stopped::Broken)?;
+        // Who was told nothing for so long is suspected in the new view, if it is there at all.
+        let is_over = self.clock.now() >= self.ended_until;
+        if (ended.is_told() || is_over) && fabric.retire(ended.view().id) {
+            let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
+            gone.for_each(|node| self.parts.fabric.part_from(*node));
+            self.ended = None;
+        }
+        Ok(())
+    }
+
+    fn prepare_next(&mut self, members: &[NodeId]) -> Result<(), Stopped> {
+        let next = self.view.next(&self.parts.participant.description, members);
+        if let Some(other) = self.prepared.take() {
+            // A successor's list took the place of the one that was asked for before.
+            self.parts.fabric.fabric.retire(other.view.id);
+            self.losses.forget(other.view.id);
+        }
+        self.prepared = Some(prepare(&mut self.parts, next)?);
+        Ok(())
+    }
+
+    /// Goes on in the next view.
+    fn install(&mut self) -> Result<(), Stopped> {
+        let Some(members) = self.present.next_members() else { return Ok(()) };
+        let is_prepared =
+            self.prepared.as_ref().is_some_and(|prepared| prepared.view.members == members);
+        if !is_prepared {
+            if self.ended.is_some() {
+                return Ok(());
+            }
+            self.prepare_next(&members)?;
+        }
+        let Some(prepared) = self.prepared.take() else { return Ok(()) };
+        self.note_delivered();
+        for outgoing in &mut self.parts.outgoing {
+            outgoing.end(self.present.remains(outgoing.subgroup()));
+        }
+        self.large.end(&mut self.parts.fabric.fabric);
+        let (next, view) = open(&self.parts, prepared)?;
+        let description = &self.parts.participant.description;
+        self.admission =
+            Arc::new(Admission::after(&mut self.present, View::clone(&view), description));
+        self.joiners.view_ends(&self.present, &self.admission);
+        self.ended = Some(std::mem::replace(&mut self.present, next));
+        let options = self.parts.participant.view_options();
+        self.ended_until = self.clock.now().after(options.failure_timeout_ns.saturating_mul(2));
+        let before = std::mem::replace(&mut self.view, view);
+        let joined: Vec<NodeId> = self
+            .view
+            .members
+            .iter()
+            .copied()
+            .filter(|node| !before.members.contains(node))
+            .collect();
+        let gone: Vec<NodeId> = before
+            .members
+            .iter()
+            .copied()
+            .filter(|node| !self.view.members.contains(node))
+            .collect();
+        self.newcomers.clone_from(&joined);
+        self.begin(&joined, &gone)
+    }
+
+    /// A view begins: its rings are handed out, connections are made, the application is told.
+    fn begin(&mut self, joined: &[NodeId], gone: &[NodeId]) -> Result<(), Stopped> {
+        self.has_cares = true;
+        // Before anything is done in the view.
+        self.record.begins(&self.view)?;
+        for (rank, cause) in self.losses.take(self.view.id) {
+            tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
+            match cause {
+                LossCause::Denied => self.present.denied_by(rank),
+                _ => self.present.peer_lost(rank),
+            }
+        }
+        self.parts.account.installed();
+        for outgoing in &mut self.parts.outgoing {
+            outgoing.begin(self.present.shared());
+        }
+        self.begin_large()?;
+        self.outside.forget(gone);
+        let below = self.view.members.iter().take(self.present.own().index());
+        // Those that were members before this view have called already, or were called.
+        for node in
+            below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node))
+        {
+            self.outside.connect(*node, self.view.id);
+        }
+        self.outside.meets(self.view.id, joined);
+        self.joiners.view_begins(&self.parts.participant.description, &mut self.present);
+        self.leaving.view_begins();
+        self.leave_when_free()?;
+        tracing::info!(view = %self.view.id, members = ?self.view.members, ?joined, ?gone, "a view begins");
+        let Self { parts, view, .. } = self;
+        let change = ViewChanged { view, own: parts.participant.own, joined, gone };
+        guarded(|| {
+            parts.replica.view_changed(&change);
+            Ok(())
+        })?;
+        // It may have taken a while.
+        self.clock.read_at_next_step();
+        self.show_status();
+        Ok(())
+    }
+
+    fn begin_large(&mut self) -> Result<(), Stopped> {
+        let Self { present, parts, large, .. } = self;
+        let Parts { participant, fabric, outgoing, .. } = parts;
+        let ring_first =
+            |subgroup| outgoing.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
+        Ok(large.begin(present, &participant.description, &fabric.fabric, ring_first)?)
+    }
+
+    fn halted(&self, why: Halt) -> Stopped {
+        let by = match why {
+            Halt::SuspectedBy(rank) | Halt::ChangedBy(rank) => {
+                self.view.members.get(rank.index()).copied()
+            }
+            Halt::NoMajority => None,
+        };
+        Stopped::Halted { why, by }
+    }
+}
+
+/// Hands stable messages to the application, and to those who are supplied.
+struct Upcalls<'e, R> {
+    view: &'e View,
+    large: &'e mut Large,
+    joiners: &'e mut Joiners,
+    replica: &'e mut R,
+    clock: &'e mut Clock,
+}
+
+impl<R: Replica> Application for Upcalls<'_, R> {
+    #[inline]
+    fn deliver(&mut self, batch: &mut Batch<'_>) {
+        let Self { view, large, joiners, replica, .. } = self;
+        // What is delivered here was handed over before: its bytes may not have been looked for
+        // yet.
+        large.hear();
+        let large = &**large;
+        if large.is_mistold() {
+            return;
+        }
+        if joiners.is_empty() && large.has_none() {
+            return replica.deliver(&mut Messages::plain(batch, view));
+        }
+        if joiners.is_empty() {
+            return replica.deliver(&mut Messages::live(batch, view, large, None));
+        }
+        let mut tap = |message: &Message<'_>| joiners.tap(message);
+        let mut messages = Messages::live(batch, view, large, Some(&mut tap));
+        replica.deliver(&mut messages);
+        messages.finish();
+    }
+
+    #[inline]
+    fn now(&mut self, _: Time) -> Time {
+        self.clock.read_if_late()
+    }
+}
+
+impl<R: Replica> Steps for Engine<R> {
+    type Fabric = JoinedFabric;
+    type Done = Step;
+
+    #[inline]
+    fn fabric(&mut self) -> &mut JoinedFabric {
+        &mut self.parts.fabric.fabric
+    }
+
+    #[inline]
+    fn clock(&mut self) -> &mut Clock {
+        &mut self.clock
+    }
+
+    fn ending(&self) -> &Ending {
+        &self.parts.participant.ending
+    }
+
+    #[inline]
+    fn work(&mut self) -> Result<Step, Stopped> {
+        let moved_large = self.large.is_due(self.was_idle) && self.step_large()?;
+        let Self { present, view, prepared, losses, wanted, joiners, parts, large, clock, .. } =
+            self;
+        let Parts { fabric, replica, participant, .. } = parts;
+        let now = clock.now();
+        let mut routed = Routed { fabric: &mut fabric.fabric, view: view.id, losses };
+        let mut upcalls = Upcalls { view, large, joiners, replica, clock };
+        let prepare = |next: NextView<'_>| {
+            // A leaver has no memory in the view without it.
+            let is_there = !next.members.contains(&participant.own)
+                || prepared.as_ref().is_some_and(|prepared| prepared.view.members == next.members);
+            if !is_there {
+                *wanted = Some(next.members.to_vec());
+            }
+            is_there
+        };
+        let stepped = present.step(now, &mut routed, &mut upcalls, prepare);
+        let (progress, status) = stepped.map_err(Stopped::Broken)?;
+        if self.clock.now() != now {
+            // An upcall took a while: what is asked of this member, and an end, must not wait for
+            // many more.
+            self.clock.read_at_next_step();
+        }
+        if progress.delivered > 0 {
+            if let Some(failure) = self.large.failure() {
+                return Err(failure.into());
+            }
+            self.note_delivered();
+        }
+        if moved_large || progress.delivered > 0 || progress.freed > 0 {
+            self.release_large()?;
+        }
+        self.parts.count(&progress);
+        if self.has_cares || status != Status::Steady || progress.lost.is_some() {
+            self.care(status, &progress)?;
+        }
+        if progress.delivered > 0 && status == Status::Steady && !self.joiners.is_empty() {
+            self.hold_back();
+        }
+        self.was_idle = progress.is_idle();
+        Ok(Step { progress, moved_large })
+    }
+
+    fn take_requests(&mut self) -> Result<(), Stopped> {
+        while let Ok(request) = self.parts.requests.try_recv() {
+            self.has_cares = true;
+            self.carry_out(request)?;
+        }
+        self.leave_when_free()
+    }
+
+    fn show_status(&mut self) {
+        let Self { present, view, joiners, parts, leaving, .. } = self;
+        let state = match present.status() {
+            Status::Halted(_) => "halted",
+            Status::Left => "left",
+            _ if leaving.is_leaving() => "leaving",
+            Status::Steady => "steady",
+            Status::Wedged | Status::Decided | Status::Installed => "changing",
+        };
+        let ids = |nodes: Vec<NodeId>| nodes.into_iter().map(NodeId::get).collect();
+        let suspected = ids(present.suspected());
+        let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
+        let joining = ids(joiners.nodes().collect());
+        let seen = Seen { state, suspected, joining, frontiers: &frontiers };
+        parts.account.show(&parts.participant, view, &seen);
+    }
+
+    fn check_interval(&self) -> Duration {
+        self.parts.participant.heartbeat()
+    }
+
+    /// A third of a heartbeat: that is how often the core looks at a view.
+    fn sleep_max(&self) -> Duration {
+        if self.has_cares { CARE_PAUSE } else { self.parts.participant.heartbeat() / 3 }
+    }
+
+    fn idle_time(&self) -> Duration {
+        self.parts.idle_time()
+    }
+
+    fn is_settled(&self) -> bool {
+        let is_carried = !self.parts.outgoing.iter().any(Outgoing::is_carrying);
+        is_carried && self.ended.is_none() && self.present.is_settled() && self.large.is_settled()
+    }
+
+    fn writes(&self) -> u64 {
+        self.parts.account.writes()
+    }
+
+    /// What this member could not send goes back (VIE-7).
+    #[cold]
+    fn end(&mut self, why: Stopped) -> Stopped {
+        let why = self.parts.participant.ending.stop(why);
+        if self.has_ended {
+            return why;
+        }
+        self.has_ended = true;
+        tracing::info!(view = %self.view.id, %why, "this member ends");
+        self.note_delivered();
+        let Self { present, parts, large, .. } = self;
+        let remains = |subgroup| present.remains(subgroup);
+        parts.give_back(&why, remains, |subgroup, ordinal| large.take(subgroup, ordinal));
+        self.outside.end();
+        self.record.ends(&why);
+        self.show_status();
+        why
+    }
+
+    fn leave(&mut self) {
+        // A member that is closed between two steps has not ended yet.
+        self.end(Stopped::Closed);
+        if !self.has_left {
+            self.has_left = true;
+            // Senders may keep this alive; joiners must not wait for it.
+            self.joiners = Joiners::default();
+            self.parts.fabric.fabric.leave();
+        }
+    }
+}
+
+impl<R: Replica> Drop for Engine<R> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

@@ -1,0 +1,113 @@
+//! What a member brings along when it starts, whether its group's membership is fixed or changes.
+
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tramontane_core::ids::{Position, SubgroupId};
+use tramontane_core::node::{Progress, Undelivered};
+
+use super::account::Account;
+use super::fabric::GroupFabric;
+use super::outgoing::{Outgoing, Unsent};
+use super::participant::Participant;
+use super::request::Request;
+use crate::member::Stopped;
+use crate::poll::Done;
+use tramontane_core::fabric::HostFabric as _;
+
+/// The parts that both kinds of member have.
+pub(super) struct Parts<R> {
+    pub(super) participant: Arc<Participant>,
+    pub(super) fabric: GroupFabric,
+    pub(super) outgoing: Vec<Outgoing>,
+    pub(super) requests: Receiver<Request>,
+    pub(super) replica: R,
+    pub(super) account: Account,
+    /// Where messages go that this member ends without.
+    pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
+    pub(super) idle_time: Option<Duration>,
+    /// The subgroup in which a reservation was reported as held for long.
+    pub(super) overdue: Option<SubgroupId>,
+}
+
+impl<R> Parts<R> {
+    /// After how long without work this member sleeps.
+    pub(super) fn idle_time(&self) -> Duration {
+        self.idle_time.unwrap_or_else(|| self.fabric.fabric.idle_time())
+    }
+
+    /// Receipts say how much was delivered.
+    #[inline]
+    pub(super) fn note_delivered(&self, delivered: impl Fn(SubgroupId) -> Option<Position>) {
+        for outgoing in &self.outgoing {
+            if let Some(position) = delivered(outgoing.subgroup()) {
+                outgoing.delivered(position.0);
+            }
+        }
+    }
+
+    /// Takes in what a step did.
+    #[inline]
+    pub(super) fn count(&mut self, progress: &Progress) {
+        self.account.add(progress);
+        if progress.overdue != self.overdue {
+            self.report_overdue(progress.overdue);
+        }
+    }
+
+    /// Says once that a reservation holds back the messages behind it, and once that it ended
+    /// (SMC-3).
+    #[cold]
+    fn report_overdue(&mut self, overdue: Option<SubgroupId>) {
+        match overdue {
+            Some(subgroup) => {
+                tracing::warn!(%subgroup, "a reservation is held, and later messages wait for it");
+            }
+            None => tracing::info!("the held reservation ended"),
+        }
+        self.overdue = overdue;
+    }
+
+    /// This member's part is over: what it had committed and not delivered goes back to its caller
+    /// (VIE-7). `large` has the bytes of large messages.
+    pub(super) fn give_back(
+        &mut self,
+        why: &Stopped,
+        remains: impl Fn(SubgroupId) -> Option<Undelivered>,
+        mut large: impl FnMut(SubgroupId, u64) -> Option<Vec<u8>>,
+    ) {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        for outgoing in &mut self.outgoing {
+            let subgroup = outgoing.subgroup();
+            outgoing.end(remains(subgroup));
+            let has_left = *why == Stopped::Left;
+            outgoing.give_back(has_left, &mut unsent, |ordinal| large(subgroup, ordinal));
+        }
+    }
+}
+
+/// What one step of a member did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// What the protocol did: messages sent, received and delivered, writes posted.
+    pub progress: Progress,
+    /// Whether large messages moved.
+    pub moved_large: bool,
+}
+
+impl Step {
+    /// Whether nothing was done: another step would find nothing either until something comes.
+    #[inline]
+    #[must_use]
+    pub const fn is_idle(&self) -> bool {
+        self.progress.is_idle() && !self.moved_large
+    }
+}
+
+impl Done for Step {
+    #[inline]
+    fn is_idle(&self) -> bool {
+        Step::is_idle(self)
+    }
+}

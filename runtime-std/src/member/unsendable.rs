@@ -1,0 +1,27 @@
+//! Why a message is not sent.
+
+use std::time::Duration;
+
+use super::stop::Stopped;
+
+/// Why a message was not sent. A message that was refused leaves no trace.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SendError {
+    /// It is larger than a slot takes.
+    #[error(
+        "a message of {length} bytes does not fit the limit of {limit}: send less, or raise message_max"
+    )]
+    TooLarge {
+        /// Its length in bytes.
+        length: usize,
+        /// The most that a slot takes, in bytes.
+        limit: u32,
+    },
+    /// No slot came free within the timeout.
+    #[error("no slot came free within {0:?}: a member is slow or stuck")]
+    TimedOut(Duration),
+    /// The member is stopped.
+    #[error(transparent)]
+    Stopped(#[from] Stopped),
+}

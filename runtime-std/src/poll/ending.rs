@@ -1,0 +1,31 @@
+//! Why a member, or a node of block groups, ended; and the guard around what it calls.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use crate::member::Stopped;
+
+/// Why a member is no longer part of its group: the first reason counts.
+#[derive(Debug, Default)]
+pub(crate) struct Ending(OnceLock<Stopped>);
+
+impl Ending {
+    /// Ends the member for the first of the reasons given, and returns that one.
+    pub(crate) fn stop(&self, why: Stopped) -> Stopped {
+        self.0.get_or_init(|| why).clone()
+    }
+
+    /// Why the member ended, if it has.
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        self.0.get().cloned()
+    }
+}
+
+/// Calls `body`, in which the application may panic: then this says that it did (DEL-2).
+#[inline]
+pub(crate) fn guarded<R>(body: impl FnOnce() -> Result<R, Stopped>) -> Result<R, Stopped> {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(result) => result,
+        Err(payload) => Err(Stopped::panicked(payload.as_ref())),
+    }
+}

@@ -1,0 +1,251 @@
+//! A thread that steps, helped by senders that find no free slot.
+//!
+//! The one that has the turn steps. While senders step, the polling thread keeps off their
+//! processor and looks in only now and then: two threads that step one node in turn cost more than
+//! one, since all of its state moves between processors with each turn.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tramontane_core::turn::Turn;
+
+use super::ending::Ending;
+use super::steps::{Done as _, Steps, sleep, step};
+use super::waiting::Drive;
+use super::{Idle, KEEP_OFF};
+use crate::member::Stopped;
+use tramontane_core::fabric::{HostFabric, LocalBell as _};
+
+/// The longest sleep of the polling thread, whatever is stepped.
+const SLEEP_MAX: Duration = Duration::from_millis(200);
+
+/// What the polling thread, the senders and the handle share.
+struct Common<S: Steps> {
+    steps: Turn<S>,
+    bell: <S::Fabric as HostFabric>::Bell,
+    ending: Arc<Ending>,
+    closing: AtomicBool,
+    /// Steps that senders did.
+    drives: AtomicU64,
+    /// Another thread wants the turn for a moment, and did not get it.
+    wanted: AtomicBool,
+}
+
+/// What can be seen between two steps.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    is_settled: bool,
+    writes: u64,
+}
+
+/// What the handle needs, whatever is stepped.
+trait Control: Send + Sync {
+    fn close(&self);
+    fn leave(&self);
+    /// Nothing while another thread has the turn.
+    fn see(&self) -> Option<Seen>;
+}
+
+/// A running poller. Dropping it closes it without waiting for what is under way.
+pub(crate) struct Poller {
+    control: Arc<dyn Control>,
+    driver: Arc<dyn Drive>,
+    ending: Arc<Ending>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Poller {
+    /// Starts the thread. What is stepped ends with `ending`.
+    pub(crate) fn start<S: Steps + 'static>(
+        mut steps: S,
+        ending: &Arc<Ending>,
+    ) -> std::io::Result<Self> {
+        let common = Arc::new(Common {
+            bell: steps.fabric().local_bell(),
+            ending: Arc::clone(ending),
+            closing: AtomicBool::new(false),
+            drives: AtomicU64::new(0),
+            wanted: AtomicBool::new(false),
+            steps: Turn::new(steps),
+        });
+        let poller = Arc::clone(&common);
+        let thread = std::thread::Builder::new()
+            .name("tramontane-poll".into())
+            .spawn(move || poller.poll())?;
+        let ending = Arc::clone(ending);
+        Ok(Self {
+            control: Arc::<Common<S>>::clone(&common),
+            driver: common,
+            ending,
+            thread: Some(thread),
+        })
+    }
+
+    /// For senders.
+    pub(crate) fn driver(&self) -> &Arc<dyn Drive> {
+        &self.driver
+    }
+
+    /// Why it ended, if it has.
+    pub(crate) fn stopped(&self) -> Option<Stopped> {
+        self.ending.stopped()
+    }
+
+    /// Waits until nothing is under way, at most `timeout`. True if so.
+    pub(crate) fn settle(&self, timeout: Duration) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < timeout && self.stopped().is_none() {
+            if self.is_settled() {
+                return true;
+            }
+            std::thread::sleep(KEEP_OFF / 4);
+        }
+        self.is_settled()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.control.see().is_some_and(|seen| seen.is_settled)
+    }
+
+    /// Writes posted so far. Waits for the turn, at most a step and an upcall.
+    pub(crate) fn writes(&self) -> u64 {
+        loop {
+            if let Some(seen) = self.control.see() {
+                return seen.writes;
+            }
+            std::thread::sleep(KEEP_OFF / 4);
+        }
+    }
+
+    /// Ends the thread and leaves the group; says why it ended: [`Stopped::Closed`] if by this.
+    pub(crate) fn close(mut self) -> Stopped {
+        self.end();
+        self.stopped().unwrap_or(Stopped::Closed)
+    }
+
+    fn end(&mut self) {
+        self.control.close();
+        if let Some(thread) = self.thread.take() {
+            // The thread catches what the application throws; it has nothing else to panic with.
+            let _ = thread.join();
+            self.control.leave();
+        }
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl<S: Steps> Common<S> {
+    /// The polling thread.
+    fn poll(&self) {
+        let mut drives = 0;
+        let mut idle = Idle::new(Duration::from_millis(1));
+        if let Some(steps) = self.steps.take() {
+            idle = Idle::new(steps.idle_time());
+        }
+        while !self.closing.load(Ordering::Relaxed) {
+            let now_drives = self.drives.load(Ordering::Relaxed);
+            if now_drives != drives {
+                drives = now_drives;
+                idle.reset();
+                std::thread::sleep(KEEP_OFF);
+                continue;
+            }
+            if self.wanted.load(Ordering::Relaxed) {
+                self.wanted.store(false, Ordering::Relaxed);
+                std::thread::sleep(KEEP_OFF);
+                continue;
+            }
+            match self.steps.take().map(|mut steps| Ok(!step(&mut *steps)?.is_idle())) {
+                Some(Ok(true)) => {
+                    idle.reset();
+                    continue;
+                }
+                Some(Ok(false)) | None => {}
+                Some(Err(Ended)) => break,
+            }
+            // Without the turn: it takes as long as the operating system lets others run.
+            if idle.pause() {
+                let Some(mut steps) = self.steps.take() else { continue };
+                // The turn is kept while asleep: one that wants it rings, and tries again.
+                if self.sleep(&mut steps).is_err() {
+                    break;
+                }
+                idle.reset();
+            }
+        }
+    }
+
+    /// Sleeps until something comes, another thread wants the turn, or the member closes; a timer's
+    /// wake-up that finds nothing is no reason to poll for a while again.
+    fn sleep(&self, steps: &mut S) -> Result<(), Ended> {
+        while !self.closing.load(Ordering::Relaxed) {
+            let slept = sleep(steps, SLEEP_MAX)?;
+            if slept.was_rung || !slept.done.is_idle() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was stepped has ended: its [`Ending`] says why.
+struct Ended;
+
+impl From<Stopped> for Ended {
+    fn from(_: Stopped) -> Self {
+        Self
+    }
+}
+
+impl<S: Steps> Drive for Common<S> {
+    fn drive(&self) -> bool {
+        let Some(mut steps) = self.steps.take() else {
+            self.bell.ring_if_asleep();
+            return false;
+        };
+        self.drives.fetch_add(1, Ordering::Relaxed);
+        step(&mut *steps).is_ok_and(|done| !done.is_idle())
+    }
+
+    fn ring(&self) {
+        self.bell.ring_if_asleep();
+    }
+}
+
+impl<S: Steps> Control for Common<S> {
+    fn close(&self) {
+        self.closing.store(true, Ordering::Relaxed);
+        self.ending.stop(Stopped::Closed);
+        self.bell.ring_if_asleep();
+    }
+
+    /// Removes this member's files, whatever it ended for: senders that live on keep its memory
+    /// mapped, and what is mapped is not cleared away.
+    fn leave(&self) {
+        loop {
+            if let Some(mut steps) = self.steps.take() {
+                steps.leave();
+                return;
+            }
+            // A sender that steps gives the turn back after its step.
+            std::thread::yield_now();
+        }
+    }
+
+    fn see(&self) -> Option<Seen> {
+        let Some(steps) = self.steps.take() else {
+            // Seen by a poller that is rung, and by one that polls.
+            self.wanted.store(true, Ordering::Relaxed);
+            self.bell.ring_if_asleep();
+            return None;
+        };
+        Some(Seen { is_settled: steps.is_settled(), writes: steps.writes() })
+    }
+}

@@ -1,0 +1,145 @@
+//! Block memory: plain memory of the process, from which blocks are sent and into which they come.
+//!
+//! # Invariants
+//! - The bytes live as long as anybody has the handle, or a block from them or into them is under
+//!   way.
+//! - Of a block that is under way, nobody but the fabric stores the bytes
+//!   ([`Blocks`](tramontane_core::fabric::Blocks)). A thread that does costs the receiver some mix
+//!   of bytes, and nobody anything else: the memory is made of atomics.
+
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tramontane_core::fabric::{self, Area, BlockUse, Regions, TooManyRegions};
+use tramontane_core::layout::CACHE_LINE;
+use tramontane_core::memory::{BlockPages, Line, OutOfBlock, Row, RowWriter};
+
+/// Block memory of this process, at first all zero.
+pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<BlockBytes>>;
+
+/// The bytes of a block memory.
+#[derive(Debug)]
+pub struct BlockBytes {
+    lines: Box<[Line]>,
+    /// What was asked for: at most what the lines have.
+    length: usize,
+}
+
+// SAFETY: boxed lines stay where they are; they are made of atomics, and have so many bytes.
+unsafe impl BlockPages for BlockBytes {
+    fn base(&self) -> NonNull<u8> {
+        Row::from_lines(&self.lines).base()
+    }
+
+    fn bytes(&self) -> usize {
+        self.length
+    }
+}
+
+impl BlockBytes {
+    /// None if the system has not so much.
+    fn new(length: usize) -> Option<Arc<Self>> {
+        let count = length.div_ceil(CACHE_LINE);
+        let mut lines = Vec::new();
+        lines.try_reserve_exact(count).ok()?;
+        // Each is stored, so that no page is missing in the middle of a transfer.
+        lines.extend((0..count).map(|_| Line::new()));
+        Some(Arc::new(Self { lines: lines.into(), length }))
+    }
+
+    /// Bytes that are to be sent.
+    pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfBlock> {
+        let base = self.at(offset, length)?;
+        // SAFETY: in range by the check; nobody stores there meanwhile, by the invariants of this
+        // module.
+        Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), length) })
+    }
+
+    /// Stores bytes that came.
+    pub(crate) fn store(&self, offset: usize, bytes: &[u8]) -> Result<(), OutOfBlock> {
+        self.at(offset, bytes.len())?;
+        Ok(RowWriter::from_lines(&self.lines).apply(offset, bytes)?)
+    }
+}
+
+/// Why there is no block memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoBlockMemory {
+    /// There are as many regions as there can be.
+    #[error(transparent)]
+    TooMany(#[from] TooManyRegions),
+    /// The system has not so much.
+    #[error("the system has no {0} bytes of memory; take smaller buffers, or fewer")]
+    TooMuch(usize),
+}
+
+/// Makes block memory for one member's fabric. Any thread may have one; its lock is held for a look
+/// at a list, once a block.
+#[derive(Clone, Debug, Default)]
+pub struct BlockStore(Arc<Mutex<Regions<Weak<BlockBytes>>>>);
+
+impl fabric::BlockStore for BlockStore {
+    type Pages = Arc<BlockBytes>;
+    type Error = NoBlockMemory;
+
+    fn memory(&self, bytes: usize, _: BlockUse) -> Result<BlockMemory, NoBlockMemory> {
+        // Before the lock: it touches every page.
+        let pages = BlockBytes::new(bytes).ok_or(NoBlockMemory::TooMuch(bytes))?;
+        let mut regions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_gone = |pages: &Weak<BlockBytes>| pages.strong_count() == 0;
+        let region = regions.take(Arc::downgrade(&pages), is_gone)?;
+        Ok(BlockMemory::new(region, pages))
+    }
+}
+
+impl BlockStore {
+    /// The memory of an area, if it lies in a region that is there.
+    pub(super) fn of(&self, area: Area, length: usize) -> Option<Arc<BlockBytes>> {
+        let regions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let pages = regions.get(area.region)?.upgrade()?;
+        pages.at(area.offset, length).is_ok().then_some(pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::fabric::{BlockStore as _, Region};
+
+    use super::*;
+
+    fn memory(store: &BlockStore, bytes: usize) -> BlockMemory {
+        store.memory(bytes, BlockUse::Both).expect("memory")
+    }
+
+    #[test]
+    fn a_region_is_there_as_long_as_its_handle_and_its_number_comes_again() {
+        let store = BlockStore::default();
+        let (first, second) = (memory(&store, 100), memory(&store, 1));
+        assert_eq!((first.region(), second.region()), (Region(1), Region(2)));
+        assert_eq!(first.bytes(), 100);
+        assert!(store.of(first.area(100), 0).is_some() && store.of(first.area(40), 60).is_some());
+        for (offset, length) in [(100, 1), (41, 60), (usize::MAX, 2), (0, usize::MAX)] {
+            assert!(store.of(first.area(offset), length).is_none(), "{offset} {length}");
+        }
+        assert!(store.of(Area { region: Region::ROW, offset: 0 }, 0).is_none());
+        let (area, kept) = (first.area(0), store.of(first.area(0), 1));
+        drop(first);
+        assert_eq!(memory(&store, 1).region(), Region(3), "a block of it is under way");
+        drop(kept);
+        assert!(store.of(area, 0).is_none());
+        assert_eq!(memory(&store, 1).region(), Region(1));
+    }
+
+    #[test]
+    fn what_comes_is_stored_inside_and_nowhere_else() {
+        let store = BlockStore::default();
+        let memory = memory(&store, 100);
+        let pages = store.of(memory.area(0), 100).expect("it is there");
+        pages.store(90, &[5; 10]).expect("inside");
+        assert_eq!(pages.store(91, &[6; 10]), Err(OutOfBlock), "the lines have more");
+        let mut seen = [1; 12];
+        memory.read(88, &mut seen).expect("inside");
+        assert_eq!(seen, [0, 0, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5]);
+    }
+}

@@ -1,0 +1,168 @@
+//! What follows the header of a write or of a piece of a block: where it goes, as far as it has
+//! come.
+
+use std::net::TcpStream;
+use std::os::fd::AsRawFd as _;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use tramontane_core::fabric::Channel;
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::memory::BlockPages as _;
+
+use super::blocks::{BlockBytes, PieceHeader};
+use super::incoming::End;
+use super::memory::Rows;
+
+/// Why the connection ends of a peer whose write does not fit.
+const OUTSIDE_ROW: End = End::Garbled("a write outside its row");
+
+/// Why that of one ends whose block does not fit.
+const OUTSIDE_RECEIVE: End = End::Garbled("a block outside its receive");
+
+/// Where bytes go.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// To the reader's copy of the peer's row.
+    Row { rows: Rows, rank: Rank, offset: usize },
+    /// To a receive.
+    Block { memory: Arc<BlockBytes>, offset: usize },
+    /// Nowhere: the view has ended, or the channel was closed.
+    Nowhere,
+}
+
+/// A write, or a piece of a block, whose header was read.
+#[derive(Debug)]
+pub(super) struct Body {
+    view: ViewId,
+    target: Target,
+    left: usize,
+    /// If it is of a block.
+    piece: Option<PieceHeader>,
+}
+
+impl Body {
+    pub(super) const fn of_write(view: ViewId, target: Target, left: usize) -> Self {
+        Self { view, target, left, piece: None }
+    }
+
+    pub(super) const fn of_piece(piece: PieceHeader, target: Target) -> Self {
+        Self { view: piece.view, target, left: piece.length, piece: Some(piece) }
+    }
+
+    pub(super) const fn view(&self) -> ViewId {
+        self.view
+    }
+
+    /// Whether it is of a block of this channel.
+    pub(super) fn is_of(&self, view: ViewId, channel: Channel) -> bool {
+        self.piece.is_some_and(|piece| (piece.view, piece.channel) == (view, channel))
+    }
+
+    /// The piece, if it is one that is stored.
+    pub(super) fn piece(&self) -> Option<&PieceHeader> {
+        self.piece.as_ref().filter(|_| self.is_stored())
+    }
+
+    /// Bytes that did not come yet.
+    pub(super) const fn left(&self) -> usize {
+        self.left
+    }
+
+    pub(super) const fn is_stored(&self) -> bool {
+        !matches!(self.target, Target::Nowhere)
+    }
+
+    /// Whether it is read by cells, of which none must be seen half.
+    pub(super) const fn has_cells(&self) -> bool {
+        matches!(self.target, Target::Row { .. })
+    }
+
+    /// Stores nothing more.
+    pub(super) fn drop_rest(&mut self) {
+        self.target = Target::Nowhere;
+    }
+
+    /// How many of `count` bytes can be stored now.
+    pub(super) fn whole(&self, count: usize) -> usize {
+        if count >= self.left {
+            return self.left;
+        }
+        match &self.target {
+            // What follows the last border of a cell waits for the rest of its cell.
+            Target::Row { offset, .. } => count.saturating_sub((offset + count) % 8),
+            Target::Block { .. } | Target::Nowhere => count,
+        }
+    }
+
+    /// How many bytes are missing to the next border of a cell, if `held` bytes wait. One, if there
+    /// are no cells.
+    pub(super) const fn to_border(&self, held: usize) -> usize {
+        match &self.target {
+            Target::Row { offset, .. } => 8 - (*offset + held) % 8,
+            Target::Block { .. } | Target::Nowhere => 1,
+        }
+    }
+
+    /// Where the next bytes go, if anywhere: so many can be written from there.
+    fn address(&self, length: usize) -> Result<Option<NonNull<u8>>, End> {
+        match &self.target {
+            Target::Row { rows, rank, offset } => {
+                rows.address(*rank, *offset, length).map_err(|_| OUTSIDE_ROW).map(Some)
+            }
+            Target::Block { memory, offset } => {
+                memory.at(*offset, length).map_err(|_| OUTSIDE_RECEIVE).map(Some)
+            }
+            Target::Nowhere => Ok(None),
+        }
+    }
+
+    /// Reads from a socket to where the next bytes go, at most so many, and what follows them into
+    /// a buffer, in one call. Nothing is read if they go nowhere. Gives how many bytes came in all.
+    pub(super) fn read_from(
+        &mut self,
+        stream: &TcpStream,
+        length: usize,
+        follows: &mut [u8],
+    ) -> Result<Option<rustix::io::Result<usize>>, End> {
+        let Some(address) = self.address(length)? else { return Ok(None) };
+        let parts = [
+            libc::iovec { iov_base: address.as_ptr().cast(), iov_len: length },
+            libc::iovec { iov_base: follows.as_mut_ptr().cast(), iov_len: follows.len() },
+        ];
+        // SAFETY: both ranges can be written: the first by the check of `address`, and it lives as
+        // long as the target, which is kept here; the second is borrowed. No reference to the first
+        // is held anywhere: rows and block memory are made of atomics.
+        let count = unsafe { libc::readv(stream.as_raw_fd(), parts.as_ptr(), 2) };
+        let Ok(count) = usize::try_from(count) else {
+            let error = std::io::Error::last_os_error();
+            return Ok(Some(Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))));
+        };
+        self.pass(count.min(length));
+        Ok(Some(Ok(count)))
+    }
+
+    /// Stores the next bytes.
+    pub(super) fn store(&mut self, bytes: &[u8]) -> Result<(), End> {
+        match &self.target {
+            Target::Row { rows, rank, offset } => {
+                rows.store(*rank, *offset, bytes).map_err(|_| OUTSIDE_ROW)?;
+            }
+            Target::Block { memory, offset } => {
+                memory.store(*offset, bytes).map_err(|_| OUTSIDE_RECEIVE)?;
+            }
+            Target::Nowhere => {}
+        }
+        self.pass(bytes.len());
+        Ok(())
+    }
+
+    /// So many bytes have come.
+    fn pass(&mut self, count: usize) {
+        if let Target::Row { offset, .. } | Target::Block { offset, .. } = &mut self.target {
+            *offset += count;
+        }
+        self.left -= count;
+    }
+}

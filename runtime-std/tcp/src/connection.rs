@@ -1,0 +1,333 @@
+//! One peer's connection: its socket, what goes, what comes, and how it ended. It ends once, for
+//! good: a peer that comes again is another process, with another connection.
+
+use std::io::ErrorKind;
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use rustix::net::sockopt;
+use tramontane_control::Cipher;
+use tramontane_core::fabric::{Channel, LossCause, Token, ViewRows as _, Way, Write};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::memory::OutOfRow;
+
+use super::blocks::{Closed, Departing, Full, Receive};
+use super::frame::Frame;
+use super::incoming::{End, Incoming, News};
+use super::memory::Rows;
+use super::outgoing::{Gone, Outgoing};
+use super::watch::Change;
+
+/// The shortest time between two of the kernel's own probes.
+const PROBE_MIN: Duration = Duration::from_secs(1);
+
+/// How many of them may go unanswered.
+const PROBES: u32 = 3;
+
+/// How connections are set.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// A peer whose host acknowledges nothing, or that takes nothing, for so long is lost: it is
+    /// unreachable. No sooner than after some seconds.
+    pub silence: Duration,
+    /// The size of the kernel's buffers, each way, in bytes; none lets the kernel choose, and grow
+    /// them. Where they hold less than two segments (128 KiB on the loopback), TCP itself waits for
+    /// its timers: seen were minutes for 45 MB.
+    pub socket_bytes: Option<usize>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { silence: Duration::from_secs(30), socket_bytes: None }
+    }
+}
+
+/// The connection to one peer.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) peer: NodeId,
+    /// None once it has ended.
+    stream: Option<TcpStream>,
+    cipher: Option<Cipher>,
+    outgoing: Outgoing,
+    incoming: Incoming,
+    readable: bool,
+    writable: bool,
+    hung_up: bool,
+    /// Nothing more can be written; why, is for the reading side to find, which may still have
+    /// words to read.
+    is_broken: bool,
+    /// The kernel gave up on writes: it says so once, and then that the stream is at its end.
+    is_unreachable: bool,
+    loss: Option<LossCause>,
+    /// Its peer is out of all views.
+    is_parted: bool,
+    /// Whether the loss is still to be told.
+    pub(super) is_untold: bool,
+}
+
+impl Connection {
+    pub(super) fn new(
+        peer: NodeId,
+        connection: tramontane_control::Connection,
+        settings: &Settings,
+    ) -> std::io::Result<Self> {
+        let tramontane_control::Connection { stream, cipher } = connection;
+        set(&stream, settings)?;
+        let is_keyed = cipher.is_some();
+        Ok(Self {
+            peer,
+            stream: Some(stream),
+            cipher,
+            outgoing: Outgoing::new(is_keyed),
+            incoming: Incoming::new(is_keyed),
+            // Whatever was there before it was watched is not told as a change.
+            readable: true,
+            writable: true,
+            hung_up: false,
+            is_broken: false,
+            is_unreachable: false,
+            loss: None,
+            is_parted: false,
+            is_untold: false,
+        })
+    }
+
+    pub(super) fn stream(&self) -> Option<&TcpStream> {
+        self.stream.as_ref()
+    }
+
+    pub(super) const fn is_live(&self) -> bool {
+        self.stream.is_some()
+    }
+
+    /// Whether it is the connection of a process that is a member, or may become one.
+    pub(super) const fn is_used(&self) -> bool {
+        self.is_live() && !self.is_parted
+    }
+
+    /// Its process is out of all views: another one may take its place.
+    pub(super) const fn part(&mut self) {
+        self.is_parted = true;
+    }
+
+    pub(super) const fn loss(&self) -> Option<LossCause> {
+        self.loss
+    }
+
+    pub(super) fn is_ready(&self, view: ViewId) -> bool {
+        self.is_live() && self.incoming.landings.is_ready(view)
+    }
+
+    /// Takes note of what the kernel says.
+    pub(super) fn note(&mut self, change: Change) {
+        if let Change::Socket { readable, writable, hung_up, .. } = change {
+            self.readable |= readable;
+            self.writable |= writable;
+            self.hung_up |= hung_up;
+        }
+    }
+
+    /// Whether something waits to be sent.
+    pub(super) fn is_pending(&self) -> bool {
+        self.is_live() && self.outgoing.is_pending()
+    }
+
+    /// Whether a list waits, so that there is no room for another.
+    pub(super) fn is_full(&self) -> bool {
+        self.is_live() && self.outgoing.is_full()
+    }
+
+    /// Whether something waits that the socket may take now.
+    pub(super) fn is_sendable(&self) -> bool {
+        self.is_pending() && self.writable && !self.is_broken
+    }
+
+    /// Whether a read may find something.
+    pub(super) const fn is_readable(&self) -> bool {
+        self.is_live() && self.readable
+    }
+
+    /// Opens a view at this end, some of whose channels may have been closed, and tells the peer.
+    /// True if it is ready.
+    pub(super) fn open(&mut self, view: ViewId, rows: &Rows, closed: Closed, peer: Rank) -> bool {
+        if !self.is_live() {
+            return false;
+        }
+        self.incoming.arrivals.open(view, closed);
+        let row_bytes = u64::try_from(rows.row().bytes()).unwrap_or(u64::MAX);
+        self.outgoing.say(Frame::Open { view, row_bytes, digest: rows.digest() });
+        match self.incoming.landings.open(view, rows, peer) {
+            Ok(is_ready) => is_ready,
+            Err(end) => {
+                self.end(&end);
+                false
+            }
+        }
+    }
+
+    /// Ends a view: its memory is neither read nor written any more.
+    pub(super) fn retire(&mut self, view: ViewId, rows: &Rows) {
+        self.incoming.retire(view);
+        self.outgoing.keep(rows);
+        self.outgoing.departures.retire(view);
+    }
+
+    /// Ends a channel: the memory of its blocks is neither read nor written any more.
+    pub(super) fn close_channel(&mut self, view: ViewId, channel: Channel) {
+        self.incoming.close(view, channel);
+        self.outgoing.departures.close(view, channel);
+    }
+
+    /// Adds a block to what goes. The caller flushes.
+    pub(super) fn send(&mut self, way: Way, block: Departing) -> Result<(), Full> {
+        if self.is_broken {
+            // The next poll says why.
+            return Ok(());
+        }
+        self.incoming.landings.note_post(way.view);
+        self.outgoing.departures.add(way, block)
+    }
+
+    /// Adds a receive to what may come.
+    pub(super) fn receive(&mut self, receive: Receive) -> Result<(), Full> {
+        self.incoming.arrivals.add(receive)
+    }
+
+    /// Adds a list to what goes. The caller looked whether there is room, and flushes.
+    pub(super) fn post(
+        &mut self,
+        view: ViewId,
+        rows: &Rows,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), OutOfRow> {
+        if self.is_broken {
+            // The next poll says why.
+            return Ok(());
+        }
+        self.incoming.landings.note_post(view);
+        self.outgoing.add(view, rows, writes, token)
+    }
+
+    pub(super) fn wake(&mut self) {
+        self.outgoing.owe_wake();
+    }
+
+    /// Sends what the socket takes, if it may take anything, within bounds.
+    pub(super) fn flush(&mut self, gone: impl FnMut(Gone)) {
+        let Some(stream) = &self.stream else { return };
+        if !self.writable || self.is_broken {
+            return;
+        }
+        match self.outgoing.flush(stream, self.cipher.as_mut(), gone) {
+            Ok(has_room) => self.writable = has_room,
+            Err(error) => {
+                // What the peer said before it went, that it leaves perhaps, is still to be read.
+                tracing::debug!(peer = %self.peer, %error, "nothing more can be sent");
+                self.outgoing.clear();
+                (self.is_broken, self.readable, self.hung_up) = (true, true, true);
+                self.is_unreachable = !is_ended(error.kind());
+            }
+        }
+    }
+
+    /// Reads and stores what has come, within bounds.
+    pub(super) fn read(&mut self, mut news: impl FnMut(News)) {
+        let Some(stream) = &self.stream else { return };
+        let mut last = None;
+        let read =
+            self.incoming.read(stream, self.cipher.as_mut(), self.hung_up, |said| match said {
+                News::Left => last = last.or(Some(LossCause::Left)),
+                News::Denied => last = last.or(Some(LossCause::Denied)),
+                News::Ready(..) | News::Rung | News::Block(_) => news(said),
+            });
+        match (last, read) {
+            (Some(cause), _) => self.lose(cause),
+            (None, Ok(more)) => self.readable = more,
+            (None, Err(end)) => self.end(&end),
+        }
+    }
+
+    fn end(&mut self, end: &End) {
+        let cause = match end {
+            End::Closed if self.is_unreachable => LossCause::Unreachable,
+            End::Closed => LossCause::Exited,
+            End::Garbled(what) => {
+                tracing::warn!(peer = %self.peer, what, "a peer sent what no member sends");
+                LossCause::Misbehaved
+            }
+            End::Broken(error) => {
+                tracing::debug!(peer = %self.peer, %error, "a connection broke");
+                if is_ended(error.kind()) { LossCause::Exited } else { LossCause::Unreachable }
+            }
+        };
+        self.lose(cause);
+    }
+
+    fn lose(&mut self, cause: LossCause) {
+        self.close();
+        self.loss = Some(cause);
+        self.is_untold = true;
+    }
+
+    /// Cuts the peer off, and tells it so if it listens.
+    pub(super) fn cut(&mut self) {
+        self.farewell(Frame::Cut);
+        self.close();
+        self.is_untold = false;
+    }
+
+    /// Says a last word, if it goes now: a peer that takes nothing is not told.
+    pub(super) fn farewell(&mut self, word: Frame) {
+        if self.stream.is_none() {
+            return;
+        }
+        // What was not begun does not go.
+        self.outgoing.departures.give_up();
+        while self.is_sendable() {
+            self.flush(|_| {});
+        }
+        if !self.outgoing.is_pending() && !self.is_broken {
+            self.outgoing.say(word);
+            self.flush(|_| {});
+        }
+        if let Some(stream) = &self.stream {
+            // It fails if the peer was faster.
+            let _ = stream.shutdown(Shutdown::Write);
+        }
+        self.is_broken = true;
+        self.outgoing.clear();
+    }
+
+    fn close(&mut self) {
+        self.stream = None;
+        self.outgoing.clear();
+        self.incoming.clear();
+    }
+}
+
+/// Whether an error says that the other end is gone, rather than that it is not heard of.
+fn is_ended(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe
+    )
+}
+
+/// The kernel never waits to fill a segment, and notices a host that is gone.
+fn set(stream: &TcpStream, settings: &Settings) -> std::io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)?;
+    if let Some(bytes) = settings.socket_bytes {
+        sockopt::set_socket_send_buffer_size(stream, bytes)?;
+        sockopt::set_socket_recv_buffer_size(stream, bytes)?;
+    }
+    let silence = settings.silence.max(PROBE_MIN * PROBES);
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, silence / PROBES)?;
+    sockopt::set_tcp_keepintvl(stream, silence / PROBES)?;
+    sockopt::set_tcp_keepcnt(stream, PROBES)?;
+    sockopt::set_tcp_user_timeout(stream, u32::try_from(silence.as_millis()).unwrap_or(u32::MAX))?;
+    Ok(())
+}

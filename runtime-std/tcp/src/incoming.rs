@@ -1,0 +1,397 @@
+//! What comes from one peer, and where it goes.
+//!
+//! # Invariants
+//! - A write is stored in address order, and of an aligned group of 8 bytes all or nothing, so that
+//!   no cell is ever seen half. What has come of a group waits until the rest has.
+//! - Nothing is stored before its frame was compared with the reader's own memory: a view that is
+//!   open at both ends, and in it the peer's own row and a range inside, or the receive that waits
+//!   for the block.
+
+use std::io;
+use std::net::TcpStream;
+
+use rustix::io::ioctl_fionread;
+use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
+use tramontane_core::fabric::{BlockEvent, Channel, Region};
+use tramontane_core::ids::{Rank, ViewId};
+
+use super::blocks::{Arrivals, PieceHeader, Place};
+use super::body::{Body, Target};
+use super::frame::{Decoded, Frame};
+use super::landing::Landings;
+
+/// What is read at once, where frames are short.
+const READ_MAX: usize = 128 << 10;
+
+/// What is read at once where frames are long: the next header, and little that would be copied.
+const READ_MIN: usize = 1 << 10;
+
+/// A write of which so much is missing is read to where it goes, without a copy in between.
+const DIRECT_MIN: usize = 8 << 10;
+
+/// What one call reads of one peer before the others have their turn.
+const TURN_BYTES: usize = 1 << 20;
+
+/// What a peer has said that is more than bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Both ends have opened this view, in which the peer has this rank.
+    Ready(ViewId, Rank),
+    /// It rang.
+    Rung,
+    /// It leaves.
+    Left,
+    /// It cut this member off.
+    Denied,
+    /// A block of it is here.
+    Block(BlockEvent),
+}
+
+/// How a stream ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The other end closed it.
+    Closed,
+    /// What came makes no sense.
+    Garbled(&'static str),
+    /// The system says so.
+    Broken(io::Error),
+}
+
+/// The stream from one peer.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    buffer: Box<[u8]>,
+    start: usize,
+    end: usize,
+    body: Option<Body>,
+    /// Whether the last write was long.
+    is_long: bool,
+    pub(super) landings: Landings,
+    pub(super) arrivals: Arrivals,
+    /// Bytes of records that are not whole yet, where there is a cipher.
+    sealed: Option<Sealed>,
+}
+
+#[derive(Debug)]
+struct Sealed {
+    bytes: Box<[u8]>,
+    length: usize,
+}
+
+impl Incoming {
+    pub(super) fn new(is_keyed: bool) -> Self {
+        Self {
+            buffer: vec![0; READ_MAX].into(),
+            start: 0,
+            end: 0,
+            body: None,
+            is_long: false,
+            landings: Landings::default(),
+            arrivals: Arrivals::default(),
+            sealed: is_keyed.then(|| Sealed { bytes: vec![0; 2 * RECORD_MAX].into(), length: 0 }),
+        }
+    }
+
+    /// Ends a view: nothing of it is stored any more.
+    pub(super) fn retire(&mut self, view: ViewId) {
+        self.landings.retire(view);
+        self.arrivals.retire(view);
+        if let Some(body) = self.body.as_mut().filter(|body| body.view() == view) {
+            body.drop_rest();
+        }
+    }
+
+    /// Ends a channel: no block of it is stored any more.
+    pub(super) fn close(&mut self, view: ViewId, channel: Channel) {
+        self.arrivals.close(view, channel);
+        if let Some(body) = self.body.as_mut().filter(|body| body.is_of(view, channel)) {
+            body.drop_rest();
+        }
+    }
+
+    /// Forgets what was to come, and the memory for it: the peer is gone, and its connection never
+    /// comes again.
+    pub(super) fn clear(&mut self) {
+        self.arrivals.clear();
+        self.body = None;
+        (self.buffer, self.start, self.end) = (Box::default(), 0, 0);
+        self.sealed = None;
+    }
+
+    /// Takes bytes as if they had come in clear.
+    #[cfg(any(test, fuzzing))]
+    pub(super) fn feed(&mut self, mut bytes: &[u8], mut news: impl FnMut(News)) -> Result<(), End> {
+        while !bytes.is_empty() {
+            let count = bytes.len().min(self.room());
+            self.buffer[self.end..self.end + count].copy_from_slice(&bytes[..count]);
+            (self.end, bytes) = (self.end + count, &bytes[count..]);
+            self.understand(&mut news)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what has come, within bounds, and stores it. True if there may be more now.
+    pub(super) fn read(
+        &mut self,
+        stream: &TcpStream,
+        mut cipher: Option<&mut Cipher>,
+        is_hung_up: bool,
+        mut news: impl FnMut(News),
+    ) -> Result<bool, End> {
+        let mut total = 0;
+        while total < TURN_BYTES {
+            let (count, is_drained) = match cipher.as_deref_mut() {
+                Some(cipher) => self.read_sealed(stream, cipher, &mut news)?,
+                None => self.read_clear(stream, is_hung_up, &mut news)?,
+            };
+            self.understand(&mut news)?;
+            total += count;
+            if is_drained && !is_hung_up {
+                return Ok(false);
+            }
+            if count == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// One read in clear: how many bytes came, and whether no more are there.
+    fn read_clear(
+        &mut self,
+        stream: &TcpStream,
+        is_hung_up: bool,
+        news: &mut impl FnMut(News),
+    ) -> Result<(usize, bool), End> {
+        if self.start == self.end && !is_hung_up {
+            (self.start, self.end) = (0, 0);
+            if let Some(read) = self.read_direct(stream, news)? {
+                return Ok(read);
+            }
+        }
+        let room = self.room();
+        let into = self.buffer.get_mut(self.end..self.end + room).unwrap_or_default();
+        let Some(count) = received(rustix::io::read(stream, into))? else { return Ok((0, true)) };
+        self.end += count;
+        Ok((count, count < room))
+    }
+
+    /// How much is read into the buffer.
+    fn room(&self) -> usize {
+        let held = self.end - self.start;
+        let room = match &self.body {
+            // A part of a cell waits: with the rest of it the buffer is empty again, and reads go
+            // to the row.
+            Some(body) if held > 0 && body.is_stored() && body.left() >= DIRECT_MIN => {
+                body.to_border(held)
+            }
+            // What is dropped goes through the buffer.
+            Some(body) if !body.is_stored() => READ_MAX,
+            _ if self.is_long => READ_MIN,
+            _ => READ_MAX,
+        };
+        room.min(self.buffer.len() - self.end)
+    }
+
+    /// Reads the rest of a long write or block to where it goes, and a little of what follows it;
+    /// of a write, a part of a cell to the buffer. Nothing is left in the kernel, which keeps a
+    /// whole segment's memory for a byte of it, and in the end its window closed.
+    fn read_direct(
+        &mut self,
+        stream: &TcpStream,
+        news: &mut impl FnMut(News),
+    ) -> Result<Option<(usize, bool)>, End> {
+        let Some(body) =
+            self.body.as_mut().filter(|body| body.is_stored() && body.left() >= DIRECT_MIN)
+        else {
+            return Ok(None);
+        };
+        let there = if body.has_cells() {
+            // Asked for first, since a read must not end in the middle of a cell.
+            let there = ioctl_fionread(stream).map_err(|errno| End::Broken(errno.into()))?;
+            usize::try_from(there).unwrap_or(usize::MAX)
+        } else {
+            body.left()
+        };
+        if there == 0 {
+            return Ok(Some((0, true)));
+        }
+        let length = body.whole(there);
+        let follows = if length == body.left() { READ_MIN } else { there - length };
+        let Some(read) = body.read_from(stream, length, &mut self.buffer[..follows])? else {
+            return Ok(None);
+        };
+        let Some(count) = received(read)? else { return Ok(Some((0, true))) };
+        self.end = count - count.min(length);
+        self.finish(news);
+        Ok(Some((count, count < length + follows)))
+    }
+
+    /// One read of sealed bytes, and all whole records in it opened.
+    fn read_sealed(
+        &mut self,
+        stream: &TcpStream,
+        cipher: &mut Cipher,
+        news: &mut impl FnMut(News),
+    ) -> Result<(usize, bool), End> {
+        let Some(mut sealed) = self.sealed.take() else {
+            return Err(End::Garbled("no room for records"));
+        };
+        let free = sealed.bytes.get_mut(sealed.length..).unwrap_or_default();
+        let room = free.len();
+        let read = received(rustix::io::read(stream, free));
+        let opened = match read {
+            Ok(Some(count)) => {
+                sealed.length += count;
+                self.open_records(&mut sealed, cipher, news).map(|()| (count, count < room))
+            }
+            Ok(None) => Ok((0, true)),
+            Err(end) => Err(end),
+        };
+        self.sealed = Some(sealed);
+        opened
+    }
+
+    fn open_records(
+        &mut self,
+        sealed: &mut Sealed,
+        cipher: &mut Cipher,
+        news: &mut impl FnMut(News),
+    ) -> Result<(), End> {
+        let mut from = 0;
+        while let Some((header, rest)) =
+            sealed.bytes[from..sealed.length].split_first_chunk::<RECORD_HEADER>()
+        {
+            let length = usize::from(u16::from_le_bytes(*header));
+            let Some(record) = rest.get(..length) else { break };
+            self.open_record(record, cipher)?;
+            from += RECORD_HEADER + length;
+            self.understand(news)?;
+        }
+        sealed.bytes.copy_within(from..sealed.length, 0);
+        sealed.length -= from;
+        Ok(())
+    }
+
+    /// Opens a record into the buffer.
+    fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), End> {
+        let forged = |_| End::Garbled("a record that nobody sealed");
+        let room = self.buffer.get_mut(self.end..).unwrap_or_default();
+        debug_assert!(room.len() >= RECORD_CONTENT_MAX);
+        self.end += cipher.open(record, room).map_err(forged)?;
+        Ok(())
+    }
+
+    /// If the write or piece under way is whole, goes on to the next frame.
+    fn finish(&mut self, news: &mut impl FnMut(News)) -> bool {
+        let Some(body) = self.body.take_if(|body| body.left() == 0) else { return false };
+        if let Some(piece) = body.piece()
+            && let Some(event) = self.arrivals.finish(piece)
+        {
+            news(News::Block(event));
+        }
+        true
+    }
+
+    /// Takes all that is whole out of the buffer. Less than a header, or a part of a cell, stays.
+    fn understand(&mut self, news: &mut impl FnMut(News)) -> Result<(), End> {
+        loop {
+            let bytes = &self.buffer[self.start..self.end];
+            if let Some(body) = &mut self.body {
+                let count = body.whole(bytes.len());
+                body.store(&bytes[..count])?;
+                self.start += count;
+                if !self.finish(news) {
+                    break;
+                }
+                continue;
+            }
+            let frame = match Frame::decode(bytes) {
+                Decoded::Frame(frame) => frame,
+                Decoded::Short => break,
+                Decoded::Nonsense => return Err(End::Garbled("a frame that no member sends")),
+            };
+            self.start += frame.length();
+            self.take(frame, news)?;
+        }
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, frame: Frame, news: &mut impl FnMut(News)) -> Result<(), End> {
+        match frame {
+            Frame::Write { view, region, offset, length } => {
+                self.take_write(view, region, offset, length)?
+            }
+            Frame::Open { view, row_bytes, digest } => {
+                if let Some(rank) = self.landings.take_open(view, row_bytes, digest)? {
+                    news(News::Ready(view, rank));
+                }
+            }
+            Frame::Block { view, channel, length, left, immediate } => {
+                self.take_piece(view, channel, (length, left), immediate)?;
+            }
+            Frame::Wake => news(News::Rung),
+            Frame::Leave => news(News::Left),
+            Frame::Cut => news(News::Denied),
+        }
+        Ok(())
+    }
+
+    fn take_write(
+        &mut self,
+        view: ViewId,
+        region: Region,
+        offset: u64,
+        length: u32,
+    ) -> Result<(), End> {
+        let (Ok(offset), Ok(left)) = (usize::try_from(offset), usize::try_from(length)) else {
+            return Err(End::Garbled("a write outside its row"));
+        };
+        let into = self.landings.target(view, region, offset, left)?;
+        self.is_long = left >= DIRECT_MIN;
+        let target = match into {
+            Some((rows, rank)) => Target::Row { rows, rank, offset },
+            None => Target::Nowhere,
+        };
+        self.body = Some(Body::of_write(view, target, left));
+        Ok(())
+    }
+
+    fn take_piece(
+        &mut self,
+        view: ViewId,
+        channel: Channel,
+        (length, left): (u32, u32),
+        immediate: u32,
+    ) -> Result<(), End> {
+        let (Ok(length), Ok(left)) = (usize::try_from(length), usize::try_from(left)) else {
+            return Err(End::Garbled("a block longer than memory"));
+        };
+        let piece = PieceHeader { view, channel, length, left, immediate };
+        let place =
+            if self.landings.takes_blocks(view)? { self.arrivals.begin(&piece)? } else { None };
+        let target = match place {
+            Some(Place { memory, offset }) => Target::Block { memory, offset },
+            None => Target::Nowhere,
+        };
+        self.is_long = length >= DIRECT_MIN;
+        self.body = Some(Body::of_piece(piece, target));
+        Ok(())
+    }
+}
+
+/// How many bytes came; none if there are none now.
+fn received(read: rustix::io::Result<usize>) -> Result<Option<usize>, End> {
+    use rustix::io::Errno;
+    match read {
+        Ok(0) => Err(End::Closed),
+        Ok(count) => Ok(Some(count)),
+        Err(Errno::AGAIN | Errno::INTR) => Ok(None),
+        Err(errno) => Err(End::Broken(errno.into())),
+    }
+}

@@ -1,0 +1,65 @@
+//! The TCP fabric: hosts without RDMA, and members on one host that share no memory.
+//!
+//! One connection a pair carries everything between two members, in both directions, over all
+//! views. A write is a frame; its receiver compares it with its own memory and stores it into its
+//! own copy of the writer's row. So a peer can change nothing but its own row, and only where that
+//! has room.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `memory` | the rows of one view at one member |
+//! | `blocks` | the [`Blocks`](tramontane_core::fabric::Blocks) of the fabric, and their memory |
+//! | `frame` | what is said on a connection |
+//! | `outgoing`, `incoming` | what goes to a peer, and what comes from it |
+//! | `body` | where the rest of a frame goes |
+//! | `landing` | which views both ends have open, and where writes go in each |
+//! | `connection` | one peer: its socket, and how it ended |
+//! | `views` | the views that are open, and the way to each member |
+//! | `told` | what the member is still to be told |
+//! | `rate` | how fast a connection may send |
+//! | `watch` | waiting for sockets, and for the bell of the own process |
+//! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) of all that |
+//! | `join` | meeting the other members |
+//!
+//! # What it keeps
+//! - **Order.** TCP keeps it, and the receiver stores in it: both promises about order hold.
+//! - **Back-pressure.** A peer that takes nothing costs one list of writes and its socket's
+//!   buffers; its next posts are `QueueFull`, and what is posted later says everything that changed
+//!   meanwhile. Blocks wait in block memory, a few for each channel, and go in pieces, between
+//!   which lists go.
+//! - **Failure.** A connection that ended is a peer that is lost, for good. Nothing connects again
+//!   by itself: whatever was under way is unknown, and only a new view makes that sound.
+//! - **Keys.** With a [`SharedKey`](tramontane_control::SharedKey) all is sealed by the cipher of
+//!   the handshake ([`tramontane_control`]). Without one it crosses in clear, which is refused
+//!   beyond this machine unless the caller says that it may.
+//! - **Sleep.** The kernel wakes a thread that waits for a socket as soon as something comes. A
+//!   member that shares its processor does best to sleep as soon as it finds no work
+//!   ([`idle_time`](tramontane_core::fabric::HostFabric::idle_time) of zero): to give way and look
+//!   again costs it whole time slices wherever another thread computes.
+//! - **Strangers.** They reach nobody: members listen only while they meet, and what a stranger can
+//!   cost then is bounded there.
+
+mod blocks;
+mod body;
+mod connection;
+mod fabric;
+mod frame;
+#[cfg(any(test, fuzzing))]
+pub mod garbage;
+mod incoming;
+mod join;
+mod landing;
+mod memory;
+mod outgoing;
+mod peers;
+mod rate;
+mod told;
+mod views;
+mod watch;
+
+pub use blocks::{BlockBytes, BlockMemory, BlockStore, NoBlockMemory};
+pub use connection::Settings;
+pub use fabric::Tcp;
+pub use join::{TcpError, TcpOptions, connect, meet};
+pub use memory::{NoRows, Rows};
+pub use watch::Bell;

@@ -1,0 +1,226 @@
+//! The memory of one view at one member: its own row, and its copies of the others'.
+//!
+//! # Invariants
+//! - The bytes of a copy are stored, and read by the node, by the one thread that has the member's
+//!   turn.
+//! - Of the own row, the bytes of posted writes are read by that thread too, inside calls of the
+//!   fabric. Cells are stored by it alone; the payload of a posted slot is stored by nobody until
+//!   every member has delivered it (SMC-2).
+//!
+//! So no byte is read or stored here while another thread stores it.
+
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
+
+use tramontane_core::fabric::{ViewPlan, ViewRows};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::layout::CACHE_LINE;
+use tramontane_core::memory::{Line, OutOfRow, Row, RowWriter};
+
+/// Why a view has no memory over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoRows {
+    /// The plan has another node at the rank, or none.
+    #[error("node {node} does not have rank {rank} in view {view}; ask for the rows of its rank")]
+    NotAMember {
+        /// This member's node id.
+        node: NodeId,
+        /// The rank that was given as its own.
+        rank: Rank,
+        /// The view.
+        view: ViewId,
+    },
+    /// The system has not so much.
+    #[error("the system has no {bytes} bytes of memory for a row; make the group's rings smaller")]
+    TooMuch {
+        /// Bytes of the row that does not fit.
+        bytes: usize,
+    },
+}
+
+/// All rows of a view, as one member has them. Fresh for each view, and all zero at first (VIE-11).
+#[derive(Clone, Debug)]
+pub struct Rows(Arc<Table>);
+
+/// The memory itself.
+#[derive(Debug)]
+struct Table {
+    view: ViewId,
+    own: Rank,
+    members: Vec<NodeId>,
+    digest: u64,
+    lines: Vec<Box<[Line]>>,
+    /// The same as rows, which live as long as the lines.
+    rows: Vec<Row<'static>>,
+}
+
+/// What finds the memory of a view as long as somebody has it.
+#[derive(Debug)]
+pub(super) struct MadeRows(Weak<Table>);
+
+impl MadeRows {
+    pub(super) fn get(&self) -> Option<Rows> {
+        self.0.upgrade().map(Rows)
+    }
+}
+
+impl Rows {
+    /// The rows of a plan.
+    pub(super) fn new(plan: &ViewPlan<'_>) -> Result<Self, NoRows> {
+        let ranks = (0..).map(Rank).take(plan.members().len());
+        let lines = ranks.map(|rank| lines(plan.row_bytes(rank))).collect::<Result<Vec<_>, _>>()?;
+        let rows = lines.iter().map(|lines| {
+            let row = Row::from_lines(lines);
+            // SAFETY: boxed, so at one address while the lines live, which is as long as this row
+            // is shown: no longer than the table is borrowed.
+            unsafe { Row::from_raw(row.base(), row.bytes()) }
+        });
+        Ok(Self(Arc::new(Table {
+            view: plan.view(),
+            own: plan.own(),
+            members: plan.members().to_vec(),
+            digest: plan.digest(),
+            rows: rows.collect(),
+            lines,
+        })))
+    }
+
+    pub(super) fn downgrade(&self) -> MadeRows {
+        MadeRows(Arc::downgrade(&self.0))
+    }
+
+    /// Whether both are the same memory.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The view that they were made for.
+    #[must_use]
+    pub fn view(&self) -> ViewId {
+        self.0.view
+    }
+
+    /// The digest of their plan.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.0.digest
+    }
+
+    /// How many bytes a member's row has.
+    pub(super) fn row_bytes(&self, rank: Rank) -> usize {
+        self.0.rows.get(rank.index()).map_or(0, Row::bytes)
+    }
+
+    /// Bytes of the own row, to be sent.
+    pub(super) fn content(&self, offset: usize, length: usize) -> Result<&[u8], OutOfRow> {
+        let base = checked(self.0.rows.get(self.0.own.index()), offset, length)?;
+        // SAFETY: in range by the check; nobody stores there meanwhile, by the invariants of this
+        // module.
+        Ok(unsafe { std::slice::from_raw_parts(base.as_ptr(), length) })
+    }
+
+    /// Another member's row, where what it writes is stored.
+    fn copy_of(&self, rank: Rank) -> Result<RowWriter<'_>, OutOfRow> {
+        let lines = self.0.lines.get(rank.index()).filter(|_| rank != self.0.own);
+        Ok(RowWriter::from_lines(lines.ok_or(OutOfRow)?))
+    }
+
+    /// Stores what another member wrote to its row.
+    pub(super) fn store(&self, rank: Rank, offset: usize, bytes: &[u8]) -> Result<(), OutOfRow> {
+        self.copy_of(rank)?.apply(offset, bytes)
+    }
+
+    /// The address of a range in another member's row.
+    pub(super) fn address(
+        &self,
+        rank: Rank,
+        offset: usize,
+        length: usize,
+    ) -> Result<NonNull<u8>, OutOfRow> {
+        checked(Some(&self.copy_of(rank)?.reader()), offset, length)
+    }
+}
+
+impl ViewRows for Rows {
+    fn own(&self) -> Rank {
+        self.0.own
+    }
+
+    fn members(&self) -> &[NodeId] {
+        &self.0.members
+    }
+
+    fn row(&self) -> RowWriter<'_> {
+        RowWriter::from_lines(self.0.lines.get(self.0.own.index()).map_or(&[], |lines| lines))
+    }
+
+    fn rows(&self) -> &[Row<'_>] {
+        &self.0.rows
+    }
+}
+
+fn lines(bytes: usize) -> Result<Box<[Line]>, NoRows> {
+    let count = bytes.div_ceil(CACHE_LINE);
+    let mut lines = Vec::new();
+    lines.try_reserve_exact(count).map_err(|_| NoRows::TooMuch { bytes })?;
+    lines.extend((0..count).map(|_| Line::new()));
+    Ok(lines.into())
+}
+
+/// The address of a range, if it lies in the row.
+fn checked(row: Option<&Row<'_>>, offset: usize, length: usize) -> Result<NonNull<u8>, OutOfRow> {
+    let row = row.ok_or(OutOfRow)?;
+    let end = offset.checked_add(length).ok_or(OutOfRow)?;
+    if end > row.bytes() {
+        return Err(OutOfRow);
+    }
+    // SAFETY: not past the end of the same row, by the check above.
+    Ok(unsafe { row.base().add(offset) })
+}
+
+/// Rows without a fabric, of view 1 at rank 0: for tests and fuzzers of what stores into them.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn rows_of(digest: u64, row_bytes: &[usize]) -> Rows {
+    let members: Vec<NodeId> = (1..).map(NodeId).take(row_bytes.len()).collect();
+    let plan = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, row_bytes, digest);
+    Rows::new(&plan).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_outside_a_row_are_refused() {
+        let rows = rows_of(1, &[64, 100]);
+        assert_eq!(
+            (rows.row_bytes(Rank(0)), rows.row_bytes(Rank(1)), rows.row_bytes(Rank(2))),
+            (64, 128, 0)
+        );
+        assert_eq!(rows.content(60, 4).map(<[u8]>::len), Ok(4));
+        for (offset, length) in [(60, 5), (65, 0), (usize::MAX, 1), (0, usize::MAX)] {
+            assert!(rows.content(offset, length).is_err());
+            assert!(rows.address(Rank(1), offset.saturating_add(64), length).is_err());
+        }
+        assert!(rows.store(Rank(1), 124, &[1; 5]).is_err());
+        assert!(rows.store(Rank(0), 0, &[1; 8]).is_err(), "the own row is nobody else's to write");
+        assert!(rows.address(Rank(0), 0, 8).is_err(), "as above");
+        assert!(rows.address(Rank(2), 0, 0).is_err());
+    }
+
+    #[test]
+    fn what_is_stored_is_seen_in_the_row() {
+        let rows = rows_of(1, &[64, 64]);
+        rows.store(Rank(1), 8, &7_u64.to_ne_bytes()).expect("in the row");
+        assert_eq!(rows.rows()[1].cell(8).expect("a cell").load(), 7);
+    }
+
+    #[test]
+    fn a_row_that_no_machine_has_is_an_error() {
+        let members = [NodeId(1)];
+        let plan = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[usize::MAX], 1);
+        let error = Rows::new(&plan).expect_err("as long as the address space");
+        assert_eq!(error, NoRows::TooMuch { bytes: usize::MAX });
+    }
+}

@@ -1,0 +1,174 @@
+//! What a member waits for: its sockets, and the bell that threads of its own process ring.
+//!
+//! Sockets are watched for changes and not for states: a call says what became readable or writable
+//! since the last one, and costs the same however many peers there are. Nothing has to be told to
+//! the kernel when a queue fills or empties.
+//!
+//! The bell: who is about to sleep raises a flag, then looks once more, then sleeps. Who rings has
+//! stored something before, then looks at the flag. With a full fence at either end, between store
+//! and look, one of the two sees the other (IDL-1).
+
+use std::mem::MaybeUninit;
+use std::net::TcpStream;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::time::Duration;
+
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
+
+use tramontane_core::fabric::LocalBell;
+
+/// Changes taken in one call; the rest comes with the next.
+const CHANGES_MAX: usize = 64;
+
+/// Stands for the bell among the sockets.
+const BELL: u64 = u64::MAX;
+
+/// What changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The bell was rung.
+    Rung,
+    /// This socket may be read, written, or has an end that was closed.
+    Socket { index: usize, readable: bool, writable: bool, hung_up: bool },
+}
+
+/// Watches the sockets and the bell of one member.
+#[derive(Debug)]
+pub(super) struct Watch {
+    epoll: OwnedFd,
+    bell: Bell,
+}
+
+/// The bell of a member that other threads of its process ring.
+#[derive(Clone, Debug)]
+pub struct Bell {
+    shared: Arc<BellParts>,
+}
+
+#[derive(Debug)]
+struct BellParts {
+    is_asleep: AtomicBool,
+    event: OwnedFd,
+}
+
+impl LocalBell for Bell {
+    #[inline]
+    fn ring_if_asleep(&self) {
+        fence(Ordering::SeqCst);
+        if self.shared.is_asleep.load(Ordering::Relaxed) {
+            self.ring();
+        }
+    }
+}
+
+impl Bell {
+    fn new() -> Result<Self, Errno> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { shared: Arc::new(BellParts { is_asleep: AtomicBool::new(false), event }) })
+    }
+
+    #[cold]
+    fn ring(&self) {
+        // Of several who see the flag, one makes the call.
+        if self.shared.is_asleep.swap(false, Ordering::SeqCst) {
+            // Fails only when its count is full: then nobody has slept for longer than machines
+            // live.
+            let _ = rustix::io::write(&self.shared.event, &1_u64.to_ne_bytes());
+        }
+    }
+
+    /// From now on a store of another thread rings, unless the next look finds it.
+    pub(super) fn raise(&self) {
+        self.shared.is_asleep.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn lower(&self) {
+        self.shared.is_asleep.store(false, Ordering::Relaxed);
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+impl Watch {
+    pub(super) fn new() -> Result<Self, Errno> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let bell = Bell::new()?;
+        let flags = EventFlags::IN | EventFlags::ET;
+        epoll::add(&epoll, &bell.shared.event, EventData::new_u64(BELL), flags)?;
+        Ok(Self { epoll, bell })
+    }
+
+    pub(super) const fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Watches a socket from now on, until it is closed.
+    pub(super) fn add(&self, index: usize, stream: &TcpStream) -> Result<(), Errno> {
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let data = EventData::new_u64(u64::try_from(index).map_err(|_| Errno::INVAL)?);
+        epoll::add(&self.epoll, stream, data, flags)
+    }
+
+    /// Says what changed since the last call; waits for it at most `timeout`. How many changes
+    /// there were.
+    pub(super) fn wait(&self, timeout: Duration, mut changed: impl FnMut(Change)) -> usize {
+        let mut room = [const { MaybeUninit::<Event>::uninit() }; CHANGES_MAX];
+        let timeout = Timespec::try_from(timeout)
+            .unwrap_or(Timespec { tv_sec: i64::from(u32::MAX), tv_nsec: 0 });
+        // An interrupted wait is one in which nothing changed; all other errors are of a wrong
+        // descriptor.
+        let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) else { return 0 };
+        for &Event { flags, data } in &*events {
+            let data = data.u64();
+            let Some(index) = usize::try_from(data).ok().filter(|_| data != BELL) else {
+                changed(Change::Rung);
+                continue;
+            };
+            let hung_up = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+            changed(Change::Socket {
+                index,
+                readable: hung_up || flags.contains(EventFlags::IN),
+                writable: flags.contains(EventFlags::OUT),
+                hung_up,
+            });
+        }
+        events.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rung(watch: &Watch) -> bool {
+        let mut rung = false;
+        watch.wait(Duration::ZERO, |change| rung |= change == Change::Rung);
+        rung
+    }
+
+    #[test]
+    fn the_bell_rings_who_raised_the_flag_and_nobody_else() {
+        let watch = Watch::new().expect("descriptors");
+        let bell = watch.bell().clone();
+        bell.ring_if_asleep();
+        assert!(!rung(&watch), "awake");
+        watch.bell().raise();
+        bell.ring_if_asleep();
+        bell.ring_if_asleep();
+        assert!(rung(&watch));
+        assert!(!rung(&watch), "told once");
+        watch.bell().raise();
+        watch.bell().lower();
+        bell.ring_if_asleep();
+        assert!(!rung(&watch), "awake again");
+    }
+}

@@ -1,0 +1,367 @@
+//! Blocks over TCP: many at once, beside writes, to peers that are slow, and channels that are
+//! closed meanwhile.
+
+use std::num::NonZeroU64;
+use std::time::{Duration, Instant};
+
+use crate::support::blocks::{
+    FIRST, exchange, look, memory, on, pattern, receive, received, send, sent, told,
+};
+use crate::support::{Member, PATIENCE, VIEW, guard, ids, key, members, settle};
+use tramontane_core::fabric::{
+    BlockEvent, Blocks, Channel, ErrorKind, Event, Fabric, HostFabric, Kind, Token, ViewRows as _,
+    Write,
+};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_tcp::{BlockMemory, Settings};
+
+const A: Rank = Rank(0);
+const B: Rank = Rank(1);
+const C: Rank = Rank(2);
+
+/// More than the kernel holds of one connection.
+const HUGE: usize = 48 << 20;
+
+fn lost(member: &mut Member) -> Option<Event> {
+    member.events().into_iter().find(|event| matches!(event, Event::PeerLost { .. }))
+}
+
+/// Lets one member do what it has to until it is done.
+fn carry_until(members: &mut [Member], mut is_done: impl FnMut(&mut [Member]) -> bool) {
+    let start = Instant::now();
+    while !is_done(members) {
+        for member in &mut *members {
+            member.fabric.carry();
+        }
+        assert!(start.elapsed() < PATIENCE, "it never happens");
+    }
+}
+
+#[test]
+fn what_goes_to_a_peer_is_held_to_its_rate() {
+    const BYTES: usize = 6_000_000;
+    let mut members = members(None, Settings::default());
+    let rate = NonZeroU64::new(20_000_000).expect("a rate");
+    let unknown =
+        members[0].fabric.limit_rate(NodeId(999), rate).expect_err("there is no such peer");
+    assert_eq!(unknown.kind(), std::io::ErrorKind::NotConnected);
+    members[0].fabric.limit_rate(ids()[1], rate).expect("a socket");
+    let memories = [memory(&members[0], BYTES), memory(&members[1], BYTES)];
+    let start = Instant::now();
+    receive(&mut members[1], on(FIRST, A), &memories[1], (0, BYTES), 1);
+    send(&mut members[0], on(FIRST, B), &memories[0], (0, BYTES), 2).expect("sent");
+    exchange(&mut members, 2);
+    // 300 ms at that rate, of which a little goes ahead.
+    assert!(start.elapsed() > Duration::from_millis(200), "{:?}", start.elapsed());
+}
+
+#[test]
+fn blocks_of_all_lengths_come_as_they_were_on_many_channels_at_once_both_ways() {
+    const CHANNELS: usize = 200;
+    const ROOM: usize = 3000;
+    // Around what one piece, one record and one read hold.
+    let long = [1, 8191, 65_519, 65_520, 262_076, 262_077, 262_144, 262_145, 1 << 20, 3_000_001];
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let bytes = long.iter().sum::<usize>() + 3 * CHANNELS * ROOM;
+        let mut memories: Vec<[BlockMemory; 2]> = members
+            .iter_mut()
+            .map(|member| [memory(member, bytes), memory(member, bytes)])
+            .collect();
+        let mut blocks: Vec<(Channel, usize, usize)> = Vec::new();
+        let mut offset = 0;
+        for index in 0..3 * CHANNELS {
+            let channel = Channel((index % CHANNELS) as u16 * 5);
+            blocks.push((channel, offset, (index * 7) % (ROOM + 1)));
+            offset += ROOM;
+        }
+        for length in long {
+            blocks.push((Channel(1023), offset, length));
+            offset += length;
+        }
+        for (from, to) in [(A, B), (B, A)] {
+            for (number, (channel, offset, length)) in (0..).zip(&blocks) {
+                memories[from.index()][0]
+                    .write(*offset, &pattern(number + u32::from(from.0), *length))
+                    .expect("in the memory");
+                let range = (*offset, (*length).max(1));
+                let [_, theirs] = &memories[to.index()];
+                receive(&mut members[to.index()], on(*channel, from), theirs, range, number.into());
+            }
+        }
+        for (number, (channel, offset, length)) in (0..).zip(&blocks) {
+            for (from, to) in [(A, B), (B, A)] {
+                let [own, _] = &memories[from.index()];
+                send(&mut members[from.index()], on(*channel, to), own, (*offset, *length), number)
+                    .expect("sent");
+            }
+        }
+        let all = exchange(&mut members, 4 * blocks.len());
+        for (from, to) in [(A, B), (B, A)] {
+            let mut came = Vec::new();
+            for event in &all[to.index()] {
+                if let BlockEvent::Received { way, token, immediate, length } = *event {
+                    assert_eq!(token, Token(immediate.into()), "in the order of its channel");
+                    let (channel, offset, sent) = blocks[immediate as usize];
+                    assert_eq!((way, length), (on(channel, from), sent));
+                    let seen = look(&memories[to.index()][1], offset, length);
+                    assert!(
+                        seen == pattern(immediate + u32::from(from.0), length),
+                        "block {immediate}"
+                    );
+                    came.push((channel.0, immediate));
+                }
+            }
+            assert_eq!(came.len(), blocks.len());
+            for channel in blocks.iter().map(|(channel, ..)| channel.0) {
+                let numbers =
+                    came.iter().filter(|(on, _)| *on == channel).map(|(_, number)| *number);
+                assert!(numbers.is_sorted(), "channel {channel} keeps its order");
+            }
+        }
+        assert_eq!(members.iter_mut().find_map(lost), None);
+    }
+}
+
+#[test]
+fn channels_take_turns_by_pieces() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (own, theirs) = (memory(&members[0], HUGE), memory(&members[1], 2 * HUGE));
+        receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
+        for channel in 1..=3 {
+            receive(&mut members[1], on(Channel(channel), A), &theirs, (HUGE, 1 << 20), 2);
+        }
+        send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 1).expect("sent");
+        for channel in 1..=3 {
+            send(&mut members[0], on(Channel(channel), B), &own, (0, 1 << 20), 2).expect("sent");
+        }
+        let all = exchange(&mut members, 8);
+        for (events, peer) in [(&all[0], B), (&all[1], A)] {
+            let last = events.last().expect("four events");
+            let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = last;
+            assert_eq!(*way, on(FIRST, peer), "the long one ends last: {events:?}");
+        }
+    }
+}
+
+#[test]
+fn writes_pass_a_long_block_and_keep_their_order() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (mut own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
+        own.write(0, &pattern(7, HUGE)).expect("in the memory");
+        receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
+        send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 9).expect("sent");
+        let rows = members[0].rows.clone();
+        let (mut value, mut seen, mut passed) = (0, 0, 0);
+        let mut events = Vec::new();
+        carry_until(&mut members, |members| {
+            // The number of each write is in what precedes its guard, too.
+            for offset in (1024..9216).step_by(8) {
+                rows.row().cell(offset).expect("a cell").publish(value + 1);
+            }
+            rows.row().cell(512).expect("a cell").publish(value + 1);
+            let list = [Write::of_row(1024, 8192, Kind::Content), guard(512)];
+            match members[0].fabric.post(VIEW, B, &list, None) {
+                Ok(()) => value += 1,
+                Err(kind) => assert_eq!(kind, ErrorKind::QueueFull),
+            }
+            let guard = members[1].cell(A, 512);
+            assert!(guard >= seen, "{guard} after {seen}");
+            for offset in (1024..9216).step_by(8) {
+                assert!(members[1].cell(A, offset) >= guard, "a guard before what it guards");
+            }
+            passed += u64::from(guard > seen);
+            seen = guard;
+            events.extend(told(&mut members[1]));
+            !events.is_empty()
+        });
+        assert_eq!(events, [received(on(FIRST, A), 1, 9, HUGE)]);
+        assert!(look(&theirs, 0, HUGE) == pattern(7, HUGE));
+        assert!(passed > 5, "{passed} writes came while the block did");
+        settle(&mut members);
+        assert_eq!(members[1].cell(A, 512), value, "none was lost");
+    }
+}
+
+#[test]
+fn a_peer_that_takes_nothing_is_full_alone_and_gets_everything_later() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let bytes = 4 << 20;
+        let mut memories: Vec<BlockMemory> =
+            members.iter_mut().map(|member| memory(member, 16 * bytes)).collect();
+        for number in 0..16 {
+            let range = (number as usize * bytes, bytes);
+            memories[0].write(range.0, &pattern(number, bytes)).expect("in the memory");
+            receive(&mut members[1], on(FIRST, A), &memories[1], range, number.into());
+        }
+        // More than all that may be under way and what the kernel takes.
+        let mut taken = 0;
+        let refused = (0..64).find_map(|number: u32| {
+            let range = (number as usize % 16 * bytes, bytes);
+            let refused = send(&mut members[0], on(FIRST, B), &memories[0], range, number).err();
+            taken += u32::from(refused.is_none());
+            refused
+        });
+        assert_eq!(refused, Some(ErrorKind::QueueFull));
+        assert!(taken >= 16);
+        // Not for a block alone: a list finds room, and the next does not while it waits.
+        assert_eq!(members[0].fabric.post(VIEW, B, &[guard(512)], None), Ok(()));
+        assert_eq!(members[0].fabric.post(VIEW, B, &[guard(512)], None), Err(ErrorKind::QueueFull));
+        // Another peer, and another channel to the same, are not concerned.
+        receive(&mut members[2], on(FIRST, A), &memories[2], (0, bytes), 3);
+        send(&mut members[0], on(FIRST, C), &memories[0], (0, bytes), 5).expect("another peer");
+        receive(&mut members[1], on(Channel(7), A), &memories[1], (0, 0), 4);
+        send(&mut members[0], on(Channel(7), B), &memories[0], (0, 0), 6).expect("another channel");
+        let start = Instant::now();
+        let mut came = Vec::new();
+        while came.is_empty() {
+            members[0].fabric.carry();
+            came = told(&mut members[2]);
+            assert!(start.elapsed() < PATIENCE, "held up by another peer");
+        }
+        assert_eq!(came, [received(on(FIRST, A), 3, 5, bytes)]);
+        // It begins to read; for what was sent beyond the 16 it has receives in time.
+        let mut next = 0;
+        carry_until(&mut members, |members| {
+            for event in told(&mut members[1]) {
+                let BlockEvent::Received { way, immediate, .. } = event else {
+                    panic!("{event:?}")
+                };
+                if way.channel == FIRST {
+                    assert_eq!(immediate, next);
+                    let range = (immediate as usize % 16 * bytes, bytes);
+                    assert!(look(&memories[1], range.0, bytes) == pattern(immediate % 16, bytes));
+                    receive(&mut members[1], on(FIRST, A), &memories[1], range, 0);
+                    next += 1;
+                }
+            }
+            next == taken
+        });
+        assert_eq!(members.iter_mut().find_map(lost), None);
+    }
+}
+
+#[test]
+fn a_channel_that_its_sender_closes_in_the_middle_of_a_block_leaves_the_stream_whole() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (mut own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE + 100));
+        own.write(0, &vec![5; HUGE]).expect("in the memory");
+        receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
+        receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 2);
+        receive(&mut members[1], on(Channel(1), A), &theirs, (HUGE, 100), 3);
+        send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 1).expect("sent");
+        send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 2).expect("sent");
+        members[0].fabric.close(VIEW, FIRST);
+        own.write(0, &vec![6; HUGE]).expect("in the memory");
+        send(&mut members[0], on(Channel(1), B), &own, (0, 100), 4).expect("sent");
+        let refused = send(&mut members[0], on(FIRST, B), &own, (0, 1), 5);
+        assert_eq!(refused, Err(ErrorKind::OutOfRange));
+        let all = exchange(&mut members, 2);
+        assert_eq!(all[0], [sent(on(Channel(1), B), 4)]);
+        assert_eq!(all[1], [received(on(Channel(1), A), 3, 4, 100)]);
+        assert_eq!(look(&theirs, HUGE, 100), [6; 100]);
+        assert!(!look(&theirs, 0, HUGE).contains(&6), "memory of a closed channel was read");
+        // The other direction of the channel goes on at nobody, and other channels at both.
+        receive(&mut members[0], on(Channel(1), B), &own, (0, 100), 1);
+        send(&mut members[1], on(Channel(1), A), &theirs, (0, 100), 1).expect("sent");
+        exchange(&mut members, 2);
+        assert_eq!(members.iter_mut().find_map(lost), None);
+    }
+}
+
+#[test]
+fn a_channel_that_its_receiver_closes_in_the_middle_of_a_block_stores_nothing_more() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (mut own, mut theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
+        own.write(0, &vec![5; HUGE]).expect("in the memory");
+        receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
+        send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 1).expect("sent");
+        let mut first = [0];
+        carry_until(&mut members, |_| {
+            theirs.read(0, &mut first).expect("in the memory");
+            first != [0]
+        });
+        members[1].fabric.close(VIEW, FIRST);
+        theirs.write(0, &vec![9; HUGE]).expect("in the memory");
+        // The sender, who knows of nothing, sends all of it, and another one.
+        send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 2).expect("sent");
+        let all = exchange(&mut members, 2);
+        assert_eq!(all[0], [sent(on(FIRST, B), 1), sent(on(FIRST, B), 2)]);
+        settle(&mut members);
+        assert!(look(&theirs, 0, HUGE).iter().all(|byte| *byte == 9), "stored after the end");
+        assert_eq!(told(&mut members[1]), []);
+        receive(&mut members[1], on(Channel(1), A), &theirs, (0, 100), 3);
+        send(&mut members[0], on(Channel(1), B), &own, (0, 100), 4).expect("sent");
+        exchange(&mut members, 2);
+        assert_eq!(look(&theirs, 0, 100), [5; 100]);
+        assert_eq!(members.iter_mut().find_map(lost), None);
+    }
+}
+
+#[test]
+fn a_view_that_ends_in_the_middle_of_a_block_leaves_the_stream_whole() {
+    const NEXT: tramontane_core::ids::ViewId = tramontane_core::ids::ViewId(2);
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (mut own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
+        let rows = members[0].open(NEXT).expect("it opens");
+        let copies = members[1].open(NEXT).expect("it opens");
+        settle(&mut members);
+        own.write(0, &vec![5; HUGE]).expect("in the memory");
+        receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
+        send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 1).expect("sent");
+        assert!(members[0].fabric.retire(VIEW));
+        own.write(0, &vec![6; HUGE]).expect("in the memory");
+        rows.row().cell(8).expect("a cell").publish(77);
+        members[0].fabric.post(NEXT, B, &[guard(8)], None).expect("it is ready");
+        settle(&mut members);
+        assert_eq!(copies.rows()[0].cell(8).expect("a cell").load(), 77);
+        assert!(!look(&theirs, 0, HUGE).contains(&6), "memory of a view that ended was read");
+        assert!(members[1].fabric.retire(VIEW));
+        assert_eq!((told(&mut members[0]), told(&mut members[1])), (vec![], vec![]));
+        assert_eq!(members.iter_mut().find_map(lost), None);
+    }
+}
+
+#[test]
+fn who_sleeps_wakes_for_a_block_and_when_one_has_gone() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));
+        receive(&mut members[1], on(FIRST, A), &theirs, (0, HUGE), 1);
+        let mut rest = members.split_off(1);
+        let (mut sender, mut receiver) = (members.pop().expect("one"), rest.remove(0));
+        // Both do nothing but sleep and poll.
+        fn await_one(member: &mut Member) -> BlockEvent {
+            let start = Instant::now();
+            loop {
+                if let Some(event) = member.fabric.poll_block() {
+                    return event;
+                }
+                while member.fabric.poll().is_some() {}
+                if member.fabric.arm() {
+                    assert!(member.fabric.sleep(PATIENCE), "nobody woke {}", member.own);
+                }
+                member.fabric.disarm();
+                assert!(start.elapsed() < PATIENCE);
+            }
+        }
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| await_one(&mut receiver));
+            std::thread::sleep(Duration::from_millis(20));
+            send(&mut sender, on(FIRST, B), &own, (0, HUGE), 3).expect("sent");
+            assert_eq!(await_one(&mut sender), sent(on(FIRST, B), 3));
+            assert_eq!(waiting.join().expect("no panic"), received(on(FIRST, A), 1, 3, HUGE));
+        });
+        // What waits to be told keeps its member awake.
+        receive(&mut receiver, on(FIRST, A), &theirs, (0, 8), 1);
+        send(&mut sender, on(FIRST, B), &own, (0, 8), 4).expect("sent");
+        assert!(!sender.fabric.arm(), "a block has gone, and nobody was told");
+        sender.fabric.disarm();
+    }
+}

@@ -1,0 +1,330 @@
+//! Members over TCP: back-pressure, sleep, ways to go, and one view after the other.
+
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use crate::support::{
+    MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, connections, guard, ids, key,
+    listeners, members, settle,
+};
+use tramontane_core::fabric::{
+    ErrorKind, Event, Fabric, HostFabric, Kind, LocalBell, LossCause, Token, ViewRows as _, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_tcp::{Settings, TcpError, TcpOptions, meet};
+
+const NEXT: ViewId = ViewId(2);
+
+/// Buffers that are full soon.
+fn small() -> Settings {
+    Settings { socket_bytes: Some(32 << 10), ..Settings::default() }
+}
+
+/// Posts a whole row again and again until the queue is full; gives the number of lists that were
+/// taken.
+fn crowd(from: &mut Member, view: ViewId, to: Rank) -> u64 {
+    let whole = Write::of_row(0, ROW_BYTES, Kind::Content);
+    for posted in 0..100_000 {
+        match from.fabric.post(view, to, &[whole], Some(Token(posted))) {
+            Ok(()) => {}
+            Err(ErrorKind::QueueFull) => return posted,
+            Err(kind) => panic!("{kind}"),
+        }
+    }
+    panic!("a peer that reads nothing takes everything");
+}
+
+#[test]
+fn a_stopped_peer_is_full_alone_and_costs_no_time() {
+    for key in [None, key()] {
+        let mut members = members(key, small());
+        assert!(crowd(&mut members[0], VIEW, Rank(1)) > 0);
+        // The others are not concerned.
+        for value in 1..=20 {
+            assert_way(&mut members, 0, 2, value);
+            assert_way(&mut members, 2, 0, value);
+        }
+        // Who waits for nothing but that peer sleeps, once the kernel at the other end has no room
+        // left either.
+        let rests = (0..100).any(|_| {
+            crowd(&mut members[0], VIEW, Rank(1));
+            members[0].events();
+            let is_armed = members[0].fabric.arm();
+            let is_rung = is_armed && members[0].fabric.sleep(Duration::from_millis(100));
+            members[0].fabric.disarm();
+            is_armed && !is_rung
+        });
+        assert!(rests, "woken a hundred times for a peer that takes nothing");
+        // And wakes when it takes something again.
+        let (first, rest) = members.split_at_mut(1);
+        let woken = std::thread::scope(|scope| {
+            let peer = &mut rest[0];
+            let reading = scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                let start = Instant::now();
+                while start.elapsed() < Duration::from_millis(300) {
+                    peer.fabric.carry();
+                }
+            });
+            let is_armed = first[0].fabric.arm();
+            let woken = !is_armed || first[0].fabric.sleep(PATIENCE);
+            first[0].fabric.disarm();
+            reading.join().expect("no panic");
+            woken
+        });
+        assert!(woken, "a peer took what waited, and nobody woke");
+        settle(&mut members);
+        assert_way(&mut members, 0, 1, 77);
+        let lost =
+            members[0].events().into_iter().find(|event| matches!(event, Event::PeerLost { .. }));
+        assert_eq!(lost, None);
+    }
+}
+
+#[test]
+fn what_a_slow_peer_gets_is_the_freshest() {
+    let mut members = members(None, small());
+    let rows = members[0].rows.clone();
+    let cell = rows.row().cell(512).expect("a cell");
+    let mut value = 0;
+    loop {
+        value += 1;
+        cell.publish(value);
+        match members[0].fabric.post(
+            VIEW,
+            Rank(1),
+            &[guard(512), Write::of_row(1024, 32_768, Kind::Content)],
+            None,
+        ) {
+            Ok(()) => {}
+            Err(kind) => break assert_eq!(kind, ErrorKind::QueueFull),
+        }
+    }
+    for _ in 0..1000 {
+        value += 1;
+        cell.publish(value);
+    }
+    settle(&mut members);
+    assert!(members[1].cell(Rank(0), 512) < value, "it was posted by nobody");
+    members[0].fabric.post(VIEW, Rank(1), &[guard(512)], None).expect("there is room again");
+    settle(&mut members);
+    assert_eq!(members[1].cell(Rank(0), 512), value);
+}
+
+#[test]
+fn a_thread_of_the_own_process_wakes_a_sleeper() {
+    let mut members = members(None, Settings::default());
+    let fabric = &mut members[0].fabric;
+    let bell = fabric.local_bell();
+    bell.ring_if_asleep();
+    assert!(fabric.arm(), "who rings somebody awake leaves no trace");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(30));
+            bell.ring_if_asleep();
+        });
+        assert!(fabric.sleep(PATIENCE));
+    });
+    fabric.disarm();
+    assert!(fabric.arm(), "a ring ends one sleep");
+    bell.ring_if_asleep();
+    assert!(fabric.sleep(PATIENCE), "a ring between arm and sleep is not lost");
+    fabric.disarm();
+}
+
+#[test]
+fn how_a_peer_went_is_told() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let mut last = members.pop().expect("three");
+        let mut middle = members.pop().expect("two");
+        let mut first = members.pop().expect("one");
+        last.fabric.leave();
+        assert_eq!(
+            first.loss(),
+            Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left }
+        );
+        assert_eq!(
+            middle.loss(),
+            Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left }
+        );
+        middle.fabric.cut(VIEW, Rank(0));
+        assert_eq!(
+            first.loss(),
+            Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Denied }
+        );
+        assert_eq!(middle.events(), [], "who cuts is told nothing");
+    }
+    let mut members = members(None, Settings::default());
+    members.remove(1);
+    assert_eq!(
+        members[0].loss(),
+        Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Exited }
+    );
+}
+
+#[test]
+fn who_leaves_is_heard_even_if_something_is_written_to_it() {
+    let mut members = members(None, Settings::default());
+    let mut last = members.pop().expect("three");
+    last.fabric.leave();
+    drop(last);
+    for _ in 0..20 {
+        // The first may go, and its answer is a reset.
+        let _ = members[0].fabric.post(VIEW, Rank(2), &[guard(0)], None);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(
+        members[0].loss(),
+        Event::PeerLost { view: VIEW, peer: Rank(2), cause: LossCause::Left }
+    );
+}
+
+#[test]
+fn views_follow_each_other_on_one_connection_and_never_mix() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (a, b) = (Rank(0), Rank(1));
+        // One is ahead: the others are not ready for it, and it posts nothing.
+        let rows_a = members[0].open(NEXT).expect("it opens");
+        settle(&mut members);
+        assert!(!members[0].fabric.ready(NEXT, b));
+        assert_eq!(members[0].fabric.post(NEXT, b, &[guard(8)], None), Err(ErrorKind::QueueFull));
+        let rows_b = members[1].open(NEXT).expect("it opens");
+        settle(&mut members);
+        let ready = Event::Ready { view: NEXT, peer: b };
+        assert_eq!(members[0].events(), [ready]);
+        assert!(members[0].fabric.ready(NEXT, b) && !members[0].fabric.ready(NEXT, Rank(2)));
+        // The same place in two views is two places.
+        rows_a.row().cell(8).expect("a cell").publish(2);
+        members[0].rows.row().cell(8).expect("a cell").publish(1);
+        members[0].fabric.post(NEXT, b, &[guard(8)], None).expect("it is ready");
+        members[0].fabric.post(VIEW, b, &[guard(8)], None).expect("it is open");
+        settle(&mut members);
+        let seen = |rows: &tramontane_tcp::Rows| rows.rows()[0].cell(8).expect("a cell").load();
+        assert_eq!((seen(&members[1].rows), seen(&rows_b)), (1, 2));
+        // The old one ends at one end; what the other still posts there is dropped.
+        assert!(members[1].fabric.retire(VIEW));
+        members[0].rows.row().cell(8).expect("a cell").publish(3);
+        rows_a.row().cell(8).expect("a cell").publish(4);
+        members[0].fabric.post(VIEW, b, &[guard(8)], None).expect("it cannot know");
+        members[0].fabric.post(NEXT, b, &[guard(8)], None).expect("it is ready");
+        settle(&mut members);
+        assert_eq!((seen(&members[1].rows), seen(&rows_b)), (1, 4));
+        assert!(members[1].open(VIEW).is_err(), "a view that ended never comes again");
+        assert!(members[0].open(NEXT).is_err(), "it is open");
+        assert!(members[0].open(ViewId(3)).is_err(), "a change has two views");
+        assert!(members[0].fabric.retire(VIEW) && members[0].fabric.retire(VIEW));
+        assert_eq!(members[0].fabric.post(VIEW, b, &[guard(8)], None), Err(ErrorKind::Other));
+        assert_eq!(members[1].fabric.post(NEXT, a, &[guard(8)], None), Ok(()));
+    }
+}
+
+#[test]
+fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
+    for key in [None, key()] {
+        let mut members = members(key, small());
+        let rows = members[0].open(NEXT).expect("it opens");
+        let rows_b = members[1].open(NEXT).expect("it opens");
+        settle(&mut members);
+        let old = members[0].rows.clone();
+        let old = old.row();
+        for offset in (0..ROW_BYTES).step_by(8) {
+            old.cell(offset).expect("a cell").publish(5);
+        }
+        let taken = crowd(&mut members[0], VIEW, Rank(1));
+        assert!(members[0].fabric.retire(VIEW));
+        // The memory may go: nobody sees what is in it now.
+        for offset in (0..ROW_BYTES).step_by(8) {
+            old.cell(offset).expect("a cell").publish(u64::MAX);
+        }
+        let told = members[0]
+            .events()
+            .into_iter()
+            .filter(|event| matches!(event, Event::Completed(_)))
+            .count();
+        assert!(told < usize::try_from(taken).expect("few"), "nobody is told of what was given up");
+        settle(&mut members);
+        rows.row().cell(8).expect("a cell").publish(6);
+        members[0].fabric.post(NEXT, Rank(1), &[guard(8)], None).expect("there is room");
+        settle(&mut members);
+        assert_eq!(rows_b.rows()[0].cell(8).expect("a cell").load(), 6);
+        let copy = members[1].copy(Rank(0));
+        assert!(!copy.contains(&0xff), "memory of a view that ended was read");
+    }
+}
+
+#[test]
+fn who_was_lost_comes_again_as_another_in_the_next_view() {
+    let mut members = members(key(), Settings::default());
+    drop(members.remove(1));
+    members[0].loss();
+    // It meets the others anew; nothing connects by itself.
+    let mut again = connections(key());
+    let came = again[0][1].take().expect("a connection");
+    members[0].fabric.add_peer(ids()[1], came).expect("its place is free");
+    let twice = again[0][2].take().expect("a connection");
+    assert!(members[0].fabric.add_peer(ids()[2], twice).is_err(), "that peer is there");
+    let mut came = Member::new(Rank(1), again.swap_remove(1), Settings::default());
+    let (first, second) =
+        (members[0].open(NEXT).expect("it opens"), came.open(NEXT).expect("it opens"));
+    members.push(came);
+    settle(&mut members);
+    assert!(members[0].fabric.ready(NEXT, Rank(1)) && members[2].fabric.ready(NEXT, Rank(0)));
+    let old = members[0].fabric.post(VIEW, Rank(1), &[guard(8)], None);
+    assert_eq!(old, Err(ErrorKind::PeerLost), "in the old view it is gone");
+    first.row().cell(8).expect("a cell").publish(5);
+    members[0].fabric.post(NEXT, Rank(1), &[guard(8)], None).expect("it is ready");
+    settle(&mut members);
+    assert_eq!(second.rows()[0].cell(8).expect("a cell").load(), 5);
+}
+
+#[test]
+fn once_all_have_met_nobody_listens() {
+    let (members, ranks) = (ids(), [0, 1, 2].map(Rank));
+    let subgroup = Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window: 8,
+        message_max: 64,
+        delivery: Delivery::Ordered,
+    };
+    let group = Group { members: &members, subgroups: &[subgroup] };
+    let layout = Layout::new(group).expect("a layout");
+    let (listeners, addresses) = listeners(MEMBERS);
+    let joined: Vec<_> = std::thread::scope(|scope| {
+        let meeting: Vec<_> = (0..MEMBERS)
+            .map(Rank)
+            .zip(listeners)
+            .map(|(own, listener)| {
+                let (layout, addresses) = (&layout, &addresses);
+                scope.spawn(move || {
+                    let options = TcpOptions {
+                        addresses,
+                        terms: 0,
+                        listener: Some(listener),
+                        view: VIEW,
+                        key: key(),
+                        allow_clear: false,
+                        time_limit: PATIENCE,
+                        cancel: &std::sync::atomic::AtomicBool::new(false),
+                        settings: Settings::default(),
+                    };
+                    meet(layout, own, options).map(|(fabric, _)| fabric)
+                })
+            })
+            .collect();
+        meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let fabrics: Vec<Result<_, TcpError>> = joined;
+    for (own, fabric) in (0..).zip(&fabrics) {
+        let fabric = fabric.as_ref().expect("they meet");
+        assert!(
+            (0..MEMBERS).filter(|peer| *peer != own).all(|peer| fabric.ready(VIEW, Rank(peer)))
+        );
+    }
+    for address in addresses {
+        assert!(TcpStream::connect(address).is_err(), "a stranger reaches a group that has met");
+    }
+}

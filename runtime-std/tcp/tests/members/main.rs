@@ -1,0 +1,8 @@
+//! The fabric over TCP.
+
+mod blocks;
+mod blocks_hostile;
+mod fabric;
+mod hostile;
+mod support;
+mod views;

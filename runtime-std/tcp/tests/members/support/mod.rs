@@ -1,0 +1,292 @@
+//! Members over TCP in one process, some of them driven by hand, byte by byte.
+
+#![allow(dead_code, reason = "each test binary uses its part of this")]
+
+pub mod blocks;
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tramontane_control::{
+    Connection, Mesh, MeshOptions, RECORD_CONTENT_MAX, RECORD_MAX, SharedKey,
+};
+use tramontane_core::fabric::{
+    ErrorKind, Event, Fabric, HostFabric as _, Kind, ViewPlan, ViewRows as _, Write,
+};
+use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_tcp::{Rows, Settings, Tcp};
+
+pub const VIEW: ViewId = ViewId(1);
+pub const ROW_BYTES: usize = 64 << 10;
+pub const MEMBERS: u16 = 3;
+
+/// The digest of the layout of all rows here.
+pub const DIGEST: u64 = 42;
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+pub fn key() -> Option<SharedKey> {
+    Some(SharedKey::from_bytes([3; 32]))
+}
+
+pub fn ids() -> Vec<NodeId> {
+    (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
+}
+
+/// Sockets that listen, and where.
+pub fn listeners(count: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+    let addresses =
+        listeners.iter().map(|listener| listener.local_addr().expect("an address")).collect();
+    (listeners, addresses)
+}
+
+/// The connections of three members that have met: by member, then by peer.
+pub fn connections(key: Option<SharedKey>) -> Vec<Vec<Option<Connection>>> {
+    let (listeners, addresses) = listeners(MEMBERS);
+    std::thread::scope(|scope| {
+        let meeting: Vec<_> = (0..MEMBERS)
+            .map(Rank)
+            .zip(listeners)
+            .map(|(own, listener)| {
+                let (addresses, key) = (&addresses, key.clone());
+                scope.spawn(move || join(own, addresses, listener, key))
+            })
+            .collect();
+        meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    })
+}
+
+/// Meets the others, who do the same elsewhere: the connections by peer.
+pub fn join(
+    own: Rank,
+    addresses: &[SocketAddr],
+    listener: TcpListener,
+    key: Option<SharedKey>,
+) -> Vec<Option<Connection>> {
+    let options = MeshOptions {
+        own,
+        members: &ids(),
+        addresses: &addresses.iter().copied().map(Into::into).collect::<Vec<_>>(),
+        listener: Some(listener.try_into().expect("it listens")),
+        incarnation: None,
+        view: VIEW,
+        digest: 42,
+        key,
+        allow_clear: false,
+        time_limit: PATIENCE,
+        cancel: &NEVER,
+    };
+    Mesh::join(options).expect("they meet").into_connections()
+}
+
+/// A member with a fabric of the runtime.
+pub struct Member {
+    pub own: Rank,
+    pub fabric: Tcp,
+    pub rows: Rows,
+}
+
+impl Member {
+    pub fn new(own: Rank, connections: Vec<Option<Connection>>, settings: Settings) -> Self {
+        let mut fabric = Tcp::new(ids()[own.index()], settings).expect("descriptors");
+        for (peer, connection) in ids().into_iter().zip(connections) {
+            if let Some(connection) = connection {
+                fabric.add_peer(peer, connection).expect("a socket");
+            }
+        }
+        let rows = fabric.rows(&plan(own, VIEW, DIGEST, &ids())).expect("memory");
+        Self { own, fabric, rows }
+    }
+
+    /// Opens a view on rows of its own, and gives them.
+    pub fn open(&mut self, view: ViewId) -> Result<Rows, ErrorKind> {
+        if view == VIEW {
+            self.fabric.open(view, &self.rows.memory())?;
+            return Ok(self.rows.clone());
+        }
+        self.open_as(view, DIGEST)
+    }
+
+    /// Opens a view on fresh rows of a layout with this digest, and gives them.
+    pub fn open_as(&mut self, view: ViewId, digest: u64) -> Result<Rows, ErrorKind> {
+        self.open_with(view, digest, &ids())
+    }
+
+    /// Opens a view without the last of the members.
+    pub fn open_without_last(&mut self, view: ViewId) -> Result<Rows, ErrorKind> {
+        self.open_with(view, DIGEST, &ids()[..ids().len() - 1])
+    }
+
+    fn open_with(
+        &mut self,
+        view: ViewId,
+        digest: u64,
+        members: &[NodeId],
+    ) -> Result<Rows, ErrorKind> {
+        let rows = self.fabric.rows(&plan(self.own, view, digest, members)).expect("memory");
+        self.fabric.open(view, &rows.memory())?;
+        Ok(rows)
+    }
+
+    pub fn events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.fabric.poll()).collect()
+    }
+
+    /// Polls until a peer is lost, and says how.
+    pub fn loss(&mut self) -> Event {
+        let start = Instant::now();
+        loop {
+            if let Some(loss) =
+                self.events().into_iter().find(|event| matches!(event, Event::PeerLost { .. }))
+            {
+                return loss;
+            }
+            assert!(start.elapsed() < PATIENCE, "nobody is lost");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// What this member sees of another's row.
+    pub fn copy(&self, of: Rank) -> Vec<u8> {
+        let row = self.rows.rows()[of.index()];
+        let mut bytes = vec![0; row.bytes()];
+        row.read(0, &mut bytes).expect("the whole row");
+        bytes
+    }
+
+    pub fn cell(&self, of: Rank, offset: usize) -> u64 {
+        self.rows.rows()[of.index()].cell(offset).expect("a cell").load()
+    }
+}
+
+fn plan(own: Rank, view: ViewId, digest: u64, members: &[NodeId]) -> ViewPlan<'_> {
+    ViewPlan::with_sizes(view, own, members, &[ROW_BYTES; MEMBERS as usize], digest)
+}
+
+/// Three members with view 1 open.
+pub fn members(key: Option<SharedKey>, settings: Settings) -> Vec<Member> {
+    let mut members: Vec<Member> = (0..)
+        .map(Rank)
+        .zip(connections(key))
+        .map(|(own, connections)| Member::new(own, connections, settings))
+        .collect();
+    for member in &mut members {
+        member.open(VIEW).expect("it opens");
+    }
+    settle(&mut members);
+    for member in &mut members {
+        assert_eq!(member.events().len(), 2, "both peers are ready");
+    }
+    members
+}
+
+/// Lets come what is under way.
+pub fn settle(members: &mut [Member]) {
+    for _ in 0..50 {
+        for member in &mut *members {
+            member.fabric.carry();
+        }
+        std::thread::sleep(Duration::from_micros(400));
+    }
+}
+
+pub fn guard(offset: usize) -> Write {
+    Write::of_row(offset, 8, Kind::Guard)
+}
+
+/// One member stores a number and posts it; the other sees it.
+pub fn assert_way(members: &mut [Member], from: usize, to: usize, value: u64) {
+    members[from].rows.row().cell(512).expect("a cell").publish(value);
+    let rank = members[to].own;
+    members[from].fabric.post(VIEW, rank, &[guard(512)], None).expect("the way is open");
+    let start = Instant::now();
+    while members[to].cell(Rank(from as u16), 512) != value {
+        assert!(start.elapsed() < PATIENCE, "{value} never comes from {from} to {to}");
+        members[to].fabric.carry();
+    }
+}
+
+/// The other end of a member's connection, driven by hand.
+pub struct Hand {
+    pub connection: Connection,
+}
+
+impl Hand {
+    /// Sends bytes as the fabric's stream, sealed where there is a key.
+    pub fn send(&mut self, bytes: &[u8]) {
+        for part in bytes.chunks(RECORD_CONTENT_MAX) {
+            let record = self.seal(part);
+            self.connection.stream.write_all(&record).expect("it goes");
+        }
+    }
+
+    /// Bytes as they cross the network.
+    pub fn seal(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let Some(cipher) = &mut self.connection.cipher else { return bytes.to_vec() };
+        let mut record = vec![0; RECORD_MAX];
+        let length = cipher.seal(bytes, &mut record).expect("short enough");
+        record.truncate(length);
+        record
+    }
+}
+
+/// A header, field by field.
+pub fn header(kind: u8, region: u16, length: u32, view: u64, last: u64) -> Vec<u8> {
+    let mut bytes = vec![kind, 0];
+    bytes.extend(region.to_le_bytes());
+    bytes.extend(length.to_le_bytes());
+    bytes.extend(view.to_le_bytes());
+    bytes.extend(last.to_le_bytes());
+    bytes
+}
+
+/// The frame that says that a view is open, in memory of a layout.
+pub fn open_frame_of(view: ViewId, digest: u64) -> Vec<u8> {
+    open_frame_with(view, digest, ROW_BYTES as u64)
+}
+
+/// As [`open_frame_of`], with a row of this length.
+pub fn open_frame_with(view: ViewId, digest: u64, row_bytes: u64) -> Vec<u8> {
+    let mut bytes = header(1, 0, 8, view.0, row_bytes);
+    bytes.extend(digest.to_le_bytes());
+    bytes
+}
+
+/// The frame that says that view 1 is open.
+pub fn open_frame() -> Vec<u8> {
+    open_frame_of(VIEW, DIGEST)
+}
+
+/// A write into the row of who sends it.
+pub fn write_frame(offset: u64, content: &[u8]) -> Vec<u8> {
+    write_frame_in(VIEW, offset, content)
+}
+
+/// As [`write_frame`], in another view.
+pub fn write_frame_in(view: ViewId, offset: u64, content: &[u8]) -> Vec<u8> {
+    let mut bytes = header(2, 0, content.len() as u32, view.0, offset);
+    bytes.extend(content);
+    bytes
+}
+
+/// A member, another one that behaves, and the hand of a third: ranks 0, 2 and 1.
+pub fn with_hand(key: Option<SharedKey>) -> (Vec<Member>, Hand) {
+    let mut all = connections(key);
+    let hand = all[1][0].take().expect("a connection from 1 to 0");
+    // The connection between 1 and 2 stays open, and silent.
+    std::mem::forget(all[1][2].take());
+    let last = Member::new(Rank(2), all.pop().expect("three"), Settings::default());
+    let first = Member::new(Rank(0), all.swap_remove(0), Settings::default());
+    let mut members = vec![first, last];
+    for member in &mut members {
+        member.open(VIEW).expect("it opens");
+    }
+    settle(&mut members);
+    assert!(members[0].fabric.ready(VIEW, Rank(2)) && !members[0].fabric.ready(VIEW, Rank(1)));
+    (members, Hand { connection: hand })
+}

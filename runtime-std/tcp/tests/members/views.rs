@@ -1,0 +1,253 @@
+//! A next view that is prepared more than once, over TCP: its list may change until it is decided
+//! (VIE-11).
+
+use crate::support::{
+    DIGEST, Member, VIEW, assert_way, connections, guard, ids, key, members, open_frame,
+    open_frame_of, settle, with_hand, write_frame, write_frame_in,
+};
+use tramontane_core::fabric::{ErrorKind, Event, Fabric, LossCause, ViewRows as _};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_tcp::{Rows, Settings};
+
+const NEXT: ViewId = ViewId(2);
+
+/// Digests of the lists that are proposed for the next view.
+const ONE: u64 = 1001;
+const OTHER: u64 = 1002;
+
+fn copy(rows: &Rows, of: usize) -> Vec<u8> {
+    let row = rows.rows()[of];
+    let mut bytes = vec![0; row.bytes()];
+    row.read(0, &mut bytes).expect("the whole row");
+    bytes
+}
+
+fn is_fresh(rows: &Rows, of: usize) -> bool {
+    copy(rows, of).iter().all(|byte| *byte == 0)
+}
+
+fn post(
+    member: &mut Member,
+    view: ViewId,
+    rows: &Rows,
+    to: Rank,
+    value: u64,
+) -> Result<(), ErrorKind> {
+    rows.row().cell(8).expect("a cell").publish(value);
+    member.fabric.post(view, to, &[guard(8)], None)
+}
+
+#[test]
+fn members_with_other_lists_are_not_ready_and_harm_nobody() {
+    for key in [None, key()] {
+        let mut members = members(key, Settings::default());
+        let (a, b) = (Rank(0), Rank(1));
+        let at_a = members[0].open_as(NEXT, ONE).expect("it opens");
+        let at_b = members[1].open_as(NEXT, OTHER).expect("it opens");
+        settle(&mut members);
+        assert!(!members[0].fabric.ready(NEXT, b) && !members[1].fabric.ready(NEXT, a));
+        assert_eq!(post(&mut members[0], NEXT, &at_a, b, 1), Err(ErrorKind::QueueFull));
+        assert_eq!(
+            (members[0].events(), members[1].events()),
+            (vec![], vec![]),
+            "neither ready nor lost"
+        );
+        assert_way(&mut members, 0, 1, 7);
+        // One of the two goes over to the other's list.
+        assert!(members[1].fabric.retire(NEXT));
+        let at_b_again = members[1].open_as(NEXT, ONE).expect("it was never installed");
+        settle(&mut members);
+        assert_eq!(members[0].events(), [Event::Ready { view: NEXT, peer: b }]);
+        assert_eq!(members[1].events(), [Event::Ready { view: NEXT, peer: a }]);
+        post(&mut members[0], NEXT, &at_a, b, 2).expect("it is ready");
+        settle(&mut members);
+        assert_eq!(at_b_again.rows()[0].cell(8).expect("a cell").load(), 2);
+        assert!(is_fresh(&at_b, 0), "memory that was given up");
+        assert_way(&mut members, 1, 0, 8);
+    }
+}
+
+/// Both change their minds, in any order, and end with one list.
+#[test]
+fn a_view_may_be_prepared_again_and_again_until_a_newer_one_is() {
+    let mut members = members(None, Settings::default());
+    for (at_a, at_b) in [(ONE, OTHER), (OTHER, OTHER), (OTHER, ONE), (ONE, ONE)] {
+        for (index, digest) in [(1, at_b), (0, at_a)] {
+            members[index].fabric.retire(NEXT);
+            members[index].open_as(NEXT, digest).expect("it was never installed");
+        }
+        settle(&mut members);
+        let is_same = at_a == at_b;
+        assert_eq!(members[0].fabric.ready(NEXT, Rank(1)), is_same);
+        assert_eq!(members[1].fabric.ready(NEXT, Rank(0)), is_same);
+    }
+    assert!(members[0].fabric.retire(VIEW));
+    members[0].open(ViewId(3)).expect("there is room");
+    assert!(members[0].fabric.retire(NEXT));
+    assert_eq!(
+        members[0].open_as(NEXT, ONE).err(),
+        Some(ErrorKind::Other),
+        "a newer one was opened"
+    );
+    assert_eq!(members[0].open(VIEW).err(), Some(ErrorKind::Other));
+}
+
+/// What was posted under a list that its reader has given up is not lost in silence, nor stored in
+/// the memory of another.
+#[test]
+fn a_list_that_was_used_and_is_given_up_costs_the_connection_and_no_byte() {
+    let mut members = members(key(), Settings::default());
+    let (a, b) = (Rank(0), Rank(1));
+    let at_a = members[0].open_as(NEXT, ONE).expect("it opens");
+    members[1].open_as(NEXT, ONE).expect("it opens");
+    settle(&mut members);
+    members[0].events();
+    members[1].events();
+    post(&mut members[0], NEXT, &at_a, b, 1).expect("it is ready");
+    // Before it comes, its reader prepares another list.
+    assert!(members[1].fabric.retire(NEXT));
+    let other = members[1].open_as(NEXT, OTHER).expect("it was never installed");
+    settle(&mut members);
+    assert!(is_fresh(&other, 0));
+    let lost = |peer| Event::PeerLost { view: NEXT, peer, cause: LossCause::Misbehaved };
+    assert!(members[0].events().contains(&lost(b)), "who posted is told");
+    members[1].loss();
+    assert_eq!(members[1].fabric.post(VIEW, a, &[guard(8)], None), Err(ErrorKind::PeerLost));
+    assert_way(&mut members, 2, 0, 5);
+}
+
+#[test]
+fn frames_of_a_view_that_ended_or_of_an_older_list_change_nothing() {
+    for key in [None, key()] {
+        let (mut members, mut hand) = with_hand(key);
+        hand.send(&[open_frame(), open_frame_of(NEXT, ONE)].concat());
+        settle(&mut members);
+        let first = members[0].open_as(NEXT, OTHER).expect("it opens");
+        // By the list of before: the peer cannot know that it was given up.
+        hand.send(&write_frame_in(NEXT, 8, &[7; 64]));
+        // The view that ends, in the middle of a write, and after it.
+        let write = write_frame(128, &[9; 4096]);
+        hand.send(&write[..1024]);
+        settle(&mut members);
+        assert!(members[0].fabric.retire(VIEW));
+        let ended = members[0].copy(Rank(1));
+        hand.send(&write[1024..]);
+        hand.send(&write_frame(0, &[9; 64]));
+        hand.send(&open_frame());
+        settle(&mut members);
+        assert_eq!(members[0].copy(Rank(1)), ended, "a view that ended");
+        assert!(is_fresh(&first, 1), "a list that was given up");
+        let events = members[0].events();
+        let is_lost = events.iter().any(|event| matches!(event, Event::PeerLost { .. }));
+        assert!(!is_lost && !members[0].fabric.ready(NEXT, Rank(1)), "{events:?}");
+    }
+}
+
+/// A network that loses packets may keep a process that was let in from a member until the view
+/// after that.
+#[test]
+fn who_was_let_in_and_has_not_come_yet_is_not_taken_for_the_process_that_it_was() {
+    let mut all = members(key(), Settings::default());
+    let last = Rank(2);
+    drop(all.pop());
+    all[0].loss();
+    let member = &mut all[0];
+    member.open_without_last(NEXT).expect("the last is out");
+    assert!(member.fabric.retire(VIEW));
+    // It is let in again, and does not come in the first view in which it is a member.
+    for (view, before) in [(ViewId(3), NEXT), (ViewId(4), ViewId(3))] {
+        member.open(view).expect("there is room");
+        assert!(member.fabric.retire(before));
+        assert_eq!(member.fabric.post(view, last, &[guard(8)], None), Err(ErrorKind::QueueFull));
+        let events = member.events();
+        assert!(
+            !events.iter().any(|event| matches!(event, Event::PeerLost { .. })),
+            "{view}: {events:?}"
+        );
+    }
+    let mut again = connections(key());
+    let came = again[0][2].take().expect("a connection");
+    member.fabric.add_peer(ids()[last.index()], came).expect("its place is free");
+    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    came.open(ViewId(4)).expect("it opens");
+    all.push(came);
+    settle(&mut all);
+    assert!(all[0].fabric.ready(ViewId(4), last));
+}
+
+/// The end of a process that left may be read later than its next process comes.
+#[test]
+fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_end_was_not_seen() {
+    let mut all = members(key(), Settings::default());
+    let last = Rank(2);
+    // It lives on for as long as this, and nobody hears of it.
+    let _out = all.pop();
+    let member = &mut all[0];
+    member.open_without_last(NEXT).expect("the last is out");
+    assert!(member.fabric.retire(VIEW));
+    let mut again = connections(key());
+    let came = again[0][2].take().expect("a connection");
+    member.fabric.part_from(ids()[last.index()]);
+    assert!(!member.fabric.has_peer(ids()[last.index()]));
+    member.open(ViewId(3)).expect("there is room");
+    member.fabric.add_peer(ids()[last.index()], came).expect("its place is free");
+    assert!(member.fabric.has_peer(ids()[last.index()]));
+    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    came.open(ViewId(3)).expect("it opens");
+    all.push(came);
+    settle(&mut all);
+    assert!(all[0].fabric.ready(ViewId(3), last));
+    // A member's connection makes way for nobody.
+    let other = connections(key())[0][2].take().expect("a connection");
+    let taken = all[0].fabric.add_peer(ids()[last.index()], other).expect_err("it is there");
+    assert_eq!(taken.kind(), std::io::ErrorKind::AlreadyExists);
+}
+
+/// It is the same process in both: it could not be let in twice.
+#[test]
+fn who_comes_while_the_next_view_is_prepared_comes_in_both() {
+    let mut all = members(None, Settings::default());
+    let (third, fourth) = (ViewId(3), ViewId(4));
+    let (first, last) = (Rank(0), Rank(2));
+    drop(all.pop());
+    all[0].loss();
+    let member = &mut all[0];
+    member.open_without_last(NEXT).expect("the last is out");
+    assert!(member.fabric.retire(VIEW));
+    member.open(third).expect("there is room");
+    assert!(member.fabric.retire(NEXT));
+    member.open(fourth).expect("there is room");
+    let mut again = connections(None);
+    member
+        .fabric
+        .add_peer(ids()[2], again[0][2].take().expect("a connection"))
+        .expect("its place is free");
+    let mut came = Member::new(last, again.swap_remove(2), Settings::default());
+    came.open(third).expect("it opens");
+    all.push(came);
+    settle(&mut all);
+    let [member, .., came] = &mut all[..] else { unreachable!("three") };
+    assert!(
+        member.fabric.ready(third, last) && came.fabric.ready(third, first),
+        "the view that is installed"
+    );
+    came.open(fourth).expect("there is room");
+    settle(&mut all);
+    assert!(all[0].fabric.ready(fourth, last), "the view that is prepared");
+}
+
+/// The digest alone decides: a row of the same length is not enough.
+#[test]
+fn who_says_another_digest_is_not_ready_and_who_says_the_same_is() {
+    let (mut members, mut hand) = with_hand(None);
+    hand.send(&open_frame_of(VIEW, DIGEST ^ (1 << 63)));
+    settle(&mut members);
+    assert!(!members[0].fabric.ready(VIEW, Rank(1)));
+    assert_eq!(members[0].fabric.post(VIEW, Rank(1), &[guard(8)], None), Err(ErrorKind::QueueFull));
+    hand.send(&open_frame());
+    settle(&mut members);
+    assert!(members[0].fabric.ready(VIEW, Rank(1)), "it takes the place of what was said before");
+    hand.send(&write_frame(0, &[7; 64]));
+    settle(&mut members);
+    assert_eq!(members[0].copy(Rank(1))[..64], [7; 64]);
+}

@@ -1,0 +1,142 @@
+//! Three members on a real fabric, all in this process: one that was lost is gone, and two race in
+//! threads of their own.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_contract::{Actor, Breach, Next, Seat, Wake};
+use tramontane_core::fabric::Fabric;
+use tramontane_core::ids::Rank;
+use tramontane_core::memory::{Row, RowWriter};
+
+/// Longer than a machine that does something else as well takes to ring.
+pub const SLEEP_MAX: Duration = Duration::from_secs(5);
+
+/// Longer than any race takes.
+const RACE_MAX: Duration = Duration::from_secs(120);
+
+/// A member, as a race needs it.
+pub trait Racer: Send {
+    /// Its fabric.
+    type Fabric: Fabric;
+
+    /// Turns between two looks at the clock, at which the other may have the processor.
+    const TURNS_PER_LOOK: u32;
+
+    /// Its fabric, its row, and all rows as it sees them.
+    fn seat(&mut self) -> (&mut Self::Fabric, RowWriter<'_>, Vec<Row<'_>>);
+
+    /// What a member's step begins with: the actors that only look do not poll.
+    fn begin(fabric: &mut Self::Fabric);
+
+    /// Sleeps for at most [`SLEEP_MAX`].
+    fn sleep(fabric: &mut Self::Fabric) -> Wake;
+
+    /// Leaves the processor to the other: both may have to share one.
+    fn give_way() {
+        std::thread::yield_now();
+    }
+}
+
+/// The members by rank.
+pub struct Members<M>(Vec<Option<M>>);
+
+impl<M> FromIterator<M> for Members<M> {
+    fn from_iter<I: IntoIterator<Item = M>>(members: I) -> Self {
+        Self(members.into_iter().map(Some).collect())
+    }
+}
+
+impl<M> Members<M> {
+    pub fn get(&self, rank: Rank) -> &M {
+        self.0[rank.index()].as_ref().expect("nobody uses who was lost")
+    }
+
+    pub fn get_mut(&mut self, rank: Rank) -> &mut M {
+        self.0[rank.index()].as_mut().expect("nobody uses who was lost")
+    }
+
+    /// Those that are there.
+    pub fn iter(&self) -> impl Iterator<Item = &M> {
+        self.0.iter().flatten()
+    }
+
+    /// The same.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut M> {
+        self.0.iter_mut().flatten()
+    }
+
+    /// Drops a member, which says nothing any more.
+    pub fn lose(&mut self, rank: Rank) {
+        self.0[rank.index()] = None;
+    }
+}
+
+impl<M: Racer> Members<M> {
+    /// Runs two members in two threads until both are done, or one found a breach.
+    pub fn race(&mut self, actors: [(Rank, &mut dyn Actor<M::Fabric>); 2]) -> Result<(), Breach> {
+        let race = Race::default();
+        let mut members: Vec<Option<&mut M>> = self.0.iter_mut().map(Option::as_mut).collect();
+        std::thread::scope(|scope| {
+            let racing = actors.map(|(rank, actor)| {
+                let member = members[rank.index()].take().expect("two different members");
+                let race = &race;
+                scope.spawn(move || {
+                    let ended = act(member, actor, race);
+                    if ended.is_err() {
+                        race.stop.store(true, Ordering::Relaxed);
+                    }
+                    ended
+                })
+            });
+            let [first, second] = racing.map(|thread| thread.join().expect("no panic"));
+            first.and(second)
+        })
+    }
+}
+
+/// What the threads of a race know of each other.
+#[derive(Default)]
+struct Race {
+    /// One of them found a breach.
+    stop: AtomicBool,
+    /// Actors that are done.
+    done: AtomicUsize,
+}
+
+/// Gives an actor its turns until both are done, or the other found a breach. Who is done goes on
+/// with its steps: what it posted last may wait for room, and the other for it.
+fn act<M: Racer>(
+    member: &mut M,
+    actor: &mut dyn Actor<M::Fabric>,
+    race: &Race,
+) -> Result<(), Breach> {
+    let until = Instant::now() + RACE_MAX;
+    let (fabric, row, rows) = member.seat();
+    let mut slept = None;
+    let mut turns = 0_u32;
+    let mut is_done = false;
+    while !race.stop.load(Ordering::Relaxed) && race.done.load(Ordering::Relaxed) < 2 {
+        M::begin(fabric);
+        if is_done {
+            M::give_way();
+        } else {
+            match actor.turn(&mut Seat { fabric: &mut *fabric, row, rows: &rows }, slept.take())? {
+                Next::Done => {
+                    is_done = true;
+                    race.done.fetch_add(1, Ordering::Relaxed);
+                }
+                Next::Sleep => slept = Some(M::sleep(fabric)),
+                Next::Turn => {}
+            }
+        }
+        turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(M::TURNS_PER_LOOK) {
+            if Instant::now() > until {
+                return Err(Breach(format!("after {RACE_MAX:?} the two members are not done")));
+            }
+            M::give_way();
+        }
+    }
+    Ok(())
+}

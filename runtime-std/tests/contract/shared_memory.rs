@@ -1,0 +1,227 @@
+//! The shared-memory fabric keeps the contract: several members in one process, each with its own
+//! files and mappings, as processes have them; two members race in two threads.
+
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tramontane_contract::{
+    Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, ROW_BYTES_MIN, Testbed, VIEW, Wake,
+    run, run_blocks,
+};
+use tramontane_core::fabric::{
+    BlockStore as _, BlockUse, ErrorKind, Fabric, FabricError, HostBlocks as _, HostFabric as _,
+    Region, ViewPlan, ViewRows as _,
+};
+use tramontane_core::ids::{NodeId, Rank};
+use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
+use tramontane_core::memory::{Row, RowWriter};
+use tramontane_shared_memory::{
+    BlockMemory, Error, Fences, GroupName, Mappings, Rendezvous, Root, SharedMemory,
+};
+
+use crate::members::{Members, Racer, SLEEP_MAX};
+
+/// Groups in a folder of their own, with doorbells of one kind.
+struct SharedMemories {
+    fences: Fences,
+    rounds: u64,
+}
+
+impl Testbed for SharedMemories {
+    type Bench<'b> = Group3;
+
+    fn with(&self, scene: impl FnOnce(&mut Group3)) {
+        // Beside the real thing, or wherever there is room: on a disk it works as well.
+        let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a folder");
+        let root = Root::under(folder.path());
+        let members = join_all(&root, self.fences);
+        scene(&mut Group3 { members, rounds: self.rounds });
+    }
+}
+
+/// All members join, each in a thread of its own, since each waits for the others.
+fn join_all(root: &Root, fences: Fences) -> Members<Member> {
+    let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
+    let ranks: Vec<Rank> = (0..MEMBERS).map(Rank).collect();
+    let window = u32::try_from(ROW_BYTES_MIN.div_ceil(64)).expect("a small row");
+    let subgroups = [Subgroup {
+        members: &ranks,
+        senders: &ranks,
+        window,
+        message_max: 52,
+        delivery: Delivery::Ordered,
+    }];
+    let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a group");
+    assert!(layout.row_bytes(Rank(0)) >= ROW_BYTES_MIN);
+    let group = GroupName::new("contract").expect("a name");
+    let never = AtomicBool::new(false);
+    let join = |own: Rank| -> Result<Mappings, Error> {
+        let plan = ViewPlan::of_layout(VIEW, own, &layout).with_blocks();
+        let rendezvous = Rendezvous::of_rows(root, &group, &plan)?.with_fences(fences);
+        rendezvous.join(Duration::from_secs(30), &never)
+    };
+    std::thread::scope(|scope| {
+        let joining: Vec<_> = ranks.iter().map(|own| scope.spawn(move || join(*own))).collect();
+        joining
+            .into_iter()
+            .map(|member| member.join().expect("no panic").expect("it joins"))
+            .map(Member::new)
+            .collect()
+    })
+}
+
+struct Member {
+    fabric: SharedMemory,
+    mappings: Mappings,
+    blocks: BlockMemory,
+}
+
+impl Member {
+    fn new(mappings: Mappings) -> Self {
+        let fabric = SharedMemory::new(&mappings);
+        let store = fabric.block_store();
+        let blocks = store.memory(BLOCK_BYTES_MIN, BlockUse::Both).expect("memory");
+        Self { fabric, mappings, blocks }
+    }
+}
+
+struct Group3 {
+    members: Members<Member>,
+    rounds: u64,
+}
+
+impl Bench for Group3 {
+    type Fabric = SharedMemory;
+
+    fn fabric(&mut self, member: Rank) -> &mut SharedMemory {
+        &mut self.members.get_mut(member).fabric
+    }
+
+    fn members(&self) -> Vec<NodeId> {
+        (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect()
+    }
+
+    fn open(&mut self, member: Rank) -> Result<(), ErrorKind> {
+        let Member { fabric, mappings, .. } = self.members.get_mut(member);
+        fabric.open(VIEW, &mappings.memory()).map_err(|error| error.kind())
+    }
+
+    fn row(&self, member: Rank) -> RowWriter<'_> {
+        self.members.get(member).mappings.row()
+    }
+
+    fn copy(&self, holder: Rank, owner: Rank) -> Row<'_> {
+        self.members.get(holder).mappings.rows()[owner.index()]
+    }
+
+    fn pass(&mut self) {
+        // Of lists nothing is ever under way. Blocks are, and go on at members that wait for
+        // something else.
+        for member in self.members.iter_mut() {
+            member.fabric.carry_blocks();
+        }
+        std::thread::yield_now();
+    }
+
+    fn settle(&mut self) {
+        // What a member's timer does, and blocks: a few pieces each.
+        for _ in 0..8 {
+            self.pass();
+        }
+        for member in self.members.iter_mut() {
+            member.fabric.check_peers();
+        }
+    }
+
+    fn sleep(&mut self, member: Rank) -> Wake {
+        Member::sleep(&mut self.members.get_mut(member).fabric)
+    }
+
+    fn lose(&mut self, member: Rank) -> Result<(), &'static str> {
+        // As a process that ends gives back its locks, without having said that it leaves.
+        self.members.lose(member);
+        Ok(())
+    }
+
+    fn rounds(&self) -> u64 {
+        self.rounds
+    }
+
+    fn race(&mut self, actors: [(Rank, &mut dyn Actor<SharedMemory>); 2]) -> Result<(), Breach> {
+        self.members.race(actors)
+    }
+}
+
+impl BlockBench for Group3 {
+    fn block_region(&self) -> Region {
+        self.members.iter().next().expect("a member").blocks.region()
+    }
+
+    fn fill_blocks(&mut self, member: Rank, offset: usize, bytes: &[u8]) {
+        self.members.get_mut(member).blocks.write(offset, bytes).expect("inside");
+    }
+
+    fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        self.members.get(member).blocks.read(offset, &mut bytes).expect("inside");
+        bytes
+    }
+}
+
+impl Racer for Member {
+    type Fabric = SharedMemory;
+
+    const TURNS_PER_LOOK: u32 = 1024;
+
+    fn seat(&mut self) -> (&mut SharedMemory, RowWriter<'_>, Vec<Row<'_>>) {
+        let Self { fabric, mappings, .. } = self;
+        (fabric, mappings.row(), mappings.rows().to_vec())
+    }
+
+    fn begin(_: &mut SharedMemory) {}
+
+    fn sleep(fabric: &mut SharedMemory) -> Wake {
+        let until = Instant::now() + SLEEP_MAX;
+        loop {
+            if fabric.sleep(until.saturating_duration_since(Instant::now())) {
+                return Wake::Rung;
+            }
+            // A signal, or the late half of an earlier ring, ends a sleep early.
+            if Instant::now() >= until {
+                return Wake::Overslept;
+            }
+        }
+    }
+}
+
+/// What says nothing about memory that is shared: nothing is carried, so nothing is carried late or
+/// queued.
+const SILENT: [&str; 5] = [
+    "queue-full-refused-whole",
+    "queue-full-passes",
+    "queue-full-alone",
+    "guard-as-posted",
+    "content-until-completed",
+];
+
+#[test]
+fn shared_memory_keeps_the_contract() {
+    // Who pays for the fences matters to the doorbell alone, so the second run hunts less.
+    let kinds =
+        [("the sleeper pays", Fences::Sleeper, 60_000), ("both ends fence", Fences::Both, 6_000)];
+    for (what, fences, rounds) in kinds {
+        let report = run(&SharedMemories { fences, rounds });
+        println!("Shared memory, {what}:\n{report}");
+        report.assert_kept();
+        assert_eq!(report.not_applicable().collect::<Vec<_>>(), SILENT, "clauses that say nothing");
+    }
+}
+
+#[test]
+fn blocks_on_shared_memory_keep_the_contract() {
+    let report = run_blocks(&SharedMemories { fences: Fences::default(), rounds: 6_000 });
+    println!("Blocks on shared memory:\n{report}");
+    report.assert_kept();
+    assert_eq!(report.not_applicable().count(), 0, "clauses that say nothing");
+}

@@ -1,0 +1,267 @@
+//! Groups with fixed membership, each member driven by a thread of its own, over each fabric.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_runtime::group::{
+    Description, DescriptionBuilder, Fate, Messages, Running, StartError, queue, start,
+};
+use tramontane_runtime::member::{SendError, Stopped};
+
+use crate::fixed_support::{FABRICS, Meeting, PATIENCE};
+
+fn shape(nodes: u32, window: u32, message_max: u32) -> DescriptionBuilder {
+    Description::builder("fixed").nodes(nodes).window(window).message_max(message_max)
+}
+
+fn await_end(running: &Running) -> Stopped {
+    let start = std::time::Instant::now();
+    loop {
+        if let Some(stopped) = running.stopped() {
+            return stopped;
+        }
+        assert!(start.elapsed() < PATIENCE, "it runs on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn members_deliver_what_several_threads_send_in_one_order() {
+    const EACH: u64 = 500;
+    for fabric in FABRICS {
+        let meeting = Meeting::new(fabric, 3);
+        let delivered = meeting.run(shape(3, 8, 16), 3, |node, description, options| {
+            let (done, all) = mpsc::channel();
+            let mut seen = Vec::new();
+            let replica = move |messages: &mut Messages<'_, '_>| {
+                seen.extend(messages.map(|message| {
+                    assert_eq!(message.sender, NodeId(u32::from(message.payload[0])));
+                    (message.place, message.payload.to_vec())
+                }));
+                if seen.len() as u64 == 3 * 2 * EACH {
+                    let _ = done.send(std::mem::take(&mut seen));
+                }
+            };
+            let running = start(description, options, replica).expect("it starts");
+            let sender = running.sender(SubgroupId(0)).expect("a sender");
+            std::thread::scope(|scope| {
+                for thread in 0..2_u8 {
+                    let mut sender = sender.clone();
+                    scope.spawn(move || {
+                        for number in 0..EACH {
+                            let mut message = vec![node as u8, thread];
+                            message.extend(number.to_le_bytes());
+                            sender.send(&message, PATIENCE).expect("it is sent");
+                        }
+                    });
+                }
+            });
+            let seen = all.recv_timeout(PATIENCE).expect("all arrive");
+            assert!(running.settle(PATIENCE) || running.stopped().is_some());
+            (seen, running)
+        });
+        // All have all: the first to close is lost to no member that still waits for it.
+        let delivered: Vec<_> = delivered.into_iter().map(|(seen, _)| seen).collect();
+        assert_eq!(delivered[0], delivered[1]);
+        assert_eq!(delivered[0], delivered[2]);
+        let mut next = BTreeMap::new();
+        for (_, message) in &delivered[0] {
+            let number = u64::from_le_bytes(message[2..].try_into().expect("eight bytes"));
+            let expected = next.entry((message[0], message[1])).or_insert(0);
+            assert_eq!(number, *expected, "each thread's messages keep their order");
+            *expected += 1;
+        }
+    }
+}
+
+#[test]
+fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
+    for fabric in FABRICS {
+        let meeting = Meeting::new(fabric, 2);
+        let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
+            let replica = move |messages: &mut Messages<'_, '_>| {
+                for message in messages {
+                    assert!(node != 1 || message.payload != b"bang", "told to");
+                }
+            };
+            let running = start(description, options, replica).expect("it starts");
+            let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+            if node == 0 {
+                sender.send(b"bang", PATIENCE).expect("it is sent");
+            }
+            await_end(&running);
+            let refused =
+                (0..9).find_map(|_| sender.send(b"more", Duration::from_millis(50)).err());
+            assert!(matches!(refused, Some(SendError::Stopped(_))), "{refused:?}");
+            running.close().0
+        });
+        let is_told =
+            |end: &Stopped| matches!(end, Stopped::Panicked(text) if text.contains("told to"));
+        assert!(is_told(&ends[1]), "{ends:?}");
+        let is_lost =
+            |end: &Stopped| matches!(end, Stopped::PeerLost { node: Some(NodeId(1)), .. });
+        assert!(is_lost(&ends[0]), "{ends:?}");
+    }
+}
+
+/// The first that goes ends the group, and what could not be delivered comes back.
+#[test]
+fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
+    for fabric in FABRICS {
+        let meeting = Meeting::new(fabric, 2);
+        let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
+            let (told, heard) = mpsc::channel();
+            let replica = move |messages: &mut Messages<'_, '_>| {
+                let _ = told.send(messages.count());
+            };
+            let running = start(description, options, replica).expect("it starts");
+            let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+            if node == 1 {
+                heard.recv_timeout(PATIENCE).expect("it comes");
+                return running.leave(PATIENCE).map(|unsent| (None, unsent.len()));
+            }
+            let receipt = sender.send(b"before", PATIENCE).expect("it is sent");
+            heard.recv_timeout(PATIENCE).expect("it comes");
+            while sender.fate(receipt) != Fate::Delivered {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let mut last = None;
+            while running.stopped().is_none() {
+                last = sender.send(b"after", Duration::from_millis(1)).ok().or(last);
+            }
+            let (stopped, unsent) = running.close();
+            let last =
+                last.map(|last| (sender.fate(last), unsent.iter().any(|one| one.receipt == last)));
+            assert_ne!(last.map(|(fate, _)| fate), Some(Fate::UnderWay));
+            assert!(last.is_none_or(|(fate, is_back)| is_back == (fate != Fate::Delivered)));
+            Ok((Some(stopped), unsent.len()))
+        });
+        assert_eq!(ends[1], Ok((None, 0)), "{fabric:?}");
+        let Ok((Some(Stopped::PeerLost { node, cause, .. }), _)) = &ends[0] else {
+            panic!("{fabric:?}: {ends:?}")
+        };
+        assert_eq!((*node, *cause), (Some(NodeId(1)), LossCause::Left), "{fabric:?}");
+    }
+}
+
+#[test]
+fn a_group_that_rests_sleeps_wakes_and_posts_nothing() {
+    for fabric in FABRICS {
+        let meeting = Meeting::new(fabric, 3);
+        let running = meeting.run(shape(3, 8, 64), 3, |node, description, options| {
+            let (told, heard) = mpsc::channel();
+            let replica = move |messages: &mut Messages<'_, '_>| {
+                for message in messages {
+                    let _ = told.send(message.payload.to_vec());
+                }
+            };
+            let running = start(description, options, replica).expect("it starts");
+            let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+            for round in 0..20_u32 {
+                // Each in turn breaks the silence in which all sleep.
+                if round % 3 == node {
+                    std::thread::sleep(Duration::from_millis(30));
+                    sender.send(&round.to_le_bytes(), PATIENCE).expect("it is sent");
+                }
+                let delivered = heard.recv_timeout(PATIENCE).expect("it wakes");
+                assert_eq!(delivered, round.to_le_bytes());
+            }
+            assert!(running.settle(PATIENCE));
+            std::thread::sleep(Duration::from_millis(50));
+            let before = running.writes();
+            std::thread::sleep(Duration::from_millis(500));
+            assert_eq!(running.writes(), before, "a group that rests posts nothing");
+            let status = running.status();
+            assert_eq!((status.state.as_str(), status.heartbeats), ("steady", 0));
+            assert_eq!((status.members.len(), status.delivered), (3, 20));
+            running
+        });
+        let stopped: Vec<_> = running.iter().map(Running::stopped).collect();
+        assert!(stopped.iter().all(Option::is_none), "{fabric:?}: {stopped:?}");
+    }
+}
+
+#[test]
+fn a_queue_gives_messages_at_the_takers_pace() {
+    for fabric in FABRICS {
+        let meeting = Meeting::new(fabric, 2);
+        let taken = meeting.run(shape(2, 4, 16).senders(1), 2, |node, description, options| {
+            let (replica, end) = queue(2);
+            let running = start(description, options, replica).expect("it starts");
+            std::thread::scope(|scope| {
+                if node == 0 {
+                    let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+                    scope.spawn(move || {
+                        for number in 0..100_u8 {
+                            sender.send(&[number], PATIENCE).expect("it is sent");
+                        }
+                    });
+                }
+                let take = |_| end.take(PATIENCE, |message| message.payload[0]);
+                let taken: Option<Vec<u8>> = (0..100).map(take).collect();
+                std::thread::sleep(Duration::from_millis(300));
+                taken.expect("all arrive")
+            })
+        });
+        assert_eq!(taken, vec![(0..100).collect::<Vec<u8>>(); 2]);
+    }
+}
+
+#[test]
+fn settling_gets_its_turn_whatever_the_polling_thread_does() {
+    // The polling thread held the turn while it paused and slept, and a settle could wait for ever.
+    let meeting = Meeting::new(FABRICS[0], 1);
+    meeting.run(shape(1, 4, 8), 1, |_, description, options| {
+        let replica = |_: &mut Messages<'_, '_>| {};
+        let running = start(description, options, replica).expect("it starts");
+        let mut sender = running.sender(SubgroupId(0)).expect("a sender");
+        for round in 0..100_u64 {
+            sender.send(&[], PATIENCE).expect("it is sent");
+            // From right away to long asleep.
+            std::thread::sleep(Duration::from_micros(round * round));
+            assert!(running.settle(PATIENCE), "round {round}");
+        }
+        assert_eq!(running.close(), (Stopped::Closed, Vec::new()));
+    });
+}
+
+#[test]
+fn all_nodes_must_come_and_have_the_same_description() {
+    for fabric in FABRICS {
+        let meeting = Meeting::new(fabric, 2);
+        let mut options = meeting.options(0);
+        options.time_limit = Duration::from_millis(300);
+        let replica = |_: &mut Messages<'_, '_>| {};
+        let alone = start(meeting.describe(shape(2, 8, 16)), options, replica);
+        assert!(matches!(alone, Err(StartError::Meet(_))), "{fabric:?}: {alone:?}");
+        let started = meeting.run(shape(2, 8, 16), 2, |node, mut description, mut options| {
+            description.subgroups[0].window += node;
+            options.time_limit = Duration::from_secs(5);
+            start(description, options, replica).map(drop)
+        });
+        let differs = |started: &Result<(), StartError>| {
+            started.as_ref().is_err_and(|error| error.to_string().contains("another subgroups"))
+        };
+        assert!(started.iter().any(differs), "{fabric:?}: {started:?}");
+    }
+}
+
+/// The members that run are not disturbed by a process that comes late.
+#[test]
+fn a_process_that_comes_to_a_group_that_runs_is_refused() {
+    let meeting = Meeting::new(tramontane_runtime::carrier::Carrier::Tcp, 2);
+    let replica = |_: &mut Messages<'_, '_>| {};
+    let running = meeting.run(shape(2, 8, 16), 2, |_, description, options| {
+        start(description, options, replica).expect("it starts")
+    });
+    let own = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let mut options = meeting.options(1);
+    options.listener = Some(own.try_into().expect("it listens"));
+    options.time_limit = Duration::from_secs(5);
+    let late = start(meeting.describe(shape(2, 8, 16)), options, replica);
+    assert!(matches!(late, Err(StartError::FixedRuns { node: 1 })), "{late:?}");
+    assert!(running.iter().all(|member| member.stopped().is_none()));
+}

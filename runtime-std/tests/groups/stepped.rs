@@ -1,0 +1,145 @@
+//! Members that their caller steps, of groups of both kinds.
+
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::smc::ReserveError;
+use tramontane_runtime::group::{
+    Description, Fate, Forming, Membership, Messages, Replica, Stepped, start_stepped,
+};
+use tramontane_runtime::member::{SendError, Stopped};
+
+use crate::fixed_support::{FABRICS, Meeting, PATIENCE};
+
+/// Keeps what it is handed.
+#[derive(Default)]
+struct Kept(Vec<Vec<u8>>);
+
+impl Replica for Kept {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        self.0.extend(messages.map(|message| message.payload.to_vec()));
+    }
+}
+
+/// Steps a member until it has delivered `count` messages, and then until it is at rest for a
+/// while.
+fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
+    let start = Instant::now();
+    let mut rest = 0;
+    while member.replica().0.len() < count || rest < 2_000 {
+        let delivered = member.replica().0.len();
+        assert!(start.elapsed() < PATIENCE, "{delivered} of {count} delivered");
+        match member.step() {
+            Ok(step) if step.is_idle() => rest += 1,
+            Ok(_) => rest = 0,
+            // The others are through, and gone.
+            Err(Stopped::PeerLost { .. } | Stopped::Halted { .. }) if delivered == count => break,
+            Err(error) => panic!("{error}"),
+        }
+        std::thread::yield_now();
+    }
+    std::mem::take(&mut member.replica().0)
+}
+
+/// Two members in one thread each, of either kind over either fabric.
+fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<Vec<R>> {
+    let mut all = Vec::new();
+    for fabric in FABRICS {
+        for membership in [Membership::Fixed, Membership::Changing] {
+            let meeting = Meeting::new(fabric, 2);
+            let shape = Description::builder("stepped").nodes(2).window(2).message_max(8);
+            all.push(meeting.run(shape, 2, |node, mut description, mut options| {
+                description.membership = membership;
+                options.forming = Forming { new_group: true, ..Forming::default() };
+                let member = start_stepped(description, options, Kept::default());
+                body(node, member.expect("it starts"))
+            }));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_member_waits_for_its_callers_steps() {
+    let all = with_members(|node, mut member| {
+        let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+        for number in 0..2 {
+            sender.send(&[node as u8, number], PATIENCE).expect("two slots are free");
+        }
+        assert!(matches!(sender.try_reserve(1), Err(ReserveError::Full)));
+        let refused = sender.send(&[], Duration::from_millis(20));
+        assert!(matches!(refused, Err(SendError::TimedOut(_))), "{refused:?}");
+        let refused = sender.reserve_run(1, Duration::from_millis(20)).map(drop);
+        assert!(matches!(refused, Err(SendError::TimedOut(_))), "{refused:?}");
+        let refused = sender.send(&[0; 9], PATIENCE);
+        assert!(matches!(refused, Err(SendError::TooLarge { length: 9, limit: 8 })), "{refused:?}");
+        let delivered = drive(&mut member, 4);
+        assert!(member.settle(PATIENCE) || member.stopped().is_some());
+        delivered
+    });
+    for delivered in all {
+        assert_eq!(delivered[0], [[0, 0], [1, 0], [0, 1], [1, 1]]);
+        assert_eq!(delivered[0], delivered[1]);
+    }
+}
+
+#[test]
+fn every_way_to_send_gives_a_receipt_that_says_what_became_of_it() {
+    with_members(|node, mut member| {
+        let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+        if node == 1 {
+            // The other's messages need not wait for this one's.
+            sender.declare_silence(100);
+            assert_eq!(drive(&mut member, 4).len(), 4);
+            return;
+        }
+        let mut receipts = Vec::new();
+        let mut run = sender.reserve_run(2, PATIENCE).expect("two slots are free");
+        while let Ok(Some(mut slot)) = run.next(1) {
+            slot.payload()[0] = 7;
+            receipts.push(slot.commit());
+        }
+        drop(run);
+        assert_eq!(receipts.len(), 2);
+        assert!(receipts.iter().all(|receipt| sender.fate(*receipt) == Fate::UnderWay));
+        assert_eq!(drive(&mut member, 2), [[7], [7]]);
+        receipts.push(sender.send_with(1, PATIENCE, |bytes| bytes[0] = 8).expect("it is sent"));
+        let mut slot = sender.reserve(3, PATIENCE).expect("a slot is free");
+        slot.payload()[0] = 9;
+        slot.truncate(1);
+        receipts.push(slot.commit());
+        assert_eq!(drive(&mut member, 2), [[8], [9]]);
+        assert!(receipts.iter().all(|receipt| sender.fate(*receipt) == Fate::Delivered));
+    });
+}
+
+#[test]
+fn a_member_that_sleeps_wakes_for_a_message_and_leaves_once_all_is_delivered() {
+    let ends = with_members(|node, mut member| {
+        let start = Instant::now();
+        let mut sender = member.sender(SubgroupId(0)).expect("a sender");
+        let mut idle = member.idle();
+        if node == 0 {
+            std::thread::sleep(Duration::from_millis(50));
+            sender.send(b"now", PATIENCE).expect("it is sent");
+        }
+        while member.replica().0.is_empty() {
+            assert!(start.elapsed() < PATIENCE, "it slept on");
+            let is_idle = member.step().expect("it runs").is_idle();
+            if is_idle && idle.pause() {
+                member.sleep(Duration::from_millis(100)).expect("it runs");
+            }
+        }
+        if node == 0 {
+            return member.leave(PATIENCE).map(|unsent| unsent.len());
+        }
+        // One goes first: of a fixed group that is the end, of the other kind this one goes on.
+        while member.stopped().is_none() && member.status().members.len() == 2 {
+            assert!(start.elapsed() < PATIENCE, "the other stays");
+            let _ = member.sleep(Duration::from_millis(5));
+        }
+        let _ = member.close();
+        Ok(0)
+    });
+    assert!(ends.iter().flatten().all(|end| *end == Ok(0)), "{ends:?}");
+}

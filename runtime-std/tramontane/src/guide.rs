@@ -1,0 +1,18 @@
+//! The guide's pages for programmers: their examples are compiled with the other doc tests.
+
+macro_rules! pages {
+    ($($name:ident: $path:literal,)*) => {
+        $(
+            #[doc = include_str!($path)]
+            mod $name {}
+        )*
+    };
+}
+
+pages! {
+    group: "../../../docs/guide/src/programs/group.md",
+    sending: "../../../docs/guide/src/programs/sending.md",
+    views: "../../../docs/guide/src/programs/views.md",
+    fixed: "../../../docs/guide/src/programs/fixed.md",
+    blocks: "../../../docs/guide/src/programs/blocks.md",
+}
