@@ -202,6 +202,15 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     /// Everything up to the decision.
     fn agree(&mut self) {
+        // The last that a peer published may be read only now, together with the report that the
+        // peer is lost. A decision in it counts: without it, the member that was to leave a group
+        // of two would halt for want of a majority.
+        if self.has_new_report() {
+            self.learn();
+            if self.state.status == Status::Decided || self.state.status.is_final() {
+                return;
+            }
+        }
         self.spread();
         if self.state.status.is_final() {
             return;

@@ -44,7 +44,7 @@
 //! |---|---|---|
 //! | `watch` | installed, heartbeat, committed | A member that has installed has published its heartbeat and its decision before. |
 //! | `spread` | a word of suspicions; then all of them, for the majority | They only grow: a member that had no majority has none. New flags wait for the next step. |
-//! | `learn` | committed, once; then suspicions; then the list and the trims | A member that knows of a decision changes its list no more. The members that it suspected when it decided are in its row: if it removed this member, suspicions are not shared. The own list counts only if it agrees with what the owner shows. |
+//! | `learn`, also before new reports are taken | committed, once; then suspicions; then the list and the trims | A member that knows of a decision changes its list no more. The members that it suspected when it decided are in its row: if it removed this member, suspicions are not shared. The own list counts only if it agrees with what the owner shows. |
 //! | `may_lead` | each stance, once | A promise is for ever. A member that has promised to a later leader, or accepted from one, showed before that it suspects this member. |
 //! | `take_over` | each stance again, then its owner's suspicions; then the latest list | A member that turned to a later leader since shows that it suspects this member, and then nothing is taken over. A member that did not can accept nothing until this member proposes. |
 //! | `follow`, and `echo` of the leader that is about to be suspected | the leader's stance, once; then its suspicions; then its list | A leader only adds to its list. It suspected the members that the list removes before it published it. |

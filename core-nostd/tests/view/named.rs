@@ -461,6 +461,27 @@ fn two_become_one_by_a_leave_and_not_by_a_crash() {
 }
 
 #[test]
+fn a_leaver_learns_of_the_decision_together_with_the_loss_of_the_member_that_made_it() {
+    for leaver in [0, 1] {
+        let stays = 1 - leaver;
+        let mut arena = group(2);
+        settle(&mut arena, &[0, 1]);
+        arena.leave(leaver);
+        while arena.status(stays) != Status::Installed {
+            // The leaver sees all but the last step of the other.
+            arena.pull(leaver, stays, usize::MAX);
+            assert_ne!(step(&mut arena, leaver, 0, None), Status::Left);
+            arena.pull(stays, leaver, usize::MAX);
+            step(&mut arena, stays, 0, None);
+        }
+        // The member that goes on ends at once: its last writes and its loss arrive together.
+        arena.pull(leaver, stays, usize::MAX);
+        arena.lose(leaver, stays);
+        assert_eq!(step(&mut arena, leaver, 0, None), Status::Left, "{leaver} leaves");
+    }
+}
+
+#[test]
 fn everyone_may_leave_at_once() {
     let mut arena = group(3);
     for rank in 0..3 {

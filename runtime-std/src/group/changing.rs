@@ -208,6 +208,7 @@ impl<R: Replica> Engine<R> {
             let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
             gone.for_each(|node| self.parts.fabric.part_from(*node));
             self.ended = None;
+            self.leave_when_free()?;
         }
         Ok(())
     }

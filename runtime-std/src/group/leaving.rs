@@ -67,7 +67,9 @@ impl<R: Replica> Engine<R> {
             return Ok(());
         }
         if self.view.members.len() == 1 {
-            return Err(Stopped::Left);
+            // The member that left before this one may not know yet that the view without it is
+            // decided. On its own it would have no majority.
+            return if self.ended.is_none() { Err(Stopped::Left) } else { Ok(()) };
         }
         self.leaving.is_asked = true;
         self.present.leave();
