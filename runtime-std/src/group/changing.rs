@@ -53,7 +53,7 @@ pub(super) struct ChangingParts {
 pub(super) struct Engine<R: Replica> {
     // Dropped first: they read the memory that the fabric keeps.
     pub(super) present: OpenView,
-    ended: Option<OpenView>,
+    pub(super) ended: Option<OpenView>,
     /// Until when peers are told of its end, at most.
     ended_until: Time,
     prepared: Option<Prepared>,
