@@ -37,72 +37,75 @@
 //! | `status`, `account`, `operator` | what is seen from outside |
 //! | `doors`, `visits` | where the doors are, and what keys they take; an operator's side of them |
 
-mod account;
 mod admission;
-mod asked;
 mod builder;
 mod changing;
+mod changing_requests;
+mod control_endpoints;
+mod control_service;
 mod delivery_queue;
 mod description;
 mod digest;
-mod door;
-mod doors;
 mod fabric;
 mod fixed;
 mod forming;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod garbage;
+pub(crate) mod hostile_bytes;
+mod join_messages;
 mod joiners;
 mod joining;
 mod large;
 mod layout;
 mod leaving;
-mod looking;
-mod losses;
+mod lost_peers;
 mod meeting;
+mod membership_record;
 mod open_view;
 mod operator;
-mod outgoing;
-mod outside;
+mod operator_client;
 mod participant;
 mod parts;
-mod past;
+mod peer_connector;
 mod prepared;
+mod probe;
 mod queue;
 mod replica;
 mod request;
 mod running;
-mod said;
+mod send_state;
+mod sender;
+mod session_messages;
 mod start;
 mod start_fixed;
+mod state_transfer;
+mod statistics;
 mod status;
+mod subgroup_sending;
 mod supply;
-mod taken;
-mod taking;
-mod talking;
+mod transfer_progress;
 mod view;
-mod visits;
 
 pub use builder::DescriptionBuilder;
+pub use control_endpoints::ControlEndpoints;
+pub use control_endpoints::ControlEndpointsError;
 pub use delivery_queue::{QueueEnd, QueuedMessage, queue};
 pub use description::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
     SubgroupDescription, WINDOW_DEFAULT,
 };
-pub use doors::Doors;
-pub use doors::DoorsError;
 pub use fabric::NoFabric;
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
-pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};
+pub use membership_record::StateError;
+pub use operator_client::{OperatorClient, OperatorError};
 pub use parts::Step;
-pub use past::StateError;
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::{ByCaller, ByThread, Running, Stepped};
+pub use sender::{Fate, Receipt, Run, Sender, Slot};
 pub use start::{StartError, StartOptions, start, start_stepped};
 pub use start_fixed::ConnectError;
 pub(crate) use start_fixed::{Connected, connect};
-pub use status::{Board, GroupStatus, SubgroupStatus};
+pub use status::{GroupStatus, SharedStatus, SubgroupStatus};
+pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};
-pub use visits::{AskError, Visits};

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 
 use super::admission::{Admission, Sent};
-use super::said::Shared;
+use super::join_messages::Shared;
 use super::view::View;
 
 /// Messages that may wait for one joiner, in bytes, beside large ones.
@@ -231,7 +231,7 @@ impl Drop for Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::said::tests::message;
+    use super::super::join_messages::tests::message;
     use super::*;
     use crate::group::{Description, LARGE_MAX};
 

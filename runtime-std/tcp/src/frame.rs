@@ -1,14 +1,11 @@
 //! What two members say to each other once they have met: frames, one after the other.
 //!
 //! ```text
-//! 0     kind: 1 open, 2 write, 3 wake, 4 leave, 5 cut, 6 piece of a block
-//! 1     zero
-//! 2-3   write: the region, 0 is the writer's row; piece: the channel; else zero
-//! 4-7   bytes that follow this header
-//! 8-15  view
-//! 16-23 write: where the bytes go in the region; open: how long the sender's own row is; piece: bytes still to come
-//!       of the block, these included (16-19), and the block's number (20-23); else zero
-//! 24-31 open alone: the digest of the layout by which the sender's memory was made
+//! 0 kind: 1 open, 2 write, 3 wake, 4 leave, 5 cut, 6 piece of a block 1 zero 2-3 write: the
+//! region, 0 is the writer's row; piece: the channel; else zero 4-7 bytes that follow this header
+//! 8-15 view 16-23 write: where the bytes go in the region; open: how long the sender's own row is;
+//! piece: bytes still to come of the block, these included (16-19), and the block's number (20-23);
+//! else zero 24-31 open alone: the digest of the layout by which the sender's memory was made
 //! ```
 //!
 //! Least byte first. There is no frame that the reader must believe: each is compared with what the

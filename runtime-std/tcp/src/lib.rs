@@ -45,7 +45,7 @@ mod connection;
 mod fabric;
 mod frame;
 #[cfg(any(test, fuzzing))]
-pub mod garbage;
+pub mod hostile_bytes;
 mod incoming;
 mod join;
 mod landing;

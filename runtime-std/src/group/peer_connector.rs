@@ -5,8 +5,8 @@
 //! twice, a joiner calls all old members, and of two joiners the second calls the first.
 //!
 //! A call is for one process: the one that is that node in the view in which the caller came. It
-//! says which view that is ([`PeerCalls`]), and another process of the node, which came in a later
-//! view, sends it away. The caller ends its call once the node is out of the view.
+//! says which view that is ([`PeerRequest`]), and another process of the node, which came in a
+//! later view, sends it away. The caller ends its call once the node is out of the view.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,12 +15,13 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tramontane_control::{
-    Address, Identity, Purpose, SharedKey, Talk, TalkError, VisitError, Visited, visit,
+    Address, Identity, OpenSessionError, OpenedSession, Purpose, Session, SessionError, SharedKey,
+    open_session,
 };
 use tramontane_core::ids::{NodeId, ViewId};
 
 use super::request::{Request, Requests};
-use super::talking::{hear, say};
+use super::session_messages::{receive_message, send_message};
 
 /// How long one call may take.
 const CALL: Duration = Duration::from_secs(5);
@@ -35,7 +36,7 @@ const CALLS_MAX: Duration = Duration::from_secs(60);
 const WORD_MAX: u64 = 64;
 
 /// What a process needs to call others.
-pub(super) struct Outside {
+pub(super) struct PeerConnector {
     pub(super) identity: Identity,
     pub(super) addresses: BTreeMap<NodeId, Address>,
     pub(super) key: Option<SharedKey>,
@@ -45,7 +46,7 @@ pub(super) struct Outside {
 
 /// What the caller says: first whom it means, and then that it keeps the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum PeerCalls {
+pub(super) enum PeerRequest {
     /// The process that is a member of this view, the caller's first.
     Member { view: u64 },
     /// The connection is the one of the two from now on.
@@ -54,7 +55,7 @@ pub(super) enum PeerCalls {
 
 /// What it hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum PeerHears {
+pub(super) enum PeerReply {
     /// It is that process.
     Member,
     /// The node is another process by now.
@@ -131,16 +132,16 @@ impl Calls {
     }
 }
 
-impl Outside {
+impl PeerConnector {
     /// Calls a node once. Nothing if it has no address.
     pub(super) fn call(
         &self,
         node: NodeId,
         purpose: Purpose,
         cancel: &AtomicBool,
-    ) -> Result<Visited, VisitError> {
-        let address = self.addresses.get(&node).ok_or(VisitError::NotThere)?;
-        visit(address, &self.identity, self.key.as_ref(), purpose, CALL, cancel)
+    ) -> Result<OpenedSession, OpenSessionError> {
+        let address = self.addresses.get(&node).ok_or(OpenSessionError::NotThere)?;
+        open_session(address, &self.identity, self.key.as_ref(), purpose, CALL, cancel)
     }
 
     /// A view begins, in which these came.
@@ -162,28 +163,28 @@ impl Outside {
     /// answers, in a thread of its own; the connection comes as a request.
     pub(super) fn connect(self: &Arc<Self>, node: NodeId, view: ViewId) {
         let Some(is_ended) = self.calls.begin(node) else { return };
-        let outside = Arc::clone(self);
+        let connector = Arc::clone(self);
         let spawned = std::thread::Builder::new().name("tramontane-call".into()).spawn(move || {
             let started = Instant::now();
             while started.elapsed() < CALLS_MAX && !is_ended.load(Ordering::Relaxed) {
-                match outside.call(node, Purpose::Peer, &is_ended) {
-                    Ok(Visited { node: found, mut talk, .. }) if found == node => {
-                        talk.stop_with(Arc::clone(&is_ended));
-                        match present(&mut talk, view) {
-                            Ok(PeerHears::Member) => {
+                match connector.call(node, Purpose::Peer, &is_ended) {
+                    Ok(OpenedSession { node: found, mut session, .. }) if found == node => {
+                        session.stop_with(Arc::clone(&is_ended));
+                        match present(&mut session, view) {
+                            Ok(PeerReply::Member) => {
                                 let call = Call::Own { is_ended };
-                                outside.requests.ask(Request::Connected { node, talk, call });
+                                connector.requests.ask(Request::Connected { node, session, call });
                                 return;
                             }
-                            Ok(PeerHears::Other) => {
+                            Ok(PeerReply::Other) => {
                                 tracing::debug!(%node, %view, "its process is another one by now");
                                 return;
                             }
                             Err(error) => tracing::debug!(%node, %error, "not connected yet"),
                         }
                     }
-                    Ok(visited) => {
-                        tracing::error!(%node, found = %visited.node, "another node is at its address");
+                    Ok(opened) => {
+                        tracing::error!(%node, found = %opened.node, "another node is at its address");
                         return;
                     }
                     Err(error) => tracing::debug!(%node, %error, "not connected yet"),
@@ -210,33 +211,33 @@ pub(super) enum Call {
 }
 
 /// The caller's words. Once it has said that it keeps the connection, the other end uses it too.
-fn present(talk: &mut Talk, view: ViewId) -> Result<PeerHears, TalkError> {
-    say(talk, &PeerCalls::Member { view: view.0 }, CALL)?;
-    let heard = hear(talk, WORD_MAX, CALL)?;
-    if heard == PeerHears::Member {
-        say(talk, &PeerCalls::Kept, CALL)?;
+fn present(session: &mut Session, view: ViewId) -> Result<PeerReply, SessionError> {
+    send_message(session, &PeerRequest::Member { view: view.0 }, CALL)?;
+    let heard = receive_message(session, WORD_MAX, CALL)?;
+    if heard == PeerReply::Member {
+        send_message(session, &PeerRequest::Kept, CALL)?;
         // From now on it is the view that ends the connection.
-        talk.stop_with(Arc::default());
+        session.stop_with(Arc::default());
     }
     Ok(heard)
 }
 
 /// The first word of one who calls: the view in which it came.
-pub(super) fn hear_caller(talk: &mut Talk) -> Result<ViewId, TalkError> {
-    match hear(talk, WORD_MAX, CALL)? {
-        PeerCalls::Member { view } => Ok(ViewId(view)),
-        PeerCalls::Kept => Err(TalkError::Garbled),
+pub(super) fn hear_caller(session: &mut Session) -> Result<ViewId, SessionError> {
+    match receive_message(session, WORD_MAX, CALL)? {
+        PeerRequest::Member { view } => Ok(ViewId(view)),
+        PeerRequest::Kept => Err(SessionError::Malformed),
     }
 }
 
 /// Answers the caller. True once it keeps the connection: before that, this end does not use it.
-pub(super) fn answer_caller(talk: &mut Talk, is_meant: bool) -> Result<bool, TalkError> {
+pub(super) fn answer_caller(session: &mut Session, is_meant: bool) -> Result<bool, SessionError> {
     if !is_meant {
-        say(talk, &PeerHears::Other, CALL)?;
+        send_message(session, &PeerReply::Other, CALL)?;
         return Ok(false);
     }
-    say(talk, &PeerHears::Member, CALL)?;
-    Ok(hear::<PeerCalls>(talk, WORD_MAX, CALL)? == PeerCalls::Kept)
+    send_message(session, &PeerReply::Member, CALL)?;
+    Ok(receive_message::<PeerRequest>(session, WORD_MAX, CALL)? == PeerRequest::Kept)
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl End {
 }
 
 /// One sender's way.
-pub(super) struct Lane {
+pub(super) struct SenderStream {
     pub(super) subgroup: SubgroupId,
     pub(super) sender: SenderRank,
     /// The sender's rank in the view.
@@ -61,7 +61,7 @@ pub(super) struct Stepped {
     pub(super) failure: Option<LargeFailure>,
 }
 
-impl Lane {
+impl SenderStream {
     pub(super) fn open(
         table: &Arc<Table>,
         (subgroup, sender): (SubgroupId, SenderRank),

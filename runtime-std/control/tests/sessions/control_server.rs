@@ -1,17 +1,17 @@
-//! Doors of running processes, over TCP and Unix sockets: who comes in, who is sent away, and what
-//! both are told.
+//! Control servers of running processes, over TCP and Unix sockets: which clients are admitted or
+//! refused, and what both ends are told.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use crate::support::{
-    DIGEST, LONG, NEVER, NODES, SHORT, door, error, go, group, group_at, identity, key, listeners,
-    operator,
+    DIGEST, LONG, NEVER, NODES, SHORT, error, go, group, group_at, identity, key, listeners,
+    operator, server,
 };
 use tramontane_control::{
-    Address, Door, Identity, MESSAGE_MAX, Mesh, MeshError, Purpose, Refusal, TalkError, VisitError,
-    Visitor, incarnation, visit,
+    Address, Client, ControlServer, Identity, MESSAGE_MAX, Mesh, MeshError, OpenSessionError,
+    Purpose, Refusal, SessionError, incarnation, open_session,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
@@ -29,30 +29,30 @@ fn everywhere(
 }
 
 #[test]
-fn whoever_may_come_in_is_handed_over_and_both_know_who_it_is() {
+fn an_admitted_client_is_handed_over_and_both_ends_know_each_other() {
     everywhere(|address, key, listener| {
-        let (door, visitors) = door(listener, key.clone());
-        assert_eq!(*door.address(), address);
+        let (server, clients) = server(listener, key.clone());
+        assert_eq!(*server.address(), address);
         for (who, purpose) in [
             (identity(11), Purpose::Peer),
             (identity(12), Purpose::Join),
             (operator(), Purpose::Ask),
         ] {
-            let mut visited = go(&address, who, key.as_ref(), purpose).expect("let in");
-            assert_eq!((visited.node, visited.incarnation), (NodeId(10), 10_000));
-            let mut visitor = visitors.recv_timeout(LONG).expect("handed over");
-            let came = (visitor.purpose, visitor.node, visitor.incarnation);
+            let mut opened = go(&address, who, key.as_ref(), purpose).expect("let in");
+            assert_eq!((opened.node, opened.incarnation), (NodeId(10), 10_000));
+            let mut client = clients.recv_timeout(LONG).expect("handed over");
+            let came = (client.purpose, client.node, client.incarnation);
             assert_eq!(came, (purpose, who.node, who.incarnation));
             for size in [0, 1, MESSAGE_MAX] {
-                visited.talk.send(&vec![7; size], LONG).expect("taken");
-                let heard = visitor.talk.receive(LONG).expect("it came");
-                visitor.talk.send(&heard, LONG).expect("taken");
-                assert_eq!(visited.talk.receive(LONG).expect("it came"), vec![7; size]);
+                opened.session.send(&vec![7; size], LONG).expect("taken");
+                let heard = client.session.receive(LONG).expect("it came");
+                client.session.send(&heard, LONG).expect("taken");
+                assert_eq!(opened.session.receive(LONG).expect("it came"), vec![7; size]);
             }
-            assert!(visited.talk.is_open() && visitor.talk.is_open());
-            drop(visited);
-            assert!(matches!(visitor.talk.receive(LONG), Err(TalkError::Closed)));
-            assert!(!visitor.talk.is_open());
+            assert!(opened.session.is_open() && client.session.is_open());
+            drop(opened);
+            assert!(matches!(client.session.receive(LONG), Err(SessionError::Closed)));
+            assert!(!client.session.is_open());
         }
     });
 }
@@ -60,15 +60,19 @@ fn whoever_may_come_in_is_handed_over_and_both_know_who_it_is() {
 #[test]
 fn each_refusal_is_told_at_the_other_end() {
     everywhere(|address, own_key, listener| {
-        let (_door, visitors) = door(listener, own_key.clone());
-        let refusal = |who: Identity, purpose| match go(&address, who, own_key.as_ref(), purpose) {
-            Err(VisitError::Refused(refusal)) => refusal,
-            other => panic!("{other:?}"),
-        };
+        let (_server, clients) = server(listener, own_key.clone());
+        let refusal =
+            |client: Identity, purpose| match go(&address, client, own_key.as_ref(), purpose) {
+                Err(OpenSessionError::Refused(refusal)) => refusal,
+                other => panic!("{other:?}"),
+            };
         for purpose in [Purpose::Peer, Purpose::Join, Purpose::Ask] {
             let stray = Identity { digest: 43, ..identity(11) };
             let error = go(&address, stray, own_key.as_ref(), purpose).expect_err("another group");
-            assert!(matches!(error, VisitError::OtherConfiguration { digest: DIGEST }), "{error}");
+            assert!(
+                matches!(error, OpenSessionError::OtherConfiguration { digest: DIGEST }),
+                "{error}"
+            );
         }
         for purpose in [Purpose::Peer, Purpose::Join] {
             assert_eq!(refusal(identity(10), purpose), Refusal::DuplicateId);
@@ -78,39 +82,39 @@ fn each_refusal_is_told_at_the_other_end() {
         let other_mode = if own_key.is_some() { None } else { key(1) };
         let error =
             go(&address, identity(11), other_mode.as_ref(), Purpose::Peer).expect_err("no key");
-        assert!(matches!(error, VisitError::Refused(Refusal::KeyMode)), "{error}");
+        assert!(matches!(error, OpenSessionError::Refused(Refusal::KeyMode)), "{error}");
         if own_key.is_some() {
             let error =
                 go(&address, identity(11), key(2).as_ref(), Purpose::Ask).expect_err("another key");
-            assert!(matches!(error, VisitError::WrongKey), "{error}");
+            assert!(matches!(error, OpenSessionError::WrongKey), "{error}");
         }
         let error =
             go(&address, identity(11), own_key.as_ref(), Purpose::Meet).expect_err("not so");
-        assert!(matches!(error, VisitError::Io(_)), "{error}");
-        // None of them was handed over, and the door still stands.
-        assert!(visitors.try_recv().is_err());
+        assert!(matches!(error, OpenSessionError::Io(_)), "{error}");
+        // None of them was handed over, and the server still runs.
+        assert!(clients.try_recv().is_err());
         assert!(go(&address, operator(), own_key.as_ref(), Purpose::Ask).is_ok());
     });
 }
 
 #[test]
-fn who_meets_at_a_door_is_told_at_once_that_the_group_runs() {
+fn a_member_that_comes_to_a_control_server_to_meet_is_told_at_once_that_the_group_runs() {
     everywhere(|address, key, listener| {
-        let (_door, visitors) = door(listener, key.clone());
+        let (_server, clients) = server(listener, key.clone());
         let (mut parts, mut listeners) = group(2, key);
         parts[1].addresses[0] = address;
-        // The view is none of the door's business.
+        // The server does not compare the view.
         parts[1].view = ViewId(9);
         let started = Instant::now();
         let error = error(parts[1].join(listeners.pop()));
         assert!(matches!(error, MeshError::Running { peer: NodeId(10) }), "{error}");
         assert!(started.elapsed() < LONG / 2);
-        assert!(visitors.try_recv().is_err());
+        assert!(clients.try_recv().is_err());
     });
 }
 
 #[test]
-fn a_visitor_is_told_that_the_group_still_meets_and_disturbs_nobody() {
+fn a_client_is_told_that_the_group_still_meets_and_disturbs_nobody() {
     for is_unix in [false, true] {
         let folder = tempfile::tempdir().expect("a folder");
         let (parts, mut listeners) = group_at(listeners(2, is_unix.then_some(&folder)), key(1));
@@ -126,11 +130,14 @@ fn a_visitor_is_told_that_the_group_still_meets_and_disturbs_nobody() {
             (operator(), Purpose::Ask),
         ] {
             let error = go(address, who, key(1).as_ref(), purpose).expect_err("not yet");
-            assert!(matches!(error, VisitError::Refused(Refusal::NotRunning)), "{error}");
-            // Nor does a visitor of another group end the meeting, whoever it says it is.
+            assert!(matches!(error, OpenSessionError::Refused(Refusal::NotRunning)), "{error}");
+            // A client of another group does not end the meeting either, whatever it claims to be.
             let stray = Identity { digest: 43, ..who };
             let error = go(address, stray, key(1).as_ref(), purpose).expect_err("another group");
-            assert!(matches!(error, VisitError::OtherConfiguration { digest: DIGEST }), "{error}");
+            assert!(
+                matches!(error, OpenSessionError::OtherConfiguration { digest: DIGEST }),
+                "{error}"
+            );
         }
         assert!(parts[1].join(last).is_ok());
         assert!(waiting.join().expect("no panic").is_ok());
@@ -138,7 +145,7 @@ fn a_visitor_is_told_that_the_group_still_meets_and_disturbs_nobody() {
 }
 
 #[test]
-fn one_listener_serves_the_meeting_and_then_the_door() {
+fn one_listener_serves_the_meeting_and_then_the_control_server() {
     for is_unix in [false, true] {
         let folder = tempfile::tempdir().expect("a folder");
         let (parts, mut listeners) = group_at(listeners(2, is_unix.then_some(&folder)), None);
@@ -157,20 +164,20 @@ fn one_listener_serves_the_meeting_and_then_the_door() {
         let meshes: Vec<Mesh<'_>> =
             meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect();
         assert!(meshes.iter().all(|mesh| mesh.incarnations() == lives));
-        let mut talks: Vec<_> = meshes.into_iter().map(Mesh::into_talks).collect();
-        assert!(talks[0][0].is_none() && talks[1][1].is_none());
-        talks[0][1].as_mut().expect("a peer").send(b"on we go", LONG).expect("taken");
+        let mut sessions: Vec<_> = meshes.into_iter().map(Mesh::into_sessions).collect();
+        assert!(sessions[0][0].is_none() && sessions[1][1].is_none());
+        sessions[0][1].as_mut().expect("a peer").send(b"on we go", LONG).expect("taken");
         assert_eq!(
-            talks[1][0].as_mut().expect("a peer").receive(LONG).expect("it came"),
+            sessions[1][0].as_mut().expect("a peer").receive(LONG).expect("it came"),
             b"on we go"
         );
-        // Who comes before the door is open waits.
+        // A client that connects before the server is open waits.
         let coming = {
             let address = parts[0].addresses[0].clone();
             std::thread::spawn(move || go(&address, operator(), None, Purpose::Ask))
         };
         let who = Identity { incarnation: lives[0], ..identity(10) };
-        let _door = Door::open(kept, who, NODES, None, |_| {}).expect("a thread");
+        let _server = ControlServer::open(kept, who, NODES, None, |_| {}).expect("a thread");
         assert_eq!(coming.join().expect("no panic").expect("let in").incarnation, lives[0]);
     }
 }
@@ -179,58 +186,59 @@ fn one_listener_serves_the_meeting_and_then_the_door() {
 fn where_nobody_listens_that_is_said_at_once_and_a_wait_has_an_end() {
     everywhere(|address, key, listener| {
         // It listens, and nobody accepts.
-        let error = visit(&address, &operator(), key.as_ref(), Purpose::Ask, SHORT, &NEVER);
-        assert!(matches!(error, Err(VisitError::TimeUp)), "{error:?}");
+        let error = open_session(&address, &operator(), key.as_ref(), Purpose::Ask, SHORT, &NEVER);
+        assert!(matches!(error, Err(OpenSessionError::TimeUp)), "{error:?}");
         let cancelled = AtomicBool::new(true);
-        let error = visit(&address, &operator(), key.as_ref(), Purpose::Ask, LONG, &cancelled);
-        assert!(matches!(error, Err(VisitError::Cancelled)), "{error:?}");
+        let error =
+            open_session(&address, &operator(), key.as_ref(), Purpose::Ask, LONG, &cancelled);
+        assert!(matches!(error, Err(OpenSessionError::Cancelled)), "{error:?}");
         drop(listener);
         let started = Instant::now();
         let error = go(&address, operator(), key.as_ref(), Purpose::Ask);
-        assert!(matches!(error, Err(VisitError::NotThere)), "{error:?}");
+        assert!(matches!(error, Err(OpenSessionError::NotThere)), "{error:?}");
         assert!(started.elapsed() < LONG / 2);
     });
 }
 
 #[test]
-fn a_door_that_is_dropped_ends_what_its_callbacks_say_and_not_what_they_handed_on() {
+fn a_server_that_is_dropped_ends_the_sessions_of_its_callbacks_and_not_those_that_they_handed_on() {
     everywhere(|address, key, listener| {
         let (sender, kept) = channel();
         let (ended, endings) = channel();
-        let callback = move |mut visitor: Visitor| {
-            if visitor.purpose == Purpose::Peer {
-                return drop(sender.send(visitor));
+        let callback = move |mut client: Client| {
+            if client.purpose == Purpose::Peer {
+                return drop(sender.send(client));
             }
-            drop(ended.send(visitor.talk.receive(LONG).expect_err("nothing comes")));
+            drop(ended.send(client.session.receive(LONG).expect_err("nothing comes")));
         };
-        let door =
-            Door::open(listener, identity(10), NODES, key.clone(), callback).expect("a thread");
+        let server = ControlServer::open(listener, identity(10), NODES, key.clone(), callback)
+            .expect("a thread");
         let mut peer = go(&address, identity(11), key.as_ref(), Purpose::Peer).expect("let in");
         let mut kept = kept.recv_timeout(LONG).expect("handed over");
         let _asking = go(&address, operator(), key.as_ref(), Purpose::Ask).expect("let in");
         std::thread::sleep(Duration::from_millis(100));
         let started = Instant::now();
-        drop(door);
+        drop(server);
         assert!(started.elapsed() < LONG / 2, "{:?}", started.elapsed());
-        assert!(matches!(endings.recv_timeout(LONG), Ok(TalkError::Stopped)));
-        peer.talk.send(b"still here", LONG).expect("taken");
-        assert_eq!(kept.talk.receive(LONG).expect("it came"), b"still here");
+        assert!(matches!(endings.recv_timeout(LONG), Ok(SessionError::Stopped)));
+        peer.session.send(b"still here", LONG).expect("taken");
+        assert_eq!(kept.session.receive(LONG).expect("it came"), b"still here");
         assert!(matches!(
             go(&address, operator(), key.as_ref(), Purpose::Ask),
-            Err(VisitError::NotThere)
+            Err(OpenSessionError::NotThere)
         ));
     });
 }
 
 #[test]
-fn a_talk_over_tcp_becomes_a_stream_with_nothing_left_in_it() {
+fn a_session_over_tcp_becomes_a_stream_with_nothing_left_in_it() {
     everywhere(|address, key, listener| {
-        let (_door, visitors) = door(listener, key.clone());
-        let mut visited = go(&address, identity(11), key.as_ref(), Purpose::Peer).expect("let in");
-        let mut visitor = visitors.recv_timeout(LONG).expect("handed over");
-        visited.talk.send(b"first", LONG).expect("taken");
-        assert_eq!(visitor.talk.receive(LONG).expect("it came"), b"first");
-        let connections = (visited.talk.into_connection(), visitor.talk.into_connection());
+        let (_server, clients) = server(listener, key.clone());
+        let mut opened = go(&address, identity(11), key.as_ref(), Purpose::Peer).expect("let in");
+        let mut client = clients.recv_timeout(LONG).expect("handed over");
+        opened.session.send(b"first", LONG).expect("taken");
+        assert_eq!(client.session.receive(LONG).expect("it came"), b"first");
+        let connections = (opened.session.into_connection(), client.session.into_connection());
         if matches!(address, Address::Unix(_)) {
             return assert!(connections.0.is_none() && connections.1.is_none());
         }
@@ -249,6 +257,6 @@ fn ranks_are_those_of_the_meeting_over_unix_sockets_too() {
     let (parts, listeners) = group_at(listeners(3, Some(&folder)), None);
     assert_eq!(parts[2].own, Rank(2));
     for mesh in crate::support::join_all(parts, listeners) {
-        let _ = mesh.expect("they meet").into_lifelines(Duration::from_secs(3));
+        mesh.expect("they meet");
     }
 }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tramontane_control::{Address, Identity, Purpose, Refusal, SharedKey, VisitError, visit};
+use tramontane_control::{
+    Address, Identity, OpenSessionError, Purpose, Refusal, SharedKey, open_session,
+};
 use tramontane_core::ids::NodeId;
 
-use super::operator::{self, OperatorAsks, OperatorHears};
+use super::operator::{self, OperatorReply, OperatorRequest};
 use super::status::GroupStatus;
 
 /// How long a look at one door may take.
@@ -15,40 +17,40 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// What a look found.
 #[derive(Default)]
-pub(super) struct Looked {
+pub(super) struct Probed {
     /// Somebody is a member of a view without this node.
     pub(super) is_running: bool,
     /// Somebody is there, and goes by this digest, another one.
     pub(super) other_configuration: Option<(NodeId, u64)>,
     /// Somebody is there, and has another key or program. It may be anybody.
-    pub(super) sent_away: Option<(NodeId, VisitError)>,
+    pub(super) refused: Option<(NodeId, OpenSessionError)>,
 }
 
 /// Looks at all other nodes' doors at once.
-pub(super) fn look(
+pub(super) fn probe(
     identity: &Identity,
     addresses: &BTreeMap<NodeId, Address>,
     key: Option<&SharedKey>,
-) -> Looked {
+) -> Probed {
     let others = addresses.iter().filter(|(node, _)| **node != identity.node);
     std::thread::scope(|scope| {
         let looks: Vec<_> = others
             .map(|(node, address)| (*node, scope.spawn(|| ask(identity, address, key))))
             .collect();
-        let mut looked = Looked::default();
+        let mut probed = Probed::default();
         for (node, look) in looks {
             match look.join() {
                 Ok(Ok(Some(status))) => {
-                    looked.is_running |= !status.members.contains(&identity.node.get())
+                    probed.is_running |= !status.members.contains(&identity.node.get())
                 }
-                Ok(Err(VisitError::OtherConfiguration { digest })) => {
-                    looked.other_configuration = Some((node, digest));
+                Ok(Err(OpenSessionError::OtherConfiguration { digest })) => {
+                    probed.other_configuration = Some((node, digest));
                 }
-                Ok(Err(why)) if is_stranger(&why) => looked.sent_away = Some((node, why)),
+                Ok(Err(why)) if is_stranger(&why) => probed.refused = Some((node, why)),
                 _ => {}
             }
         }
-        looked
+        probed
     })
 }
 
@@ -57,23 +59,26 @@ fn ask(
     identity: &Identity,
     address: &Address,
     key: Option<&SharedKey>,
-) -> Result<Option<GroupStatus>, VisitError> {
+) -> Result<Option<GroupStatus>, OpenSessionError> {
     let never = AtomicBool::new(false);
-    let mut talk = visit(address, identity, key, Purpose::Ask, LOOK, &never)?.talk;
-    match operator::ask(&mut talk, OperatorAsks::Status) {
-        Ok(OperatorHears::Status(status)) => Ok(Some(*status)),
+    let mut session = open_session(address, identity, key, Purpose::Ask, LOOK, &never)?.session;
+    match operator::ask(&mut session, OperatorRequest::Status) {
+        Ok(OperatorReply::Status(status)) => Ok(Some(*status)),
         Ok(_) | Err(_) => Ok(None),
     }
 }
 
 /// Whether coming again cannot help: a process of the group has another description.
-pub(super) const fn is_for_good(why: &VisitError) -> bool {
-    matches!(why, VisitError::OtherConfiguration { .. })
+pub(super) const fn is_for_good(why: &OpenSessionError) -> bool {
+    matches!(why, OpenSessionError::OtherConfiguration { .. })
 }
 
 /// Whether somebody is there who did not show that it has the key: it may be anybody, and may go
 /// again.
-pub(super) const fn is_stranger(why: &VisitError) -> bool {
+pub(super) const fn is_stranger(why: &OpenSessionError) -> bool {
     use Refusal as R;
-    matches!(why, VisitError::WrongKey | VisitError::Refused(R::Version | R::KeyMode | R::Key))
+    matches!(
+        why,
+        OpenSessionError::WrongKey | OpenSessionError::Refused(R::Version | R::KeyMode | R::Key)
+    )
 }

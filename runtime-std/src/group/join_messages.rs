@@ -1,4 +1,4 @@
-//! What a joiner and the member that supplies it say to each other.
+//! The messages between a joiner and a member that supplies it.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,38 +9,39 @@ use super::admission::{End, Sent};
 use super::replica::Message;
 use super::view::WireView;
 
-/// What a joiner asks first.
+/// A joiner's requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum JoinerAsks {
+pub(super) enum JoinRequest {
     /// Which view is it?
     Welcome,
-    /// The state of these subgroups. Who leads the join is the one that is to let the joiner in.
+    /// The state of these subgroups. The member that leads the join asks the group to admit the
+    /// joiner.
     Supply { subgroups: Vec<u16>, leads: bool },
-    /// Every state is taken over, each subgroup's from this node: let me in. To the one that leads.
+    /// Every state is restored, each subgroup's from this node: the joiner can be admitted. Sent to
+    /// the member that leads.
     Ready { sources: Vec<(u16, u32)> },
-    /// The view is open: this talk is not needed any more.
+    /// The view is open: this session is not needed any more.
     Up,
 }
 
-/// What a joiner is told.
+/// A member's replies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum JoinerHears {
+pub(super) enum JoinReply {
     /// The present view.
     View(WireView),
-    /// It cannot be now, and why; ask again.
+    /// It is not possible now, and why; ask again.
     NotNow(String),
     /// The state of a subgroup follows, as a stream.
     State { subgroup: u16 },
     /// Messages that were delivered since, in their order.
     Messages(Vec<Shared>),
-    /// What was delivered while the states were sent is through; to the one that leads, the joiner
-    /// says when it is ready.
+    /// All that was delivered while the states were sent has been sent too. The joiner tells the
+    /// leading member when it is ready.
     CaughtUp,
-    /// The joiner's sources are not those of this view: take over what is missing, and be ready
-    /// again.
+    /// The joiner's sources are not those of this view: fetch what is missing, and be ready again.
     Choose(WireView),
-    /// The joiner is a member of this view, and has got everything that came before it from this
-    /// member: so much. In these subgroups the view before ended there.
+    /// The joiner is a member of this view, and this member has sent everything that came before
+    /// it: `sent` says how much. `ends` says where the view before ended in each subgroup.
     Member { view: WireView, ends: Vec<End>, sent: Vec<Sent> },
 }
 
@@ -105,8 +106,8 @@ pub(super) mod tests {
 
     #[test]
     fn what_is_shared_is_said_as_it_was() {
-        let said = JoinerHears::Messages(vec![message(b"one"), message(b"")]);
+        let said = JoinReply::Messages(vec![message(b"one"), message(b"")]);
         let bytes = postcard::to_stdvec(&said).expect("bytes");
-        assert_eq!(postcard::from_bytes::<JoinerHears>(&bytes).expect("the same"), said);
+        assert_eq!(postcard::from_bytes::<JoinReply>(&bytes).expect("the same"), said);
     }
 }

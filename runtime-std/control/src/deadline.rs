@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// How long a call waits before it looks whether it should stop.
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
-/// What a call looks at that nobody stops.
+/// The stop flag of a call that nothing stops early.
 pub(super) static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// How a message did not come or go.
@@ -24,7 +24,7 @@ pub(super) enum ChannelError {
     Closed,
     /// It cannot be deciphered, or is too long.
     #[error("not understood")]
-    Garbled,
+    Malformed,
     /// The handshake shows that the other end has another key.
     #[error("another key")]
     WrongKey,
@@ -53,12 +53,12 @@ impl From<rustix::io::Errno> for ChannelError {
 
 /// How long a call may wait, and what ends it early.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience<'p> {
+pub(super) struct Deadline<'p> {
     pub(super) until: Instant,
     pub(super) stop: &'p AtomicBool,
 }
 
-impl<'p> Patience<'p> {
+impl<'p> Deadline<'p> {
     /// So long from now. A limit beyond the clock's end is one of a year.
     pub(super) fn new(time_limit: Duration, stop: &'p AtomicBool) -> Self {
         const YEAR: Duration = Duration::from_secs(365 * 24 * 3600);

@@ -13,7 +13,7 @@ use crate::joined::{BlockMemoryError, BlockStore};
 
 /// The bytes of a large message whose slot was taken.
 #[derive(Debug)]
-pub(super) struct Handed {
+pub(super) struct QueuedBytes {
     /// As [`Receipt`](super::super::Receipt)s count.
     pub(super) ordinal: u64,
     pub(super) buffer: Buffer,
@@ -22,14 +22,14 @@ pub(super) struct Handed {
 
 /// The senders' side of a subgroup that takes large messages.
 #[derive(Debug)]
-pub(in crate::group) struct LargeGate {
+pub(in crate::group) struct LargeSendQueue {
     /// The longest message, in bytes.
     pub(super) bytes_max: usize,
     /// Messages that may be under way at a time.
     window: usize,
     store: BlockStore,
     /// Locked while a slot is taken, so that both orders are one.
-    way: Mutex<Sender<Handed>>,
+    way: Mutex<Sender<QueuedBytes>>,
     under_way: AtomicUsize,
     /// Buffers to be used again, as many as may be under way at most.
     spent: Mutex<Pool>,
@@ -37,24 +37,24 @@ pub(in crate::group) struct LargeGate {
 
 /// The engine's end.
 #[derive(Debug)]
-pub(in crate::group) struct Handing {
-    gate: Arc<LargeGate>,
-    queue: Receiver<Handed>,
+pub(in crate::group) struct LargeSendQueueReader {
+    send_queue: Arc<LargeSendQueue>,
+    queue: Receiver<QueuedBytes>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl LargeGate {
+impl LargeSendQueue {
     /// Both ends.
     pub(in crate::group) fn new(
         bytes_max: usize,
         window: usize,
         store: BlockStore,
-    ) -> (Arc<Self>, Handing) {
+    ) -> (Arc<Self>, LargeSendQueueReader) {
         let (sender, queue) = channel();
-        let gate = Arc::new(Self {
+        let send_queue = Arc::new(Self {
             bytes_max,
             window,
             way: Mutex::new(sender),
@@ -63,7 +63,7 @@ impl LargeGate {
             spent: Mutex::new(Pool::new(store.clone(), window, usize::MAX)),
             store,
         });
-        (Arc::clone(&gate), Handing { gate, queue })
+        (Arc::clone(&send_queue), LargeSendQueueReader { send_queue, queue })
     }
 
     pub(super) fn buffer(&self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
@@ -74,36 +74,36 @@ impl LargeGate {
 
     /// The way for one message, if there is room. Whoever has it, takes a slot and hands the bytes
     /// over, before anybody else does.
-    pub(super) fn enter(&self) -> Option<Entered<'_>> {
+    pub(super) fn enter(&self) -> Option<SendTurn<'_>> {
         let way = locked(&self.way);
         (self.under_way.load(Ordering::Relaxed) < self.window)
-            .then_some(Entered { gate: self, way })
+            .then_some(SendTurn { send_queue: self, way })
     }
 }
 
 /// The turn of one message.
-pub(super) struct Entered<'g> {
-    gate: &'g LargeGate,
-    way: MutexGuard<'g, Sender<Handed>>,
+pub(super) struct SendTurn<'g> {
+    send_queue: &'g LargeSendQueue,
+    way: MutexGuard<'g, Sender<QueuedBytes>>,
 }
 
-impl Entered<'_> {
+impl SendTurn<'_> {
     /// Hands bytes over. They come back if the engine is gone.
-    pub(super) fn hand_over(self, handed: Handed) -> Result<(), Handed> {
-        self.gate.under_way.fetch_add(1, Ordering::Relaxed);
-        self.way.send(handed).map_err(|refused| refused.0)
+    pub(super) fn hand_over(self, queued: QueuedBytes) -> Result<(), QueuedBytes> {
+        self.send_queue.under_way.fetch_add(1, Ordering::Relaxed);
+        self.way.send(queued).map_err(|refused| refused.0)
     }
 }
 
-impl Handing {
-    pub(super) fn take(&self) -> Option<Handed> {
+impl LargeSendQueueReader {
+    pub(super) fn take(&self) -> Option<QueuedBytes> {
         self.queue.try_recv().ok()
     }
 
     /// A message is delivered everywhere, or was given up: there is room for another.
     pub(super) fn give_back(&self, buffer: Buffer) {
-        locked(&self.gate.spent).put(buffer);
-        self.gate.under_way.fetch_sub(1, Ordering::Relaxed);
+        locked(&self.send_queue.spent).put(buffer);
+        self.send_queue.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -113,16 +113,18 @@ mod tests {
 
     /// Sends messages of these sizes at once, until they are delivered everywhere; how many buffers
     /// were made for them. A new one is all zero.
-    fn send(gate: &LargeGate, handing: &Handing, sizes: &[usize]) -> usize {
+    fn send(send_queue: &LargeSendQueue, reader: &LargeSendQueueReader, sizes: &[usize]) -> usize {
         let mut buffers: Vec<_> =
-            sizes.iter().map(|bytes| gate.buffer(*bytes).expect("memory")).collect();
+            sizes.iter().map(|bytes| send_queue.buffer(*bytes).expect("memory")).collect();
         let made = buffers.iter_mut().map(|buffer| std::mem::replace(&mut buffer[0], 1) == 0);
         let made = made.filter(|is_made| *is_made).count();
         for (buffer, bytes) in buffers.into_iter().zip(sizes) {
-            let entered = gate.enter().expect("there is room");
-            entered.hand_over(Handed { ordinal: 0, buffer, bytes: *bytes }).expect("it is taken");
+            let entered = send_queue.enter().expect("there is room");
+            entered
+                .hand_over(QueuedBytes { ordinal: 0, buffer, bytes: *bytes })
+                .expect("it is taken");
         }
-        std::iter::from_fn(|| handing.take()).for_each(|handed| handing.give_back(handed.buffer));
+        std::iter::from_fn(|| reader.take()).for_each(|queued| reader.give_back(queued.buffer));
         made
     }
 
@@ -138,9 +140,10 @@ mod tests {
             (&[SMALL, LARGE], 1),
             (&[LARGE, SMALL], 0),
         ];
-        let (gate, handing) = LargeGate::new(LARGE, 2, BlockStore::Tcp(Default::default()));
+        let (send_queue, reader) =
+            LargeSendQueue::new(LARGE, 2, BlockStore::Tcp(Default::default()));
         for (sizes, expected) in rounds {
-            let made: usize = (0..10).map(|_| send(&gate, &handing, sizes)).sum();
+            let made: usize = (0..10).map(|_| send(&send_queue, &reader, sizes)).sum();
             assert_eq!(made, expected, "{sizes:?}");
         }
     }

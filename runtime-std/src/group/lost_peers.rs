@@ -4,11 +4,11 @@
 use tramontane_core::fabric::{Capabilities, Event, Fabric, LossCause, Token, ViewMemory, Write};
 use tramontane_core::ids::{Rank, ViewId};
 
-/// Losses that no view was told of yet.
+/// LostPeers that no view was told of yet.
 #[derive(Debug, Default)]
-pub(super) struct Losses(Vec<(ViewId, Rank, LossCause)>);
+pub(super) struct LostPeers(Vec<(ViewId, Rank, LossCause)>);
 
-impl Losses {
+impl LostPeers {
     fn note(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
         // The first cause is the likeliest.
         if !self.0.iter().any(|(of, rank, _)| (*of, *rank) == (view, peer)) {
@@ -35,7 +35,7 @@ impl Losses {
 pub(super) struct Routed<'f, F> {
     pub(super) fabric: &'f mut F,
     pub(super) view: ViewId,
-    pub(super) losses: &'f mut Losses,
+    pub(super) lost_peers: &'f mut LostPeers,
 }
 
 impl<F: Fabric> Fabric for Routed<'_, F> {
@@ -79,7 +79,7 @@ impl<F: Fabric> Fabric for Routed<'_, F> {
         if let Event::PeerLost { view, peer, cause } = event
             && view > self.view
         {
-            self.losses.note(view, peer, cause);
+            self.lost_peers.note(view, peer, cause);
         }
         Some(event)
     }
@@ -174,23 +174,24 @@ mod tests {
             lost(5, 1, LossCause::Unreachable),
             lost(3, 2, LossCause::Exited),
         ];
-        let mut losses = Losses::default();
+        let mut lost_peers = LostPeers::default();
         let mut fabric = Scripted(events.into());
-        let mut routed = Routed { fabric: &mut fabric, view: ViewId(4), losses: &mut losses };
+        let mut routed =
+            Routed { fabric: &mut fabric, view: ViewId(4), lost_peers: &mut lost_peers };
         let polled: Vec<Event> = std::iter::from_fn(|| routed.poll()).collect();
         assert_eq!(polled, events, "a node passes over what is not of its view");
         assert_eq!(
-            losses.take(ViewId(5)),
+            lost_peers.take(ViewId(5)),
             [(Rank(1), LossCause::Exited), (Rank(3), LossCause::Denied)]
         );
-        assert_eq!(losses.take(ViewId(5)), [], "once");
+        assert_eq!(lost_peers.take(ViewId(5)), [], "once");
     }
 
     #[test]
     fn a_view_that_did_not_come_leaves_nothing_to_another_one_of_its_id() {
-        let mut losses = Losses::default();
-        losses.note(ViewId(5), Rank(1), LossCause::Exited);
-        losses.forget(ViewId(5));
-        assert_eq!(losses.take(ViewId(5)), []);
+        let mut lost_peers = LostPeers::default();
+        lost_peers.note(ViewId(5), Rank(1), LossCause::Exited);
+        lost_peers.forget(ViewId(5));
+        assert_eq!(lost_peers.take(ViewId(5)), []);
     }
 }

@@ -1,4 +1,4 @@
-//! Going to the door of a running process.
+//! Opening a session with a running process.
 
 use std::io::ErrorKind;
 use std::sync::atomic::AtomicBool;
@@ -7,35 +7,34 @@ use std::time::Duration;
 use tramontane_core::ids::NodeId;
 
 use super::address::Address;
-use super::greeting::{Terms, introduce};
+use super::deadline::{ChannelError, Deadline};
+use super::greeting::{Terms, send_greeting};
 use super::hello::Purpose;
 use super::identity::Identity;
 use super::key::SharedKey;
-use super::patience::{ChannelError, Patience};
 use super::refusal::Refusal;
+use super::session::Session;
 use super::stream::Stream;
-use super::talk::Talk;
 
-/// Why nobody let us in.
+/// Why no session was opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum VisitError {
-    /// Nobody listens there, or whoever does went away before the first words were said. It may
-    /// come (again).
+pub enum OpenSessionError {
+    /// No process listens there, or it ended before the greeting was complete. It may start again.
     #[error("nobody is there; is it running? Start it, or try again later")]
     NotThere,
-    /// The time was up before the first words were said.
+    /// The time was up before the greeting was complete.
     #[error("no answer in time; is it stopped? Allow more time, or look at the network")]
     TimeUp,
     /// The caller asked to stop.
-    #[error("interrupted while visiting")]
+    #[error("interrupted while connecting")]
     Cancelled,
-    /// The door is not for us, or not now.
+    /// The server refused this process, for good or for now.
     #[error(
-        "sent away: we came {0}; give all the same options, and come again when the group runs"
+        "refused: this process came {0}; give all the same options, and connect again when the group runs"
     )]
     Refused(Refusal),
-    /// The other end goes by another digest.
+    /// The other end has another digest.
     #[error("the other end has another configuration; give all the same one")]
     OtherConfiguration {
         /// That digest.
@@ -48,19 +47,19 @@ pub enum VisitError {
     #[error(
         "the other end sent what this program does not understand; run the same one everywhere"
     )]
-    Garbled,
+    Malformed,
     /// The system refused something else.
     #[error("cannot connect: {0}; look at the address")]
     Io(std::io::Error),
 }
 
-impl From<ChannelError> for VisitError {
+impl From<ChannelError> for OpenSessionError {
     fn from(error: ChannelError) -> Self {
         match error {
             ChannelError::Stopped => Self::Cancelled,
             ChannelError::TimeUp => Self::TimeUp,
             ChannelError::Closed => Self::NotThere,
-            ChannelError::Garbled => Self::Garbled,
+            ChannelError::Malformed => Self::Malformed,
             ChannelError::WrongKey => Self::WrongKey,
             ChannelError::Io(error) => match error.kind() {
                 ErrorKind::ConnectionRefused
@@ -74,41 +73,45 @@ impl From<ChannelError> for VisitError {
     }
 }
 
-/// A door that let us in.
+/// A session that a server admitted.
 #[derive(Debug)]
-pub struct Visited {
-    /// Whose it is.
+pub struct OpenedSession {
+    /// The node at the other end.
     pub node: NodeId,
     /// The life of its process.
     pub incarnation: u64,
-    /// What to talk on.
-    pub talk: Talk,
+    /// The session itself.
+    pub session: Session,
 }
 
-/// Goes to the door at an address, once: where nobody listens, that is said at once. Nothing of it
-/// is kept if it fails. Without a key all is said in clear: see [`Address::is_local`].
+/// Opens a session with the control server at an address. There is one attempt: where no process
+/// listens, it fails at once. Without a key everything crosses in clear: see [`Address::is_local`].
 ///
 /// # Errors
-/// [`VisitError`]. To come for [`Purpose::Meet`] is for [`Mesh::join`](super::Mesh::join) alone:
-/// [`ErrorKind::InvalidInput`].
-pub fn visit(
+/// [`OpenSessionError`]. [`Purpose::Meet`] is for [`Mesh::join`](super::Mesh::join) alone, and
+/// gives [`ErrorKind::InvalidInput`].
+pub fn open_session(
     address: &Address,
     identity: &Identity,
     key: Option<&SharedKey>,
     purpose: Purpose,
     time_limit: Duration,
     cancel: &AtomicBool,
-) -> Result<Visited, VisitError> {
+) -> Result<OpenedSession, OpenSessionError> {
     if purpose == Purpose::Meet {
-        return Err(VisitError::Io(ErrorKind::InvalidInput.into()));
+        return Err(OpenSessionError::Io(ErrorKind::InvalidInput.into()));
     }
-    let patience = Patience::new(time_limit, cancel);
-    let stream = Stream::connect(address, patience)?;
-    let terms = Terms { hello: identity.hello(purpose), visitors_digest: identity.digest, key };
+    let deadline = Deadline::new(time_limit, cancel);
+    let stream = Stream::connect(address, deadline)?;
+    let terms = Terms { hello: identity.hello(purpose), clients_digest: identity.digest, key };
     let (hello, channel) =
-        introduce(terms, stream, patience)?.map_err(|sent_away| match sent_away {
-            (Refusal::Digest, Some(digest)) => VisitError::OtherConfiguration { digest },
-            (refusal, _) => VisitError::Refused(refusal),
+        send_greeting(terms, stream, deadline)?.map_err(|refused| match refused {
+            (Refusal::Digest, Some(digest)) => OpenSessionError::OtherConfiguration { digest },
+            (refusal, _) => OpenSessionError::Refused(refusal),
         })?;
-    Ok(Visited { node: hello.node, incarnation: hello.incarnation, talk: Talk::new(channel, None) })
+    Ok(OpenedSession {
+        node: hello.node,
+        incarnation: hello.incarnation,
+        session: Session::new(channel, None),
+    })
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::description::Description;
-use super::operator::{OperatorAsks, OperatorHears};
-use super::said::{JoinerAsks, JoinerHears};
+use super::join_messages::{JoinReply, JoinRequest};
+use super::operator::{OperatorReply, OperatorRequest};
 use super::view::View;
 
 /// Reads bytes as each of the messages that members, joiners and operators send each other.
@@ -16,12 +16,11 @@ use super::view::View;
 /// # Panics
 /// If a message is another one once it was written.
 pub fn control(bytes: &[u8]) {
-    again::<OperatorAsks>(bytes);
-    again::<OperatorHears>(bytes);
-    again::<JoinerAsks>(bytes);
-    again::<JoinerHears>(bytes);
-    if let Ok(JoinerHears::View(view) | JoinerHears::Member { view, .. }) =
-        postcard::from_bytes(bytes)
+    again::<OperatorRequest>(bytes);
+    again::<OperatorReply>(bytes);
+    again::<JoinRequest>(bytes);
+    again::<JoinReply>(bytes);
+    if let Ok(JoinReply::View(view) | JoinReply::Member { view, .. }) = postcard::from_bytes(bytes)
     {
         drop(View::from(view));
     }

@@ -1,4 +1,4 @@
-//! Whatever bytes, where a connection begins: for a fuzzer, and for the tests here, which make them
+//! Hostile bytes where a connection begins: for a fuzzer, and for the tests here, which make them
 //! at random.
 
 use std::io::Write as _;
@@ -9,48 +9,47 @@ use std::time::Duration;
 
 use tramontane_core::ids::NodeId;
 
-use super::greeting::{Terms, hear, introduce};
+use super::deadline::Deadline;
+use super::greeting::{Terms, accept_greeting, send_greeting};
 use super::hello::{Hello, PREAMBLE_BYTES, Preamble, Purpose};
 use super::identity::Identity;
 use super::key::SharedKey;
-use super::patience::Patience;
+use super::session::Session;
 use super::stream::Stream;
-use super::talk::Talk;
 
-/// Longer than any call here waits: what is to come is there, or the other end has closed.
+/// Longer than any call here waits: all bytes are there, and the other end has closed.
 const LONG: Duration = Duration::from_secs(10);
 
 /// What a socket holds while nobody reads.
 const BYTES_MAX: usize = 32 << 10;
 
-/// The longest thing that is heard after a greeting.
+/// The longest message that is received after a greeting.
 const SAID_MAX: u64 = 1000;
 
-/// Hears bytes as the first words of one who comes, and of one who is gone to; then as what they
-/// say next. The first byte says whether there is a key.
+/// Takes bytes as a connecting end's greeting, and as an accepting end's; then as the message after
+/// it. The first byte says whether there is a key.
 ///
 /// # Panics
-/// If somebody is let in by bytes that are no greeting, or more is heard than may be said.
+/// If bytes that are no greeting are accepted, or a message is longer than allowed.
 pub fn greeting(bytes: &[u8]) {
     let Some((mode, bytes)) = bytes.split_first() else { return };
     let key = (mode & 1 == 1).then(|| SharedKey::from_bytes([7; 32]));
     let bytes = &bytes[..bytes.len().min(BYTES_MAX)];
     let identity = Identity { node: NodeId(1), incarnation: 1, digest: 7 };
-    let terms =
-        Terms { hello: identity.hello(Purpose::Ask), visitors_digest: 7, key: key.as_ref() };
+    let terms = Terms { hello: identity.hello(Purpose::Ask), clients_digest: 7, key: key.as_ref() };
     let never = AtomicBool::new(false);
     let (ours, _end) = saying(bytes);
-    let heard = hear(terms, ours, Patience::new(LONG, &never), |_| Ok(()));
+    let heard = accept_greeting(terms, ours, Deadline::new(LONG, &never), |_| Ok(()));
     take(bytes, key.is_some(), heard.ok().and_then(Result::ok).map(|(_, channel)| channel));
     let (ours, _end) = saying(bytes);
-    let heard = introduce(terms, ours, Patience::new(LONG, &never));
+    let heard = send_greeting(terms, ours, Deadline::new(LONG, &never));
     take(bytes, key.is_some(), heard.ok().and_then(Result::ok).map(|(_, channel)| channel));
     if let Some(hello) = Hello::decode(bytes) {
         assert_eq!(hello.encode(), bytes, "one hello has one form");
     }
 }
 
-/// A connection whose other end has said this, and nothing more.
+/// A connection whose other end has sent these bytes, and nothing more.
 fn saying(bytes: &[u8]) -> (Stream, UnixStream) {
     let (ours, mut theirs) = UnixStream::pair().expect("sockets");
     theirs.write_all(bytes).expect("it holds them");
@@ -64,8 +63,8 @@ fn take(bytes: &[u8], is_keyed: bool, channel: Option<super::channel::Channel>) 
     let own = Preamble::own(is_keyed);
     let theirs = bytes.first_chunk::<PREAMBLE_BYTES>().and_then(Preamble::decode);
     assert_eq!(own.check(theirs), Ok(()), "these are no first words");
-    let (mut talk, mut said) = (Talk::new(channel, None), Vec::new());
-    let received = talk.receive_stream(&mut said, SAID_MAX, LONG);
+    let (mut session, mut said) = (Session::new(channel, None), Vec::new());
+    let received = session.receive_stream(&mut said, SAID_MAX, LONG);
     assert!(said.len() as u64 <= SAID_MAX, "{} bytes: {received:?}", said.len());
 }
 
@@ -77,7 +76,7 @@ mod tests {
     use super::super::channel::framed;
     use super::*;
 
-    /// First words as somebody says them who is let in.
+    /// The bytes of a client that is admitted.
     fn words() -> Vec<u8> {
         let identity = Identity { node: NodeId(2), incarnation: 2, digest: 7 };
         let hello = framed(&identity.hello(Purpose::Ask).encode()).expect("short");
@@ -91,10 +90,10 @@ mod tests {
         let (ours, _end) = saying(&words()[1..]);
         let identity = Identity { node: NodeId(1), incarnation: 1, digest: 7 };
         let (terms, never) = (
-            Terms { hello: identity.hello(Purpose::Ask), visitors_digest: 7, key: None },
+            Terms { hello: identity.hello(Purpose::Ask), clients_digest: 7, key: None },
             AtomicBool::new(false),
         );
-        let heard = hear(terms, ours, Patience::new(LONG, &never), |_| Ok(()));
+        let heard = accept_greeting(terms, ours, Deadline::new(LONG, &never), |_| Ok(()));
         assert!(heard.is_ok_and(|heard| heard.is_ok()));
         greeting(&words());
     }

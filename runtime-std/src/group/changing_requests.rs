@@ -2,13 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use tramontane_control::Talk;
+use tramontane_control::Session;
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::view::Status;
 
 use super::changing::Engine;
-use super::outside::Call;
 use super::parts::Parts;
+use super::peer_connector::Call;
 use super::queue::{Sink, Supplied};
 use super::replica::Replica;
 use super::request::Request;
@@ -20,7 +20,7 @@ impl<R: Replica> Engine<R> {
     pub(super) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
         let description = &self.parts.participant.description;
         match request {
-            Request::Connected { node, talk, call } => self.connected(node, talk, &call),
+            Request::Connected { node, session, call } => self.connected(node, session, &call),
             Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
             Request::Wish { node, sources } => {
                 self.joiners.wish(node, sources, description, &mut self.present);
@@ -38,13 +38,13 @@ impl<R: Replica> Engine<R> {
     }
 
     /// Takes a connection that is of a member's present process; any other one is closed.
-    fn connected(&mut self, node: NodeId, talk: Talk, call: &Call) {
+    fn connected(&mut self, node: NodeId, session: Session, call: &Call) {
         let is_expected = match call {
             Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
-            Call::Theirs { view } => self.outside.calls.is_expected(node, *view, self.view.id),
+            Call::Theirs { view } => self.connector.calls.is_expected(node, *view, self.view.id),
         };
         if is_expected {
-            self.parts.fabric.connect(node, talk);
+            self.parts.fabric.connect(node, session);
         } else {
             tracing::info!(%node, ?call, "a connection of an earlier view is not used");
         }

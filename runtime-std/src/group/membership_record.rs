@@ -27,7 +27,7 @@ const FORMAT: u32 = 1;
 
 /// The newest view that a node was a member of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Past {
+pub(super) struct LastMembership {
     format: u32,
     group: String,
     /// Of the description at that time.
@@ -102,7 +102,7 @@ pub(super) struct StateFolder {
     path: PathBuf,
     folder: File,
     _lock: File,
-    past: Option<Past>,
+    last: Option<LastMembership>,
 }
 
 impl StateFolder {
@@ -119,14 +119,14 @@ impl StateFolder {
             }
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let past = match std::fs::read(path.join(FILE)) {
+        let last = match std::fs::read(path.join(FILE)) {
             Ok(bytes) => Some(
                 parse(&bytes).map_err(|why| StateError::Damaged { path: path.join(FILE), why })?,
             ),
             Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
-        if let Some(Past { group: of, node: whose, .. }) = &past
+        if let Some(LastMembership { group: of, node: whose, .. }) = &last
             && (of != group || *whose != node.get())
         {
             return Err(StateError::Other {
@@ -135,15 +135,15 @@ impl StateFolder {
                 group: of.clone(),
             });
         }
-        Ok(Self { path: path.to_owned(), folder, _lock: lock, past })
+        Ok(Self { path: path.to_owned(), folder, _lock: lock, last })
     }
 
     /// What was remembered; nothing at a node's first start.
-    pub(super) const fn past(&self) -> Option<&Past> {
-        self.past.as_ref()
+    pub(super) const fn last_membership(&self) -> Option<&LastMembership> {
+        self.last.as_ref()
     }
 
-    fn write(&mut self, past: Past) -> io::Result<()> {
+    fn write(&mut self, last: LastMembership) -> io::Result<()> {
         let written = self.path.join(WRITTEN);
         let mut file = OpenOptions::new()
             .create(true)
@@ -151,11 +151,11 @@ impl StateFolder {
             .truncate(true)
             .mode(0o600)
             .open(&written)?;
-        file.write_all(&serde_json::to_vec(&past)?)?;
+        file.write_all(&serde_json::to_vec(&last)?)?;
         file.sync_all()?;
         std::fs::rename(&written, self.path.join(FILE))?;
         self.folder.sync_all()?;
-        self.past = Some(past);
+        self.last = Some(last);
         Ok(())
     }
 }
@@ -173,9 +173,9 @@ fn make(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn parse(bytes: &[u8]) -> Result<Past, String> {
-    let past: Past = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
-    if past.format == FORMAT { Ok(past) } else { Err(format!("it has format {}", past.format)) }
+fn parse(bytes: &[u8]) -> Result<LastMembership, String> {
+    let last: LastMembership = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if last.format == FORMAT { Ok(last) } else { Err(format!("it has format {}", last.format)) }
 }
 
 /// What a member writes down; nothing if it has no folder.
@@ -192,7 +192,7 @@ impl Record {
     /// Writes down a view, before this member does anything in it.
     pub(super) fn begins(&mut self, view: &View) -> Result<(), Stopped> {
         let Some(folder) = &mut self.folder else { return Ok(()) };
-        let past = Past {
+        let last = LastMembership {
             format: FORMAT,
             group: self.group.clone(),
             digest: self.digest,
@@ -203,22 +203,23 @@ impl Record {
             end: None,
         };
         folder
-            .write(past)
+            .write(last)
             .map_err(|error| Stopped::NoState(format!("{}: {error}", folder.path.display())))
     }
 
     /// Writes down how this membership ended, if that can be written.
     pub(super) fn ends(&mut self, why: &Stopped) {
         let Some(folder) = &mut self.folder else { return };
-        let is_own = |past: &Past| past.incarnation == self.incarnation && past.end.is_none();
-        let Some(past) = folder.past.clone().filter(is_own) else { return };
+        let is_own =
+            |last: &LastMembership| last.incarnation == self.incarnation && last.end.is_none();
+        let Some(last) = folder.last.clone().filter(is_own) else { return };
         let end = match why {
-            Stopped::Left if past.members.len() == 1 => End::Last,
+            Stopped::Left if last.members.len() == 1 => End::Last,
             Stopped::Left => End::Left,
             Stopped::Halted { .. } => End::Halted,
             _ => End::Failed,
         };
-        if let Err(error) = folder.write(Past { end: Some(end), ..past }) {
+        if let Err(error) = folder.write(LastMembership { end: Some(end), ..last }) {
             // To forget how it ended is to remember less, and nothing wrong.
             tracing::warn!(folder = %folder.path.display(), %error, "cannot write down how the membership ended");
         }
@@ -235,8 +236,8 @@ mod tests {
         Record { folder: Some(folder), group: "g".into(), digest: 7, node: NodeId(3), incarnation }
     }
 
-    fn past(record: &Record) -> Option<Past> {
-        record.folder.as_ref().expect("it has one").past().cloned()
+    fn last_membership(record: &Record) -> Option<LastMembership> {
+        record.folder.as_ref().expect("it has one").last_membership().cloned()
     }
 
     #[test]
@@ -249,28 +250,31 @@ mod tests {
             closed: Vec::new(),
         };
         let mut first = record(&path, 1);
-        assert_eq!(past(&first), None);
+        assert_eq!(last_membership(&first), None);
         // An end before any view is none.
         first.ends(&Stopped::Closed);
-        assert_eq!(past(&first), None);
+        assert_eq!(last_membership(&first), None);
         first.begins(&view(&[3, 4])).expect("room");
         drop(first);
         let mut second = record(&path, 2);
-        let remembered = past(&second).expect("it was a member");
+        let remembered = last_membership(&second).expect("it was a member");
         assert_eq!(
             (remembered.view, remembered.members.as_slice(), remembered.end),
             (1, &[3, 4][..], None)
         );
         // Nor does a process that was in no view end the membership of the one before it.
         second.ends(&Stopped::Closed);
-        assert_eq!(past(&second).expect("as before").end, None);
+        assert_eq!(last_membership(&second).expect("as before").end, None);
         second.begins(&view(&[3, 4])).expect("room");
         second.ends(&Stopped::Left);
-        assert_eq!(past(&second).expect("it left").end, Some(End::Left));
+        assert_eq!(last_membership(&second).expect("it left").end, Some(End::Left));
         second.begins(&view(&[3])).expect("room");
         second.ends(&Stopped::Left);
         drop(second);
-        assert_eq!(past(&record(&path, 3)).expect("it was the last").end, Some(End::Last));
+        assert_eq!(
+            last_membership(&record(&path, 3)).expect("it was the last").end,
+            Some(End::Last)
+        );
     }
 
     #[test]
@@ -303,8 +307,8 @@ mod tests {
         record(&path, 1).begins(&view).expect("room");
         std::fs::write(path.join(WRITTEN), "{\"fo").expect("a file");
         let mut next = record(&path, 2);
-        assert_eq!(past(&next).expect("it is whole").view, 1);
+        assert_eq!(last_membership(&next).expect("it is whole").view, 1);
         next.begins(&View { id: FIRST_VIEW.next(), ..view }).expect("room");
-        assert_eq!(past(&next).expect("written over").view, 2);
+        assert_eq!(last_membership(&next).expect("written over").view, 2);
     }
 }

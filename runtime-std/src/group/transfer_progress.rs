@@ -21,9 +21,9 @@ struct Part {
 
 /// All that a joiner has taken over, in this attempt and in those before.
 #[derive(Debug, Default)]
-pub(super) struct Taken(BTreeMap<u16, Part>);
+pub(super) struct TransferProgress(BTreeMap<u16, Part>);
 
-impl Taken {
+impl TransferProgress {
     /// A join begins: what was taken over before counts no more.
     pub(super) fn begin(&mut self) {
         self.0.values_mut().for_each(|part| *part = Part { is_over: true, ..Part::default() });
@@ -42,7 +42,7 @@ impl Taken {
     }
 
     /// A supplier has sent all that it has to.
-    pub(super) fn told(&mut self, sent: &[Sent]) {
+    pub(super) fn sent(&mut self, sent: &[Sent]) {
         for sent in sent {
             if let Some(part) = self.0.get_mut(&sent.subgroup).filter(|part| !part.is_over) {
                 part.sent = Some(*sent);
@@ -101,40 +101,42 @@ mod tests {
 
     #[test]
     fn a_state_is_whole_with_all_messages_up_to_the_end_of_the_view_before() {
-        let description = Description::local("taken", 3, 8, 16);
+        let description = Description::local("transfer", 3, 8, 16);
         let admission = admission(&[0, 1, 2], vec![End { subgroup: 0, trim: Some(7) }]);
-        let lacks = |taken: &Taken| !taken.lacking(&description, OWN, &admission).is_empty();
-        let mut taken = Taken::default();
-        assert!(lacks(&taken), "no state");
-        assert!(!taken.message(0), "no state that it belongs to");
-        taken.state(SUBGROUP);
-        assert!(lacks(&taken), "nobody said that this is all");
-        assert!(taken.message(0) && taken.message(0));
-        taken.told(&sent(3, 7));
-        assert!(lacks(&taken), "a message is missing");
-        taken.state(SUBGROUP);
-        taken.told(&sent(0, 6));
-        assert!(lacks(&taken), "the end of the view is missing");
-        taken.state(SUBGROUP);
-        assert!(taken.message(0) && taken.message(0));
-        taken.told(&sent(2, 7));
-        assert!(!lacks(&taken));
-        taken.begin();
-        assert!(lacks(&taken) && !taken.message(0), "another join");
+        let lacks = |progress: &TransferProgress| {
+            !progress.lacking(&description, OWN, &admission).is_empty()
+        };
+        let mut progress = TransferProgress::default();
+        assert!(lacks(&progress), "no state");
+        assert!(!progress.message(0), "no state that it belongs to");
+        progress.state(SUBGROUP);
+        assert!(lacks(&progress), "nobody said that this is all");
+        assert!(progress.message(0) && progress.message(0));
+        progress.sent(&sent(3, 7));
+        assert!(lacks(&progress), "a message is missing");
+        progress.state(SUBGROUP);
+        progress.sent(&sent(0, 6));
+        assert!(lacks(&progress), "the end of the view is missing");
+        progress.state(SUBGROUP);
+        assert!(progress.message(0) && progress.message(0));
+        progress.sent(&sent(2, 7));
+        assert!(!lacks(&progress));
+        progress.begin();
+        assert!(lacks(&progress) && !progress.message(0), "another join");
     }
 
     #[test]
     fn a_subgroup_that_begins_in_this_view_needs_no_state_and_bears_none() {
-        let description = Description::local("taken", 3, 8, 16);
+        let description = Description::local("transfer", 3, 8, 16);
         let admission = admission(&[1, 2], Vec::new());
-        let mut taken = Taken::default();
-        assert!(taken.lacking(&description, OWN, &admission).is_empty());
-        assert_eq!(taken.outdated(&admission), None);
-        taken.state(SUBGROUP);
-        taken.begin();
-        assert_eq!(taken.outdated(&admission), Some(SUBGROUP));
+        let mut progress = TransferProgress::default();
+        assert!(progress.lacking(&description, OWN, &admission).is_empty());
+        assert_eq!(progress.outdated(&admission), None);
+        progress.state(SUBGROUP);
+        progress.begin();
+        assert_eq!(progress.outdated(&admission), Some(SUBGROUP));
         let mut closed = admission;
         closed.view.closed.push(SUBGROUP);
-        assert_eq!(taken.outdated(&closed), None);
+        assert_eq!(progress.outdated(&closed), None);
     }
 }

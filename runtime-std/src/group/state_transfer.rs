@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tramontane_control::{Talk, TalkError};
+use tramontane_control::{Session, SessionError};
 use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
 
 use super::admission::{Admission, needed};
 use super::description::Description;
+use super::join_messages::{Delivered, JoinReply, JoinRequest};
 use super::joining::{AROUND, AttemptError, PAUSE, STALL, welcome};
-use super::outside::Outside;
+use super::peer_connector::PeerConnector;
 use super::queue::TOGETHER_MAX;
 use super::replica::{Message, Messages, Replica};
-use super::said::{Delivered, JoinerAsks, JoinerHears};
-use super::taken::Taken;
-use super::talking::{hear, say};
+use super::session_messages::{receive_message, send_message};
+use super::transfer_progress::TransferProgress;
 use super::view::View;
 
 /// For how long a node that was let in looks for a member that has what is missing.
@@ -26,21 +26,21 @@ const LATE_MAX: Duration = Duration::from_secs(10);
 /// One member that supplies, and with what.
 pub(super) struct Supplier {
     node: NodeId,
-    pub(super) talk: Talk,
+    pub(super) session: Session,
     subgroups: Vec<SubgroupId>,
     /// How this node was let in, once this member has sent all that it had.
     let_in: Option<Admission>,
 }
 
 impl Supplier {
-    pub(super) const fn new(node: NodeId, talk: Talk, subgroups: Vec<SubgroupId>) -> Self {
-        Self { node, talk, subgroups, let_in: None }
+    pub(super) const fn new(node: NodeId, session: Session, subgroups: Vec<SubgroupId>) -> Self {
+        Self { node, session, subgroups, let_in: None }
     }
 
     /// Asks for the states, and for all that is delivered after them.
     fn ask(&mut self, leads: bool) -> Result<(), AttemptError> {
         let subgroups = self.subgroups.iter().map(|subgroup| subgroup.0).collect();
-        Ok(say(&mut self.talk, &JoinerAsks::Supply { subgroups, leads }, STALL)?)
+        Ok(send_message(&mut self.session, &JoinRequest::Supply { subgroups, leads }, STALL)?)
     }
 
     fn sources(&self) -> impl Iterator<Item = (u16, u32)> {
@@ -59,16 +59,16 @@ enum Word {
 }
 
 /// A node that takes over what it needs to become a member.
-pub(super) struct Taking<'t, R> {
+pub(super) struct StateTransfer<'t, R> {
     pub(super) description: &'t Description,
     pub(super) own: NodeId,
-    pub(super) outside: &'t Outside,
+    pub(super) connector: &'t PeerConnector,
     pub(super) stop: &'t Arc<AtomicBool>,
     pub(super) replica: &'t mut R,
-    pub(super) taken: Taken,
+    pub(super) progress: TransferProgress,
 }
 
-impl<R: Replica> Taking<'_, R> {
+impl<R: Replica> StateTransfer<'_, R> {
     /// Takes the states of all subgroups that have members, and of those that come to have some
     /// meanwhile; and asks to be let in, until a view does.
     pub(super) fn be_let_in(
@@ -98,13 +98,13 @@ impl<R: Replica> Taking<'_, R> {
             self.take_states(other)?;
         }
         while lead.let_in.is_none() {
-            if others.iter().any(|other| other.let_in.is_none() && !other.talk.is_open()) {
-                return Err(TalkError::Closed.into());
+            if others.iter().any(|other| other.let_in.is_none() && !other.session.is_open()) {
+                return Err(SessionError::Closed.into());
             }
             let sources = lead.sources().chain(others.iter().flat_map(Supplier::sources)).collect();
-            say(&mut lead.talk, &JoinerAsks::Ready { sources }, STALL)?;
+            send_message(&mut lead.session, &JoinRequest::Ready { sources }, STALL)?;
             match self.take(lead)? {
-                Word::CaughtUp => return Err(AttemptError::Garbled),
+                Word::CaughtUp => return Err(AttemptError::Malformed),
                 Word::Member(admission) => lead.let_in = Some(admission),
                 Word::Choose(view) => {
                     let mut new = self.choose(&view, lead, others)?;
@@ -115,11 +115,11 @@ impl<R: Replica> Taking<'_, R> {
                 }
             }
         }
-        let admission = lead.let_in.clone().ok_or(AttemptError::Garbled)?;
+        let admission = lead.let_in.clone().ok_or(AttemptError::Malformed)?;
         for other in &mut *others {
             self.take_rest(other)?;
             if other.let_in.as_ref().is_some_and(|by| *by != admission) {
-                return Err(AttemptError::Garbled);
+                return Err(AttemptError::Malformed);
             }
         }
         Ok(admission)
@@ -130,7 +130,7 @@ impl<R: Replica> Taking<'_, R> {
         match self.take(supplier)? {
             Word::CaughtUp => {}
             Word::Member(admission) => supplier.let_in = Some(admission),
-            Word::Choose(_) => return Err(AttemptError::Garbled),
+            Word::Choose(_) => return Err(AttemptError::Malformed),
         }
         Ok(())
     }
@@ -143,7 +143,7 @@ impl<R: Replica> Taking<'_, R> {
         }
         match self.take(supplier) {
             Ok(Word::Member(admission)) => supplier.let_in = Some(admission),
-            Ok(Word::CaughtUp | Word::Choose(_)) => return Err(AttemptError::Garbled),
+            Ok(Word::CaughtUp | Word::Choose(_)) => return Err(AttemptError::Malformed),
             Err(error) if error.is_of_supplier() => {
                 tracing::info!(node = %supplier.node, %error, "a member that supplied this one is gone");
             }
@@ -170,13 +170,13 @@ impl<R: Replica> Taking<'_, R> {
     pub(super) fn complete(&mut self, admission: &Admission) -> Result<(), AttemptError> {
         let until = Instant::now() + LATE_MAX;
         loop {
-            let lacking = self.taken.lacking(self.description, self.own, admission);
+            let lacking = self.progress.lacking(self.description, self.own, admission);
             let Some(subgroup) = lacking.first() else {
-                let outdated = self.taken.outdated(admission);
+                let outdated = self.progress.outdated(admission);
                 return outdated.map_or(Ok(()), |subgroup| Err(AttemptError::Outdated(subgroup)));
             };
             if self.stop.load(Ordering::Relaxed) {
-                return Err(TalkError::Stopped.into());
+                return Err(SessionError::Stopped.into());
             }
             if Instant::now() >= until {
                 return Err(AttemptError::NoSupplier(*subgroup));
@@ -215,18 +215,18 @@ impl<R: Replica> Taking<'_, R> {
         subgroup: SubgroupId,
         admission: &Admission,
     ) -> Result<(), AttemptError> {
-        let (view, talk) = welcome(node, self.outside, self.stop)?;
+        let (view, session) = welcome(node, self.connector, self.stop)?;
         if view.id > admission.view.id {
             return Err(AttemptError::ViewOver);
         }
-        let mut supplier = Supplier::new(node, talk, vec![subgroup]);
+        let mut supplier = Supplier::new(node, session, vec![subgroup]);
         supplier.ask(false)?;
         loop {
             match self.take(&mut supplier)? {
                 Word::Member(by) if by == *admission => return Ok(()),
                 // It is in the view before still, and comes to this one.
                 Word::CaughtUp => {}
-                Word::Member(_) | Word::Choose(_) => return Err(AttemptError::Garbled),
+                Word::Member(_) | Word::Choose(_) => return Err(AttemptError::Malformed),
             }
         }
     }
@@ -258,8 +258,8 @@ impl<R: Replica> Taking<'_, R> {
                 continue;
             }
             let mut found = members.iter().filter_map(|node| {
-                let (_, talk) = welcome(*node, self.outside, self.stop).ok()?;
-                Some(Supplier::new(*node, talk, vec![id]))
+                let (_, session) = welcome(*node, self.connector, self.stop).ok()?;
+                Some(Supplier::new(*node, session, vec![id]))
             });
             new.push(found.next().ok_or(AttemptError::NoSupplier(id))?);
         }
@@ -280,30 +280,30 @@ impl<R: Replica> Taking<'_, R> {
         let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
         let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
         loop {
-            match hear(&mut supplier.talk, bytes_max, STALL)? {
-                JoinerHears::State { subgroup }
+            match receive_message(&mut supplier.session, bytes_max, STALL)? {
+                JoinReply::State { subgroup }
                     if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
                 {
-                    self.taken.state(SubgroupId(subgroup));
-                    restore(&mut supplier.talk, SubgroupId(subgroup), self.replica)?;
+                    self.progress.state(SubgroupId(subgroup));
+                    restore(&mut supplier.session, SubgroupId(subgroup), self.replica)?;
                 }
-                JoinerHears::Messages(messages) => {
+                JoinReply::Messages(messages) => {
                     for message in &messages {
-                        if !self.taken.message(message.subgroup) {
-                            return Err(AttemptError::Garbled);
+                        if !self.progress.message(message.subgroup) {
+                            return Err(AttemptError::Malformed);
                         }
                         replay(message, self.replica);
                     }
                 }
-                JoinerHears::CaughtUp => return Ok(Word::CaughtUp),
-                JoinerHears::Choose(view) => return Ok(Word::Choose(view.into())),
-                JoinerHears::Member { view, ends, sent } => {
-                    self.taken.told(&sent);
+                JoinReply::CaughtUp => return Ok(Word::CaughtUp),
+                JoinReply::Choose(view) => return Ok(Word::Choose(view.into())),
+                JoinReply::Member { view, ends, sent } => {
+                    self.progress.sent(&sent);
                     return Ok(Word::Member(Admission { view: view.into(), ends }));
                 }
-                JoinerHears::NotNow(why) => return Err(AttemptError::NotNow(why)),
-                JoinerHears::View(_) | JoinerHears::State { .. } => {
-                    return Err(AttemptError::Garbled);
+                JoinReply::NotNow(why) => return Err(AttemptError::NotNow(why)),
+                JoinReply::View(_) | JoinReply::State { .. } => {
+                    return Err(AttemptError::Malformed);
                 }
             }
         }
@@ -325,24 +325,24 @@ fn replay<R: Replica>(delivered: &Delivered, replica: &mut R) {
 
 /// Hands a state to the application as it comes, whatever its size.
 fn restore<R: Replica>(
-    talk: &mut Talk,
+    session: &mut Session,
     subgroup: SubgroupId,
     replica: &mut R,
 ) -> Result<(), AttemptError> {
     let (mut reader, mut writer) = std::io::pipe().map_err(AttemptError::Restore)?;
     std::thread::scope(|scope| {
         let received = scope.spawn(move || {
-            let received = talk.receive_stream(&mut writer, u64::MAX, STALL);
+            let received = session.receive_stream(&mut writer, u64::MAX, STALL);
             // What is still in a buffer; and then the end, which the reader waits for.
-            received.and_then(|_| writer.flush().map_err(TalkError::Local))
+            received.and_then(|_| writer.flush().map_err(SessionError::Local))
         });
         let restored = replica.restore(subgroup, &mut reader);
         drop(reader);
-        let received = received.join().unwrap_or(Err(TalkError::Stopped));
+        let received = received.join().unwrap_or(Err(SessionError::Stopped));
         match (received, restored) {
             (Ok(()), Ok(())) => Ok(()),
             // The application stopped reading.
-            (Ok(()) | Err(TalkError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
+            (Ok(()) | Err(SessionError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
             // A state that was cut short, whatever the application makes of it.
             (Err(error), _) => Err(error.into()),
         }
@@ -354,12 +354,12 @@ mod tests {
     use std::collections::BTreeMap;
     use std::net::SocketAddr;
 
-    use tramontane_control::{Address, Door, Identity, Listener};
+    use tramontane_control::{Address, ControlServer, Identity, Listener};
 
     use super::super::admission::{End, Sent};
-    use super::super::outside::Calls;
+    use super::super::join_messages::tests::message;
+    use super::super::peer_connector::Calls;
     use super::super::request::Requests;
-    use super::super::said::tests::message;
     use super::super::view::{FIRST_VIEW, WireView};
     use super::*;
     use crate::joined::JoinedFabric;
@@ -372,7 +372,7 @@ mod tests {
     /// Members that each say what they are told to.
     #[derive(Default)]
     struct Members {
-        doors: Vec<Door>,
+        endpoints: Vec<ControlServer>,
         addresses: BTreeMap<NodeId, Address>,
     }
 
@@ -381,24 +381,29 @@ mod tests {
     }
 
     impl Members {
-        fn add(&mut self, node: u32, script: impl Fn(&mut Talk) + Send + Sync + 'static) {
+        fn add(&mut self, node: u32, script: impl Fn(&mut Session) + Send + Sync + 'static) {
             let listener =
                 Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
-            let door =
-                Door::open(listener, identity(NodeId(node)), [JOINER], None, move |mut visitor| {
-                    script(&mut visitor.talk);
-                });
-            let door = door.expect("a thread");
-            self.addresses.insert(NodeId(node), door.address().clone());
-            self.doors.push(door);
+            let server = ControlServer::open(
+                listener,
+                identity(NodeId(node)),
+                [JOINER],
+                None,
+                move |mut client| {
+                    script(&mut client.session);
+                },
+            );
+            let server = server.expect("a thread");
+            self.addresses.insert(NodeId(node), server.address().clone());
+            self.endpoints.push(server);
         }
 
         /// What another process needs to call them.
-        fn outside(&self) -> Outside {
+        fn connector(&self) -> PeerConnector {
             let tcp = Tcp::new(JOINER, Settings::default()).expect("descriptors");
             let (requests, _) = Requests::new(JoinedFabric::Tcp(tcp).local_bell());
             let (identity, addresses) = (identity(JOINER), self.addresses.clone());
-            Outside { identity, addresses, key: None, requests, calls: Calls::default() }
+            PeerConnector { identity, addresses, key: None, requests, calls: Calls::default() }
         }
     }
 
@@ -419,40 +424,46 @@ mod tests {
         Admission { view, ends }
     }
 
-    fn member(subgroup: u16, messages: u64) -> JoinerHears {
+    fn member(subgroup: u16, messages: u64) -> JoinReply {
         let Admission { view, ends } = admission();
         let sent = vec![Sent { subgroup, messages, view: FIRST_VIEW.0, place: 1 }];
-        JoinerHears::Member { view: WireView::from(&view), ends, sent }
+        JoinReply::Member { view: WireView::from(&view), ends, sent }
     }
 
-    fn state(talk: &mut Talk, subgroup: u16) {
-        say(talk, &JoinerHears::State { subgroup }, LONG).expect("it hears");
-        talk.send_stream(&mut std::io::empty(), LONG).expect("it hears");
+    fn state(session: &mut Session, subgroup: u16) {
+        send_message(session, &JoinReply::State { subgroup }, LONG).expect("it hears");
+        session.send_stream(&mut std::io::empty(), LONG).expect("it hears");
     }
 
-    fn hear_words(talk: &mut Talk, view: &View) -> JoinerAsks {
-        let welcome: JoinerAsks = hear(talk, AROUND, LONG).expect("it comes");
-        assert_eq!(welcome, JoinerAsks::Welcome);
-        say(talk, &JoinerHears::View(view.into()), LONG).expect("it hears");
-        hear(talk, AROUND, LONG).expect("it asks")
+    fn hear_words(session: &mut Session, view: &View) -> JoinRequest {
+        let welcome: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
+        assert_eq!(welcome, JoinRequest::Welcome);
+        send_message(session, &JoinReply::View(view.into()), LONG).expect("it hears");
+        receive_message(session, AROUND, LONG).expect("it asks")
     }
 
     /// Joins with member 0 as the lead, and gives what was delivered.
     fn join(members: &Members, view: &View) -> Result<Vec<Vec<u8>>, AttemptError> {
-        let (description, outside, stop) = (description(), members.outside(), Arc::default());
+        let (description, connector, stop) = (description(), members.connector(), Arc::default());
         let mut delivered = Vec::new();
         let mut replica = |messages: &mut Messages<'_, '_>| {
             messages.for_each(|message| delivered.push(message.payload.to_vec()));
         };
-        let (replica, taken) = (&mut replica, Taken::default());
+        let (replica, progress) = (&mut replica, TransferProgress::default());
         let (own, stop) = (JOINER, &stop);
-        let mut taking =
-            Taking { description: &description, own, outside: &outside, stop, replica, taken };
-        let (_, talk) = welcome(NodeId(0), &outside, stop)?;
-        let mut lead = Supplier::new(NodeId(0), talk, Vec::new());
-        let taken = taking.be_let_in(&mut lead, view)?;
-        assert_eq!(taken, admission());
-        taking.complete(&taken)?;
+        let mut transfer = StateTransfer {
+            description: &description,
+            own,
+            connector: &connector,
+            stop,
+            replica,
+            progress,
+        };
+        let (_, session) = welcome(NodeId(0), &connector, stop)?;
+        let mut lead = Supplier::new(NodeId(0), session, Vec::new());
+        let admitted = transfer.be_let_in(&mut lead, view)?;
+        assert_eq!(admitted, admission());
+        transfer.complete(&admitted)?;
         Ok(delivered)
     }
 
@@ -465,21 +476,22 @@ mod tests {
     #[test]
     fn who_was_let_in_meanwhile_takes_what_every_supplier_delivered_before_that() {
         let mut members = Members::default();
-        members.add(0, |talk| {
-            let asked = hear_words(talk, &before());
-            assert_eq!(asked, JoinerAsks::Supply { subgroups: vec![0], leads: true });
-            state(talk, 0);
-            say(talk, &JoinerHears::CaughtUp, LONG).expect("it hears");
-            let ready: JoinerAsks = hear(talk, AROUND, LONG).expect("it is asked to go on");
-            assert_eq!(ready, JoinerAsks::Ready { sources: vec![(0, 0), (1, 1)] });
-            let late = JoinerHears::Messages(vec![message(b"delivered late")]);
-            say(talk, &late, LONG).expect("it hears");
-            say(talk, &member(0, 1), LONG).expect("it hears");
+        members.add(0, |session| {
+            let asked = hear_words(session, &before());
+            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![0], leads: true });
+            state(session, 0);
+            send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+            let ready: JoinRequest =
+                receive_message(session, AROUND, LONG).expect("it is asked to go on");
+            assert_eq!(ready, JoinRequest::Ready { sources: vec![(0, 0), (1, 1)] });
+            let late = JoinReply::Messages(vec![message(b"delivered late")]);
+            send_message(session, &late, LONG).expect("it hears");
+            send_message(session, &member(0, 1), LONG).expect("it hears");
         });
-        members.add(1, |talk| {
-            hear_words(talk, &before());
-            state(talk, 1);
-            say(talk, &member(1, 0), LONG).expect("it hears");
+        members.add(1, |session| {
+            hear_words(session, &before());
+            state(session, 1);
+            send_message(session, &member(1, 0), LONG).expect("it hears");
         });
         assert_eq!(join(&members, &before()).expect("it is let in"), [b"delivered late"]);
     }
@@ -491,24 +503,27 @@ mod tests {
         let alone = View { members: vec![NodeId(0)], ..before() };
         let mut members = Members::default();
         let first = alone.clone();
-        members.add(0, move |talk| {
-            hear_words(talk, &first);
-            state(talk, 0);
-            say(talk, &JoinerHears::CaughtUp, LONG).expect("it hears");
-            let mut ready =
-                || hear::<JoinerAsks>(talk, AROUND, LONG).expect("it is asked to go on");
-            assert_eq!(ready(), JoinerAsks::Ready { sources: vec![(0, 0)] });
-            say(talk, &JoinerHears::Choose(WireView::from(&before())), LONG).expect("it hears");
-            let mut ready =
-                || hear::<JoinerAsks>(talk, AROUND, LONG).expect("it is asked to go on");
-            assert_eq!(ready(), JoinerAsks::Ready { sources: vec![(0, 0), (1, 1)] });
-            say(talk, &member(0, 0), LONG).expect("it hears");
+        members.add(0, move |session| {
+            hear_words(session, &first);
+            state(session, 0);
+            send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+            let mut ready = || {
+                receive_message::<JoinRequest>(session, AROUND, LONG).expect("it is asked to go on")
+            };
+            assert_eq!(ready(), JoinRequest::Ready { sources: vec![(0, 0)] });
+            send_message(session, &JoinReply::Choose(WireView::from(&before())), LONG)
+                .expect("it hears");
+            let mut ready = || {
+                receive_message::<JoinRequest>(session, AROUND, LONG).expect("it is asked to go on")
+            };
+            assert_eq!(ready(), JoinRequest::Ready { sources: vec![(0, 0), (1, 1)] });
+            send_message(session, &member(0, 0), LONG).expect("it hears");
         });
-        members.add(1, |talk| {
-            hear_words(talk, &before());
-            state(talk, 1);
-            say(talk, &JoinerHears::CaughtUp, LONG).expect("it hears");
-            say(talk, &member(1, 0), LONG).expect("it hears");
+        members.add(1, |session| {
+            hear_words(session, &before());
+            state(session, 1);
+            send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+            send_message(session, &member(1, 0), LONG).expect("it hears");
         });
         join(&members, &alone).expect("it is let in");
     }
@@ -519,23 +534,24 @@ mod tests {
         let alone = View { members: vec![NodeId(0)], ..before() };
         let mut members = Members::default();
         let first = alone.clone();
-        members.add(0, move |talk| {
-            hear_words(talk, &first);
-            state(talk, 0);
-            say(talk, &member(0, 0), LONG).expect("it hears");
+        members.add(0, move |session| {
+            hear_words(session, &first);
+            state(session, 0);
+            send_message(session, &member(0, 0), LONG).expect("it hears");
         });
         let refused = AtomicBool::new(false);
-        members.add(1, move |talk| {
-            let asked = hear_words(talk, &admission().view);
-            assert_eq!(asked, JoinerAsks::Supply { subgroups: vec![1], leads: false });
+        members.add(1, move |session| {
+            let asked = hear_words(session, &admission().view);
+            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![1], leads: false });
             if !refused.swap(true, Ordering::Relaxed) {
-                return say(talk, &JoinerHears::NotNow("busy".to_owned()), LONG).expect("it hears");
+                return send_message(session, &JoinReply::NotNow("busy".to_owned()), LONG)
+                    .expect("it hears");
             }
-            state(talk, 1);
+            state(session, 1);
             let Admission { view, ends } = admission();
             let sent = vec![Sent { subgroup: 1, messages: 0, view: view.id.0, place: 0 }];
-            let word = JoinerHears::Member { view: WireView::from(&view), ends, sent };
-            say(talk, &word, LONG).expect("it hears");
+            let word = JoinReply::Member { view: WireView::from(&view), ends, sent };
+            send_message(session, &word, LONG).expect("it hears");
         });
         join(&members, &alone).expect("it has all of it in the end");
     }
@@ -545,16 +561,16 @@ mod tests {
         let alone = View { members: vec![NodeId(0)], ..before() };
         let mut members = Members::default();
         let first = alone.clone();
-        members.add(0, move |talk| {
-            hear_words(talk, &first);
-            state(talk, 0);
-            say(talk, &member(0, 0), LONG).expect("it hears");
+        members.add(0, move |session| {
+            hear_words(session, &first);
+            state(session, 0);
+            send_message(session, &member(0, 0), LONG).expect("it hears");
         });
-        members.add(1, |talk| {
-            let _: JoinerAsks = hear(talk, AROUND, LONG).expect("it comes");
+        members.add(1, |session| {
+            let _: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
             let view = View { id: admission().view.id.next(), ..before() };
             // It has gone by then.
-            let _ = say(talk, &JoinerHears::View(WireView::from(&view)), LONG);
+            let _ = send_message(session, &JoinReply::View(WireView::from(&view)), LONG);
         });
         let error = join(&members, &alone).expect_err("something is missing");
         assert!(matches!(error, AttemptError::ViewOver), "{error}");

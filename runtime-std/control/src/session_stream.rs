@@ -1,12 +1,12 @@
-//! What is longer than a message: a snapshot, say. It is cut into messages, so both ends hold no
-//! more than one of them at a time; the first byte of each says whether it is the last, and whether
-//! its sender gave up.
+//! Streams that are longer than a message, such as a snapshot. A stream is cut into messages, so
+//! that both ends hold one at a time. The first byte of each says whether it is the last, and
+//! whether its sender gave up.
 
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
 use super::channel::MESSAGE_MAX;
-use super::talk::{Talk, TalkError};
+use super::session::{Session, SessionError};
 
 /// More comes.
 const MORE: u8 = 0;
@@ -17,18 +17,18 @@ const END: u8 = 1;
 /// The last, and something is missing: its sender could not read it.
 const ABORTED: u8 = 2;
 
-impl Talk {
+impl Session {
     /// Sends all that `from` holds, and gives the number of its bytes. Each message must be taken
     /// within `step_limit`.
     ///
     /// # Errors
-    /// [`TalkError`]. After [`TalkError::Local`], which the other end is told of, the talk may go
-    /// on; after any other it is at its end.
+    /// [`SessionError`]. After [`SessionError::Local`], which the other end is told of, the session
+    /// may go on; after any other it is at its end.
     pub fn send_stream(
         &mut self,
         from: &mut impl Read,
         step_limit: Duration,
-    ) -> Result<u64, TalkError> {
+    ) -> Result<u64, SessionError> {
         let mut message = vec![MORE; MESSAGE_MAX];
         let mut total = 0;
         loop {
@@ -36,7 +36,7 @@ impl Talk {
                 Ok(length) => length,
                 Err(error) => {
                     self.send(&[ABORTED], step_limit)?;
-                    return Err(TalkError::Local(error));
+                    return Err(SessionError::Local(error));
                 }
             };
             let is_last = length + 1 < message.len();
@@ -53,16 +53,16 @@ impl Talk {
     /// within `step_limit`, and all together hold at most `bytes_max`.
     ///
     /// # Errors
-    /// [`TalkError`]; `into` may hold a part then. After [`TalkError::Aborted`] the talk may go on;
-    /// after any other it is at its end, since nobody takes what is still sent.
+    /// [`SessionError`]; `into` may hold a part then. After [`SessionError::Aborted`] the session
+    /// may go on; after any other it is at its end, since nothing takes what is still sent.
     pub fn receive_stream(
         &mut self,
         into: &mut impl Write,
         bytes_max: u64,
         step_limit: Duration,
-    ) -> Result<u64, TalkError> {
+    ) -> Result<u64, SessionError> {
         let received = self.receive_parts(into, bytes_max, step_limit);
-        if !matches!(received, Ok(_) | Err(TalkError::Aborted)) {
+        if !matches!(received, Ok(_) | Err(SessionError::Aborted)) {
             self.shutdown();
         }
         received
@@ -73,25 +73,27 @@ impl Talk {
         into: &mut impl Write,
         bytes_max: u64,
         step_limit: Duration,
-    ) -> Result<u64, TalkError> {
+    ) -> Result<u64, SessionError> {
         let mut total = 0_u64;
         loop {
             let message = self.receive(step_limit)?;
-            let Some((mark, part)) = message.split_first() else { return Err(TalkError::Garbled) };
+            let Some((mark, part)) = message.split_first() else {
+                return Err(SessionError::Malformed);
+            };
             total = total.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
             if total > bytes_max {
-                return Err(TalkError::TooLong { limit: bytes_max });
+                return Err(SessionError::TooLong { limit: bytes_max });
             }
             match *mark {
-                // All but the last are full: whoever sends little at a time is not one of us.
+                // All but the last are full: a sender of short parts is another program.
                 MORE if message.len() == MESSAGE_MAX => {}
                 END => {}
-                ABORTED => return Err(TalkError::Aborted),
-                _ => return Err(TalkError::Garbled),
+                ABORTED => return Err(SessionError::Aborted),
+                _ => return Err(SessionError::Malformed),
             }
-            into.write_all(part).map_err(TalkError::Local)?;
+            into.write_all(part).map_err(SessionError::Local)?;
             if *mark == END {
-                into.flush().map_err(TalkError::Local)?;
+                into.flush().map_err(SessionError::Local)?;
                 return Ok(total);
             }
         }

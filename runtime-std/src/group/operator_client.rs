@@ -4,29 +4,31 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tramontane_control::{Identity, Purpose, TalkError, VisitError, incarnation, visit};
+use tramontane_control::{
+    Identity, OpenSessionError, Purpose, SessionError, incarnation, open_session,
+};
 use tramontane_core::ids::NodeId;
 
+use super::control_endpoints::{ControlEndpoints, ControlEndpointsError};
 use super::description::Description;
 use super::digest::differing;
-use super::doors::{Doors, DoorsError};
-use super::operator::{self, OperatorAsks, OperatorHears};
+use super::operator::{self, OperatorReply, OperatorRequest};
 use super::status::GroupStatus;
 use crate::shared_memory::Root;
 
 /// Why a node does not answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum OperatorError {
     /// The description has no such node.
     #[error("node {0} is not in the group file; take one that is")]
     UnknownNode(u32),
     /// Nobody let us in.
     #[error(transparent)]
-    Visit(#[from] VisitError),
+    OpenSession(#[from] OpenSessionError),
     /// The node went away, or is stopped, in mid-word.
     #[error(transparent)]
-    Talk(#[from] TalkError),
+    Session(#[from] SessionError),
     /// Its process runs, and is no member yet.
     #[error("it is starting, and no member yet; try again later")]
     NotYet,
@@ -54,7 +56,7 @@ pub enum AskError {
     #[error(
         "it did not say what was asked; look at the addresses, and run the same program everywhere"
     )]
-    Garbled,
+    Malformed,
 }
 
 fn forming(missing: &[u32], but: Option<&str>) -> String {
@@ -65,41 +67,41 @@ fn forming(missing: &[u32], but: Option<&str>) -> String {
 
 /// Goes to the doors of a group's processes, as one who is no member.
 #[derive(Debug)]
-pub struct Visits {
-    doors: Doors,
+pub struct OperatorClient {
+    endpoints: ControlEndpoints,
     identity: Identity,
 }
 
-impl Visits {
+impl OperatorClient {
     /// To the nodes of a description, which must be the one that they have. `root` is where groups
     /// live, over shared memory.
     ///
     /// # Errors
-    /// [`DoorsError`].
-    pub fn new(description: &Description, root: &Root) -> Result<Self, DoorsError> {
-        let doors = Doors::of(description, root)?;
+    /// [`ControlEndpointsError`].
+    pub fn new(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
+        let endpoints = ControlEndpoints::of(description, root)?;
         // It only tells two visits apart, and nothing does that to an operator's.
         let incarnation = incarnation().unwrap_or_default();
         let identity =
             Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };
-        Ok(Self { doors, identity })
+        Ok(Self { endpoints, identity })
     }
 
     /// How a node is.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`OperatorError`].
     pub fn status(
         &self,
         node: u32,
         time_limit: Duration,
         cancel: &AtomicBool,
-    ) -> Result<GroupStatus, AskError> {
-        match self.ask(node, OperatorAsks::Status, time_limit, cancel)? {
-            OperatorHears::Status(status) => Ok(*status),
-            OperatorHears::NotYet => Err(AskError::NotYet),
-            OperatorHears::Forming { missing, but } => Err(AskError::Forming { missing, but }),
-            OperatorHears::Leaving | OperatorHears::Over => Err(AskError::Garbled),
+    ) -> Result<GroupStatus, OperatorError> {
+        match self.ask(node, OperatorRequest::Status, time_limit, cancel)? {
+            OperatorReply::Status(status) => Ok(*status),
+            OperatorReply::NotYet => Err(OperatorError::NotYet),
+            OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
+            OperatorReply::Leaving | OperatorReply::Over => Err(OperatorError::Malformed),
         }
     }
 
@@ -109,37 +111,38 @@ impl Visits {
         &self,
         time_limit: Duration,
         cancel: &AtomicBool,
-    ) -> BTreeMap<u32, Result<GroupStatus, AskError>> {
+    ) -> BTreeMap<u32, Result<GroupStatus, OperatorError>> {
         std::thread::scope(|scope| {
-            let nodes = self.doors.addresses.keys().map(|node| node.get());
+            let nodes = self.endpoints.addresses.keys().map(|node| node.get());
             let asked: Vec<_> = nodes
                 .map(|node| (node, scope.spawn(move || self.status(node, time_limit, cancel))))
                 .collect();
             let heard = |(node, asked): (u32, std::thread::ScopedJoinHandle<'_, _>)| {
-                (node, asked.join().unwrap_or(Err(AskError::Garbled)))
+                (node, asked.join().unwrap_or(Err(OperatorError::Malformed)))
             };
             asked.into_iter().map(heard).collect()
         })
     }
 
     /// Asks a node to leave its group. It does so from now on: it is out once the others are in a
-    /// view without it. Gives the life of its process, for [`Visits::has_ended`].
+    /// view without it. Gives the life of its process, for [`OperatorClient::has_ended`].
     ///
     /// # Errors
-    /// [`AskError`].
+    /// [`OperatorError`].
     pub fn ask_to_leave(
         &self,
         node: u32,
         time_limit: Duration,
         cancel: &AtomicBool,
-    ) -> Result<u64, AskError> {
-        let (incarnation, heard) = self.ask_life(node, OperatorAsks::Leave, time_limit, cancel)?;
+    ) -> Result<u64, OperatorError> {
+        let (incarnation, heard) =
+            self.ask_life(node, OperatorRequest::Leave, time_limit, cancel)?;
         match heard {
-            OperatorHears::Leaving => Ok(incarnation),
-            OperatorHears::NotYet => Err(AskError::NotYet),
-            OperatorHears::Over => Err(AskError::Over),
-            OperatorHears::Forming { missing, but } => Err(AskError::Forming { missing, but }),
-            OperatorHears::Status(_) => Err(AskError::Garbled),
+            OperatorReply::Leaving => Ok(incarnation),
+            OperatorReply::NotYet => Err(OperatorError::NotYet),
+            OperatorReply::Over => Err(OperatorError::Over),
+            OperatorReply::Forming { missing, but } => Err(OperatorError::Forming { missing, but }),
+            OperatorReply::Status(_) => Err(OperatorError::Malformed),
         }
     }
 
@@ -153,9 +156,9 @@ impl Visits {
         time_limit: Duration,
         cancel: &AtomicBool,
     ) -> bool {
-        match self.ask_life(node, OperatorAsks::Status, time_limit, cancel) {
+        match self.ask_life(node, OperatorRequest::Status, time_limit, cancel) {
             Ok((found, _)) => found != incarnation,
-            Err(AskError::Visit(VisitError::NotThere)) => true,
+            Err(OperatorError::OpenSession(OpenSessionError::NotThere)) => true,
             Err(_) => false,
         }
     }
@@ -163,35 +166,35 @@ impl Visits {
     fn ask(
         &self,
         node: u32,
-        what: OperatorAsks,
+        what: OperatorRequest,
         time_limit: Duration,
         cancel: &AtomicBool,
-    ) -> Result<OperatorHears, AskError> {
+    ) -> Result<OperatorReply, OperatorError> {
         self.ask_life(node, what, time_limit, cancel).map(|(_, heard)| heard)
     }
 
-    /// As [`Visits::ask`], with the life of the process that answers.
+    /// As [`OperatorClient::ask`], with the life of the process that answers.
     fn ask_life(
         &self,
         node: u32,
-        what: OperatorAsks,
+        what: OperatorRequest,
         time_limit: Duration,
         cancel: &AtomicBool,
-    ) -> Result<(u64, OperatorHears), AskError> {
-        let Doors { addresses, key } = &self.doors;
-        let address = addresses.get(&NodeId(node)).ok_or(AskError::UnknownNode(node))?;
-        let visited =
-            visit(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel);
-        let visited = visited.map_err(|error| match error {
-            VisitError::OtherConfiguration { digest } => {
-                AskError::OtherConfiguration { fields: differing(self.identity.digest, digest) }
-            }
+    ) -> Result<(u64, OperatorReply), OperatorError> {
+        let ControlEndpoints { addresses, key } = &self.endpoints;
+        let address = addresses.get(&NodeId(node)).ok_or(OperatorError::UnknownNode(node))?;
+        let opened =
+            open_session(address, &self.identity, key.as_ref(), Purpose::Ask, time_limit, cancel);
+        let opened = opened.map_err(|error| match error {
+            OpenSessionError::OtherConfiguration { digest } => OperatorError::OtherConfiguration {
+                fields: differing(self.identity.digest, digest),
+            },
             error => error.into(),
         })?;
-        if visited.node != NodeId(node) {
-            return Err(AskError::Garbled);
+        if opened.node != NodeId(node) {
+            return Err(OperatorError::Malformed);
         }
-        let mut talk = visited.talk;
-        Ok((visited.incarnation, operator::ask(&mut talk, what)?))
+        let mut session = opened.session;
+        Ok((opened.incarnation, operator::ask(&mut session, what)?))
     }
 }

@@ -1,4 +1,4 @@
-//! Where the doors of a group's processes are, and what it takes to be let in.
+//! The control servers of a group's processes: their addresses, and their key.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,49 +11,49 @@ use crate::carrier::Carrier;
 use crate::rdma::{self, ClearNotAllowed};
 use crate::shared_memory::{self, GroupName, Root};
 
-/// Why nobody's door can be gone to.
+/// Why the control servers of a group cannot be reached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DoorsError {
-    /// The group's name is none of a folder, over shared memory.
+pub enum ControlEndpointsError {
+    /// Over shared memory, the group's name cannot name a folder.
     #[error(transparent)]
     Name(#[from] shared_memory::Error),
-    /// The key cannot be had.
+    /// The key cannot be read.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// RDMA, and a key.
+    /// The group has a key, and RDMA cannot encrypt.
     #[error(transparent)]
     Clear(#[from] ClearNotAllowed),
-    /// An address that others can reach, and no key.
+    /// An address can be reached from other hosts, and there is no key.
     #[error(
         "{0} can be reached from outside, and there is no key; give key_file, or set allow_clear = true"
     )]
     KeyNeeded(SocketAddr),
 }
 
-/// All doors of a group.
+/// All control servers of a group.
 #[derive(Clone, Debug)]
-pub struct Doors {
+pub struct ControlEndpoints {
     pub(super) addresses: BTreeMap<NodeId, Address>,
     pub(super) key: Option<SharedKey>,
 }
 
-impl Doors {
+impl ControlEndpoints {
     /// Those of a description. `root` is where groups live, over shared memory.
     ///
     /// # Errors
-    /// [`DoorsError`]: an address or a key is missing, or cannot be used.
-    pub fn of(description: &Description, root: &Root) -> Result<Self, DoorsError> {
+    /// [`ControlEndpointsError`]: an address or a key is missing, or cannot be used.
+    pub fn of(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
         let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
         let addresses = match description.fabric {
             Carrier::SharedMemory => {
                 let name = GroupName::new(&description.name)?;
-                let door = |id| Address::Unix(root.socket_path(&name, id));
+                let server = |id| Address::Unix(root.socket_path(&name, id));
                 description
                     .nodes
                     .iter()
                     .map(|node| NodeId(node.id))
-                    .map(|id| (id, door(id)))
+                    .map(|id| (id, server(id)))
                     .collect()
             }
             Carrier::Tcp | Carrier::Verbs => {
@@ -68,7 +68,7 @@ impl Doors {
                 if let Some((_, exposed)) =
                     exposed.filter(|_| key.is_none() && !description.allow_clear)
                 {
-                    return Err(DoorsError::KeyNeeded(exposed));
+                    return Err(ControlEndpointsError::KeyNeeded(exposed));
                 }
                 listed.map(|(id, address)| (id, Address::Tcp(address))).collect()
             }

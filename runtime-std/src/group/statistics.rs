@@ -7,7 +7,7 @@ use tramontane_core::ids::SubgroupId;
 use tramontane_core::node::{Frontiers, Progress};
 
 use super::participant::Participant;
-use super::status::{Board, GroupStatus, SubgroupStatus};
+use super::status::{GroupStatus, SharedStatus, SubgroupStatus};
 use super::view::View;
 
 /// Over how long a rate is taken.
@@ -15,8 +15,8 @@ const RATE_OVER: Duration = Duration::from_secs(1);
 
 /// The counts of one member, through all its views.
 #[derive(Debug)]
-pub(super) struct Account {
-    board: Board,
+pub(super) struct Statistics {
+    board: SharedStatus,
     started: Instant,
     views_installed: u64,
     total: Total,
@@ -43,8 +43,8 @@ struct Total {
     heartbeats: u64,
 }
 
-impl Account {
-    pub(super) fn new(board: Board) -> Self {
+impl Statistics {
+    pub(super) fn new(board: SharedStatus) -> Self {
         let started = Instant::now();
         Self {
             board,
