@@ -321,8 +321,8 @@ fn two_hosts() {
 }
 
 /// The network below the device goes away under a group. (`rdma link delete` on a device in
-/// software waits for whoever uses it, so that a device is taken from under its users cannot be
-/// shown in the lab.)
+/// software waits for its users, so that a device is taken from under its users cannot be shown in
+/// the lab.)
 #[test]
 #[ignore = "takes the network away"]
 fn a_network_that_vanishes_is_a_loss_of_everybody() {

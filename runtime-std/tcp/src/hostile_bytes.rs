@@ -14,7 +14,7 @@ const DIGEST: u64 = 7;
 const PEER: Rank = Rank(1);
 const ROW_BYTES: usize = 256;
 
-/// Reads bytes as what a peer sends, in pieces as long as the first byte says.
+/// Reads bytes as a peer's stream, in pieces of the length that the first byte gives.
 ///
 /// # Panics
 /// If anything but the peer's own row changes, or a frame has two forms.
@@ -22,7 +22,7 @@ pub fn frames(bytes: &[u8]) {
     let Some((piece, bytes)) = bytes.split_first() else { return };
     let rows = rows_of(DIGEST, &[ROW_BYTES; 3]);
     let mut incoming = Incoming::new(false);
-    incoming.arrivals.open(VIEW, Closed::default());
+    incoming.block_receiving.open(VIEW, Closed::default());
     incoming.landings.open(VIEW, &rows, PEER).map(drop).unwrap_or_else(|end| panic!("{end:?}"));
     for piece in bytes.chunks(usize::from(*piece) + 1) {
         if incoming.feed(piece, |_| {}).is_err() {

@@ -110,7 +110,7 @@ fn a_list_that_was_used_and_is_given_up_costs_the_connection_and_no_byte() {
     settle(&mut members);
     assert!(is_fresh(&other, 0));
     let lost = |peer| Event::PeerLost { view: NEXT, peer, cause: LossCause::Misbehaved };
-    assert!(members[0].events().contains(&lost(b)), "who posted is told");
+    assert!(members[0].events().contains(&lost(b)), "the member that posted is told");
     members[1].loss();
     assert_eq!(members[1].fabric.post(VIEW, a, &[guard(8)], None), Err(ErrorKind::PeerLost));
     assert_way(&mut members, 2, 0, 5);

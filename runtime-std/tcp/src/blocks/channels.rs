@@ -1,6 +1,6 @@
 //! What there is of each channel with one peer, and which channels were closed.
 //!
-//! A channel's lane is made at its first use with a peer and kept until the channel or its view
+//! A channel's state is made at its first use with a peer and kept until the channel or its view
 //! ends: from then on nothing is allocated for its blocks.
 
 use tramontane_core::fabric::Channel;
@@ -31,26 +31,26 @@ impl Closed {
     }
 }
 
-/// A lane for each channel that is used.
+/// The state of each channel that is used.
 #[derive(Debug)]
-pub(super) struct Lanes<T> {
+pub(super) struct ChannelTable<T> {
     /// By view, and then by channel.
     views: Vec<(ViewId, Vec<Option<Box<T>>>)>,
 }
 
-impl<T> Default for Lanes<T> {
+impl<T> Default for ChannelTable<T> {
     fn default() -> Self {
         Self { views: Vec::new() }
     }
 }
 
-impl<T> Lanes<T> {
+impl<T> ChannelTable<T> {
     pub(super) fn get(&mut self, view: ViewId, channel: Channel) -> Option<&mut T> {
-        let (_, lanes) = self.views.iter_mut().find(|(id, _)| *id == view)?;
-        lanes.get_mut(usize::from(channel.0))?.as_deref_mut()
+        let (_, channels) = self.views.iter_mut().find(|(id, _)| *id == view)?;
+        channels.get_mut(usize::from(channel.0))?.as_deref_mut()
     }
 
-    /// The lane, made if it is not there.
+    /// The channel's state, made if it is not there.
     pub(super) fn get_or_make(
         &mut self,
         view: ViewId,
@@ -61,19 +61,19 @@ impl<T> Lanes<T> {
             self.views.push((view, Vec::new()));
             self.views.len() - 1
         });
-        let lanes = &mut self.views[place].1;
+        let channels = &mut self.views[place].1;
         let index = usize::from(channel.0);
-        if lanes.len() <= index {
-            lanes.resize_with(index + 1, || None);
+        if channels.len() <= index {
+            channels.resize_with(index + 1, || None);
         }
-        lanes[index].get_or_insert_with(|| Box::new(make()))
+        channels[index].get_or_insert_with(|| Box::new(make()))
     }
 
     pub(super) fn close(&mut self, view: ViewId, channel: Channel) {
-        if let Some((_, lanes)) = self.views.iter_mut().find(|(id, _)| *id == view)
-            && let Some(lane) = lanes.get_mut(usize::from(channel.0))
+        if let Some((_, channels)) = self.views.iter_mut().find(|(id, _)| *id == view)
+            && let Some(channel_state) = channels.get_mut(usize::from(channel.0))
         {
-            *lane = None;
+            *channel_state = None;
         }
     }
 
@@ -92,18 +92,20 @@ mod tests {
 
     #[test]
     fn lanes_are_apart_by_view_and_channel() {
-        let mut lanes = Lanes::<u32>::default();
+        let mut channels = ChannelTable::<u32>::default();
         let (last, other) = (Channel(CHANNELS - 1), Channel(3));
-        *lanes.get_or_make(ViewId(1), last, || 0) = 5;
-        *lanes.get_or_make(ViewId(2), last, || 0) = 6;
-        assert_eq!(lanes.get(ViewId(1), last).copied(), Some(5));
-        assert_eq!(*lanes.get_or_make(ViewId(1), last, || 0), 5, "made once");
-        assert!(lanes.get(ViewId(1), other).is_none() && lanes.get(ViewId(3), last).is_none());
-        lanes.close(ViewId(1), last);
-        lanes.close(ViewId(1), Channel(u16::MAX));
-        assert!(lanes.get(ViewId(1), last).is_none());
-        lanes.retire(ViewId(2));
-        assert!(lanes.get(ViewId(2), last).is_none());
+        *channels.get_or_make(ViewId(1), last, || 0) = 5;
+        *channels.get_or_make(ViewId(2), last, || 0) = 6;
+        assert_eq!(channels.get(ViewId(1), last).copied(), Some(5));
+        assert_eq!(*channels.get_or_make(ViewId(1), last, || 0), 5, "made once");
+        assert!(
+            channels.get(ViewId(1), other).is_none() && channels.get(ViewId(3), last).is_none()
+        );
+        channels.close(ViewId(1), last);
+        channels.close(ViewId(1), Channel(u16::MAX));
+        assert!(channels.get(ViewId(1), last).is_none());
+        channels.retire(ViewId(2));
+        assert!(channels.get(ViewId(2), last).is_none());
     }
 
     #[test]

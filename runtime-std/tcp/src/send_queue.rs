@@ -1,4 +1,4 @@
-//! What still has to go to one peer.
+//! What waits to be sent to one peer.
 //!
 //! At most one list of writes waits here, with the few frames that are owed beside it: while it
 //! does not go, the next one is `QueueFull`, and what its caller posts later speaks for everything
@@ -7,11 +7,6 @@
 //! Headers, guards and short content are copied at the call, into `staged`. Long content stays
 //! where it is, and the kernel takes it from there. With a cipher both are sealed, a record at a
 //! time, when the last record has gone.
-//!
-//! Cells in content may grow while a part of it has gone and the rest waits. A reader must not see
-//! the one half of a cell as it was and the other as it is: where a part ends within a cell, the
-//! whole cell is kept as it was then. Nobody stores in the row between the call that took the part
-//! and the look at the cell: one thread has the member's turn.
 //!
 //! Blocks go when no list waits, a piece at a time: so a list waits for a piece of a block at most.
 
@@ -26,9 +21,10 @@ use tramontane_core::fabric::{Kind, Token, WRITES_MAX, Way, Write};
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::OutOfRow;
 
-use super::blocks::Departures;
+use super::blocks::BlockSending;
 use super::frame::{Frame, HEADER};
 use super::memory::Rows;
+use super::row_content::{CELL, RowContent};
 
 /// The most bytes of a guard, which are copied at the call.
 pub(super) const GUARD_MAX: usize = 1024;
@@ -53,7 +49,7 @@ const SEALED_DIRECT_MAX: usize = RECORD_CONTENT_MAX - RECORD_CONTENT_MAX % CELL;
 
 /// What has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Gone {
+pub(super) enum Sent {
     /// The list with this token.
     List(Token),
     /// A block.
@@ -66,73 +62,23 @@ enum Piece {
     /// So many of the staged bytes.
     Staged(usize),
     /// Content where it is.
-    Lent(Lent),
+    Row(RowContent),
     /// Content of a view that has ended: what was left of it when it did.
     Kept { bytes: Box<[u8]>, from: usize },
     /// The list with this token ends here.
     End(Token),
 }
 
-/// How long a cell is.
-const CELL: usize = 8;
-
-/// Content of a row that has not gone.
-#[derive(Debug)]
-struct Lent {
-    rows: Rows,
-    offset: usize,
-    length: usize,
-    /// If it begins within a cell: that cell, as it was when its start went, or when this was made.
-    begun: [u8; CELL],
-}
-
-impl Lent {
-    fn new(rows: Rows, offset: usize, length: usize) -> Result<Self, OutOfRow> {
-        let mut lent = Self { rows, offset, length, begun: [0; CELL] };
-        lent.keep_begun()?;
-        Ok(lent)
-    }
-
-    /// Keeps the cell in whose middle this begins, as it is now.
-    fn keep_begun(&mut self) -> Result<(), OutOfRow> {
-        let within = self.offset % CELL;
-        if within > 0 {
-            let rest = (CELL - within).min(self.length);
-            let cell = self.rows.content(self.offset - within, within + rest)?;
-            self.begun[..cell.len()].copy_from_slice(cell);
-        }
-        Ok(())
-    }
-
-    /// Its bytes in order: those of a cell that was begun, and the others.
-    fn parts(&self) -> Option<[&[u8]; 2]> {
-        let within = self.offset % CELL;
-        let rest = if within == 0 { 0 } else { (CELL - within).min(self.length) };
-        let begun = self.begun.get(within..within + rest)?;
-        Some([begun, self.rows.content(self.offset + rest, self.length - rest).ok()?])
-    }
-
-    /// So many of its bytes have gone.
-    fn pass(&mut self, count: usize) -> Result<(), OutOfRow> {
-        let cell_before = self.offset / CELL;
-        let was_begun = !self.offset.is_multiple_of(CELL);
-        self.offset += count;
-        self.length -= count;
-        let is_same_cell = was_begun && cell_before == self.offset / CELL;
-        if count > 0 && self.length > 0 && !is_same_cell { self.keep_begun() } else { Ok(()) }
-    }
-}
-
 /// The queue to one peer.
 #[derive(Debug)]
-pub(super) struct Outgoing {
+pub(super) struct SendQueue {
     staged: Vec<u8>,
     /// How many of the staged bytes have gone.
     gone: usize,
     pieces: VecDeque<Piece>,
     /// The doorbell is owed, and rings once the queue is empty.
     wake_owed: bool,
-    pub(super) departures: Departures,
+    pub(super) block_sending: BlockSending,
     sealed: Option<Sealed>,
 }
 
@@ -146,7 +92,7 @@ struct Sealed {
     to: usize,
 }
 
-impl Outgoing {
+impl SendQueue {
     pub(super) fn new(is_keyed: bool) -> Self {
         let sealed = || Sealed {
             content: Vec::with_capacity(RECORD_CONTENT_MAX),
@@ -159,7 +105,7 @@ impl Outgoing {
             gone: 0,
             pieces: VecDeque::with_capacity(4 * WRITES_MAX),
             wake_owed: false,
-            departures: Departures::new(is_keyed),
+            block_sending: BlockSending::new(is_keyed),
             sealed: is_keyed.then(sealed),
         }
     }
@@ -167,16 +113,16 @@ impl Outgoing {
     /// Whether something waits.
     pub(super) fn is_pending(&self) -> bool {
         let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.from < sealed.to);
-        !self.pieces.is_empty() || self.wake_owed || is_sealed || self.departures.is_pending()
+        !self.pieces.is_empty() || self.wake_owed || is_sealed || self.block_sending.is_pending()
     }
 
-    /// Whether a list, or a word, waits: then there is no room for another list.
+    /// Whether a list or a frame waits: then there is no room for another list.
     pub(super) fn is_full(&self) -> bool {
         !self.pieces.is_empty()
     }
 
     /// Adds a frame without content.
-    pub(super) fn say(&mut self, frame: Frame) {
+    pub(super) fn push_frame(&mut self, frame: Frame) {
         self.stage(&frame.encode()[..frame.length()]);
     }
 
@@ -201,11 +147,15 @@ impl Outgoing {
                 offset: u64::try_from(target.offset).map_err(|_| OutOfRow)?,
                 length: u32::try_from(length).map_err(|_| OutOfRow)?,
             };
-            self.say(frame);
+            self.push_frame(frame);
             if kind == Kind::Guard || length <= COPIED_MAX {
                 self.stage(rows.content(source.offset, length)?);
             } else {
-                self.pieces.push_back(Piece::Lent(Lent::new(rows.clone(), source.offset, length)?));
+                self.pieces.push_back(Piece::Row(RowContent::new(
+                    rows.clone(),
+                    source.offset,
+                    length,
+                )?));
             }
         }
         if let Some(token) = token {
@@ -226,12 +176,12 @@ impl Outgoing {
     /// the socket is full.
     ///
     /// # Errors
-    /// What the socket says, when it will take nothing more.
+    /// The socket's error, when it will take nothing more.
     pub(super) fn flush(
         &mut self,
         stream: &TcpStream,
         cipher: Option<&mut Cipher>,
-        gone: impl FnMut(Gone),
+        gone: impl FnMut(Sent),
     ) -> io::Result<bool> {
         let has_room = match cipher {
             None => self.flush_clear(stream, gone),
@@ -247,7 +197,7 @@ impl Outgoing {
     fn flush_clear(
         &mut self,
         stream: &TcpStream,
-        mut gone: impl FnMut(Gone),
+        mut gone: impl FnMut(Sent),
     ) -> Result<bool, Errno> {
         let mut total = 0;
         while total < TURN_BYTES {
@@ -270,22 +220,22 @@ impl Outgoing {
         Ok(true)
     }
 
-    /// Whoever is owed a ring gets it behind the lists; a block goes on when nothing else is there.
+    /// A doorbell that is owed rings behind the lists. A block goes on when nothing else waits.
     fn begin_what_waits(&mut self) {
         if !self.pieces.is_empty() {
             return;
         }
         if std::mem::take(&mut self.wake_owed) {
-            self.say(Frame::Wake);
+            self.push_frame(Frame::Wake);
         } else {
-            self.departures.begin();
+            self.block_sending.begin();
         }
     }
 
     /// What comes next, as ranges: how many, and how many bytes in all.
     fn slices<'s>(&'s self, slices: &mut [IoSlice<'s>; SLICES_MAX]) -> Option<(usize, usize)> {
         let (mut count, mut bytes, mut staged) = (0, 0, self.gone);
-        for part in self.departures.rest()?.into_iter().filter(|part| !part.is_empty()) {
+        for part in self.block_sending.rest()?.into_iter().filter(|part| !part.is_empty()) {
             *slices.get_mut(count)? = IoSlice::new(part);
             count += 1;
             bytes += part.len();
@@ -297,7 +247,7 @@ impl Outgoing {
                     staged += length;
                     [self.staged.get(staged - length..staged)?, &[]]
                 }
-                Piece::Lent(lent) => lent.parts()?,
+                Piece::Row(lent) => lent.parts()?,
                 Piece::Kept { bytes, from } => [bytes.get(*from..)?, &[]],
             };
             for part in parts.into_iter().filter(|part| !part.is_empty()) {
@@ -311,13 +261,13 @@ impl Outgoing {
     }
 
     /// Forgets the first `count` bytes, and what ends with them.
-    fn take(&mut self, count: usize, gone: &mut impl FnMut(Gone)) {
-        let sent = |way, token| gone(Gone::Block(way, token));
-        let Some(mut left) = self.departures.take(count, sent) else { return };
+    fn take(&mut self, count: usize, gone: &mut impl FnMut(Sent)) {
+        let sent = |way, token| gone(Sent::Block(way, token));
+        let Some(mut left) = self.block_sending.take(count, sent) else { return };
         while let Some(piece) = self.pieces.front_mut() {
             let is_done = match piece {
                 Piece::End(token) => {
-                    gone(Gone::List(*token));
+                    gone(Sent::List(*token));
                     true
                 }
                 Piece::Staged(length) => {
@@ -327,7 +277,7 @@ impl Outgoing {
                     left -= part;
                     *length == 0
                 }
-                Piece::Lent(lent) => {
+                Piece::Row(lent) => {
                     let part = left.min(lent.length);
                     // It was in the row when it was added.
                     let _ = lent.pass(part);
@@ -354,7 +304,7 @@ impl Outgoing {
         &mut self,
         stream: &TcpStream,
         cipher: &mut Cipher,
-        mut gone: impl FnMut(Gone),
+        mut gone: impl FnMut(Sent),
     ) -> Result<bool, Errno> {
         let mut total = 0;
         while total < TURN_BYTES {
@@ -379,7 +329,7 @@ impl Outgoing {
     }
 
     /// Seals the next record; of how many bytes, none if there is nothing to seal.
-    fn seal(&mut self, cipher: &mut Cipher, gone: &mut impl FnMut(Gone)) -> Result<usize, Errno> {
+    fn seal(&mut self, cipher: &mut Cipher, gone: &mut impl FnMut(Sent)) -> Result<usize, Errno> {
         let Some(mut sealed) = self.sealed.take() else { return Err(Errno::FAULT) };
         sealed.content.clear();
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -407,14 +357,14 @@ impl Outgoing {
     }
 
     /// Reads a view's row no more: of a list that has gone in part, keeps the rest, so that the
-    /// stream goes on; nobody is told of its end.
+    /// stream goes on; its end is not reported.
     pub(super) fn keep(&mut self, ended: &Rows) {
-        let is_of = |piece: &Piece| matches!(piece, Piece::Lent(lent) if lent.rows.is(ended));
+        let is_of = |piece: &Piece| matches!(piece, Piece::Row(lent) if lent.rows.is(ended));
         if !self.pieces.iter().any(is_of) {
             return;
         }
         for piece in &mut self.pieces {
-            if let Piece::Lent(lent) = piece
+            if let Piece::Row(lent) = piece
                 && lent.rows.is(ended)
             {
                 let bytes = lent.parts().map(|parts| parts.concat().into()).unwrap_or_default();
@@ -429,7 +379,7 @@ impl Outgoing {
         self.staged.clear();
         self.gone = 0;
         self.pieces.clear();
-        self.departures.clear();
+        self.block_sending.clear();
         self.wake_owed = false;
         if let Some(sealed) = &mut self.sealed {
             (sealed.from, sealed.to) = (0, 0);
@@ -448,12 +398,12 @@ mod tests {
     const CELLS: usize = 128;
 
     /// What a socket takes, so many bytes at a time.
-    fn take_as_a_socket(outgoing: &mut Outgoing, most: usize) -> Vec<u8> {
+    fn take_as_a_socket(send_queue: &mut SendQueue, most: usize) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let (count, _) = outgoing.slices(&mut slices).expect("what waits is there");
+        let (count, _) = send_queue.slices(&mut slices).expect("what waits is there");
         let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
         let taken = all[..most.min(all.len())].to_vec();
-        outgoing.take(taken.len(), &mut |_| {});
+        send_queue.take(taken.len(), &mut |_| {});
         taken
     }
 
@@ -468,18 +418,18 @@ mod tests {
     /// bytes.
     fn arrives(part: usize, ended_after: Option<usize>) -> Vec<u8> {
         let rows = rows_of(1, &[CELLS * CELL, 64]);
-        let mut outgoing = Outgoing::new(false);
+        let mut send_queue = SendQueue::new(false);
         publish_all(&rows, 1);
         let write = Write::of_row(0, CELLS * CELL, Kind::Content);
-        outgoing.add(ViewId(1), &rows, &[write], Some(Token(1))).expect("in the row");
+        send_queue.add(ViewId(1), &rows, &[write], Some(Token(1))).expect("in the row");
         let mut arrived = Vec::new();
         let mut value = 1;
-        while outgoing.is_pending() {
-            arrived.extend(take_as_a_socket(&mut outgoing, part));
+        while send_queue.is_pending() {
+            arrived.extend(take_as_a_socket(&mut send_queue, part));
             value += 1;
             publish_all(&rows, value);
             if ended_after == Some(usize::from(value)) {
-                outgoing.keep(&rows);
+                send_queue.keep(&rows);
                 publish_all(&rows, 0);
             }
         }
@@ -491,12 +441,12 @@ mod tests {
         let rows = rows_of(1, &[CELLS * CELL, 64]);
         publish_all(&rows, 7);
         for part in [1, 3, 8, 64, 4096] {
-            let mut outgoing = Outgoing::new(false);
+            let mut send_queue = SendQueue::new(false);
             let write = Write::of_row(CELL + 1, COPIED_MAX + 2, Kind::Content);
-            outgoing.add(ViewId(1), &rows, &[write], None).expect("in the row");
+            send_queue.add(ViewId(1), &rows, &[write], None).expect("in the row");
             let mut arrived = Vec::new();
-            while outgoing.is_pending() {
-                arrived.extend(take_as_a_socket(&mut outgoing, part));
+            while send_queue.is_pending() {
+                arrived.extend(take_as_a_socket(&mut send_queue, part));
             }
             assert_eq!(arrived.split_off(HEADER), [7; COPIED_MAX + 2], "in parts of {part}");
         }

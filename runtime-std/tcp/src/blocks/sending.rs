@@ -11,7 +11,7 @@ use tramontane_core::fabric::{Channel, Token, Way};
 use tramontane_core::ids::ViewId;
 
 use super::super::frame::{Frame, FrameBytes, HEADER};
-use super::lanes::Lanes;
+use super::channels::ChannelTable;
 use super::memory::BlockBytes;
 
 /// Blocks that may be under way to one peer on one channel.
@@ -29,7 +29,7 @@ pub(crate) struct Full;
 
 /// A block, or what was not begun of it.
 #[derive(Debug)]
-pub(crate) struct Departing {
+pub(crate) struct SendingBlock {
     pub(super) memory: Arc<BlockBytes>,
     pub(super) offset: usize,
     pub(super) left: usize,
@@ -96,18 +96,18 @@ impl Piece {
 
 /// All blocks to one peer.
 #[derive(Debug)]
-pub(crate) struct Departures {
-    lanes: Lanes<VecDeque<Departing>>,
+pub(crate) struct BlockSending {
+    channels: ChannelTable<VecDeque<SendingBlock>>,
     /// Channels with something to begin, each once.
     turns: VecDeque<Way>,
     piece: Option<Piece>,
     piece_max: usize,
 }
 
-impl Departures {
+impl BlockSending {
     pub(crate) fn new(is_keyed: bool) -> Self {
         let piece_max = if is_keyed { SEALED_PIECE_MAX } else { PIECE_MAX };
-        Self { lanes: Lanes::default(), turns: VecDeque::new(), piece: None, piece_max }
+        Self { channels: ChannelTable::default(), turns: VecDeque::new(), piece: None, piece_max }
     }
 
     pub(crate) fn is_pending(&self) -> bool {
@@ -115,16 +115,17 @@ impl Departures {
     }
 
     /// Adds a block whose range was checked.
-    pub(crate) fn add(&mut self, way: Way, block: Departing) -> Result<(), Full> {
-        let Self { lanes, turns, .. } = self;
-        let lane = lanes.get_or_make(way.view, way.channel, || VecDeque::with_capacity(SENDS_MAX));
-        if lane.len() == SENDS_MAX {
+    pub(crate) fn add(&mut self, way: Way, block: SendingBlock) -> Result<(), Full> {
+        let Self { channels, turns, .. } = self;
+        let channel_state =
+            channels.get_or_make(way.view, way.channel, || VecDeque::with_capacity(SENDS_MAX));
+        if channel_state.len() == SENDS_MAX {
             return Err(Full);
         }
-        if lane.is_empty() {
+        if channel_state.is_empty() {
             turns.push_back(way);
         }
-        lane.push_back(block);
+        channel_state.push_back(block);
         Ok(())
     }
 
@@ -134,8 +135,8 @@ impl Departures {
             return;
         }
         let Some(way) = self.turns.pop_front() else { return };
-        let Some(lane) = self.lanes.get(way.view, way.channel) else { return };
-        let Some(block) = lane.front_mut() else { return };
+        let Some(channel_state) = self.channels.get(way.view, way.channel) else { return };
+        let Some(block) = channel_state.front_mut() else { return };
         let length = block.left.min(self.piece_max);
         // Both fit: a block is no longer than the fabric says.
         let bits = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
@@ -158,9 +159,9 @@ impl Departures {
         block.offset += length;
         block.left -= length;
         if is_last {
-            lane.pop_front();
+            channel_state.pop_front();
         }
-        if !lane.is_empty() {
+        if !channel_state.is_empty() {
             self.turns.push_back(way);
         }
     }
@@ -190,22 +191,22 @@ impl Departures {
     }
 
     /// Ends a channel: what has begun of a piece goes on from a copy, the rest never goes. Its
-    /// receiver, who will have no more of that channel, is told of no block that it does not have
+    /// receiver, which takes no more of that channel, is told of no block that it does not have
     /// whole.
     pub(crate) fn close(&mut self, view: ViewId, channel: Channel) {
-        self.lanes.close(view, channel);
+        self.channels.close(view, channel);
         self.end(|way| way.view == view && way.channel == channel);
     }
 
     /// Ends all channels of a view.
     pub(crate) fn retire(&mut self, view: ViewId) {
-        self.lanes.retire(view);
+        self.channels.retire(view);
         self.end(|way| way.view == view);
     }
 
     /// Ends all channels.
     pub(crate) fn give_up(&mut self) {
-        self.lanes.clear();
+        self.channels.clear();
         self.end(|_| true);
     }
 
@@ -222,7 +223,7 @@ impl Departures {
 
     /// Forgets everything: the peer is gone.
     pub(crate) fn clear(&mut self) {
-        self.lanes.clear();
+        self.channels.clear();
         self.turns.clear();
         self.piece = None;
     }

@@ -12,9 +12,9 @@ use tramontane_core::fabric::{BlockEvent, Channel, Token, Way};
 use tramontane_core::ids::ViewId;
 
 use super::super::incoming::End;
-use super::departures::Full;
-use super::lanes::{Closed, Lanes};
+use super::channels::{ChannelTable, Closed};
 use super::memory::BlockBytes;
+use super::sending::Full;
 
 /// Receives that may be posted for one peer on one channel.
 pub(super) const RECEIVES_MAX: usize = 16;
@@ -31,7 +31,7 @@ pub(crate) struct Receive {
 
 /// A block of which something has come.
 #[derive(Clone, Copy, Debug)]
-struct Arriving {
+struct ReceivingBlock {
     immediate: u32,
     length: usize,
     left: usize,
@@ -39,19 +39,19 @@ struct Arriving {
 
 /// One channel.
 #[derive(Debug)]
-struct Lane {
+struct ChannelState {
     /// The oldest first: a block comes into that.
     receives: VecDeque<Receive>,
-    arriving: Option<Arriving>,
+    arriving: Option<ReceivingBlock>,
 }
 
-impl Lane {
+impl ChannelState {
     fn new() -> Self {
         Self { receives: VecDeque::with_capacity(RECEIVES_MAX), arriving: None }
     }
 }
 
-/// What a peer says before a piece of a block.
+/// What precedes a piece of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PieceHeader {
     pub(crate) view: ViewId,
@@ -72,13 +72,13 @@ pub(crate) struct Place {
 
 /// All blocks from one peer.
 #[derive(Debug, Default)]
-pub(crate) struct Arrivals {
-    lanes: Lanes<Lane>,
+pub(crate) struct BlockReceiving {
+    channels: ChannelTable<ChannelState>,
     /// By view.
     closed: Vec<(ViewId, Closed)>,
 }
 
-impl Arrivals {
+impl BlockReceiving {
     /// Takes note of the channels that were closed before the peer came.
     pub(crate) fn open(&mut self, view: ViewId, closed: Closed) {
         self.closed.retain(|(id, _)| *id != view);
@@ -88,11 +88,11 @@ impl Arrivals {
     /// Adds a receive whose range was checked.
     pub(crate) fn add(&mut self, receive: Receive) -> Result<(), Full> {
         let Way { view, channel, .. } = receive.way;
-        let lane = self.lanes.get_or_make(view, channel, Lane::new);
-        if lane.receives.len() == RECEIVES_MAX {
+        let channel_state = self.channels.get_or_make(view, channel, ChannelState::new);
+        if channel_state.receives.len() == RECEIVES_MAX {
             return Err(Full);
         }
-        lane.receives.push_back(receive);
+        channel_state.receives.push_back(receive);
         Ok(())
     }
 
@@ -103,46 +103,46 @@ impl Arrivals {
     pub(crate) fn begin(&mut self, piece: &PieceHeader) -> Result<Option<Place>, End> {
         let PieceHeader { view, channel, length, left, immediate } = *piece;
         if length > left || (length == 0 && left > 0) {
-            return Err(End::Garbled("a piece of no block"));
+            return Err(End::Malformed("a piece of no block"));
         }
         if self.closed.iter().any(|(id, closed)| *id == view && closed.contains(channel)) {
             return Ok(None);
         }
-        let unawaited = End::Garbled("a block that nobody waits for");
-        let Some(lane) = self.lanes.get(view, channel) else { return Err(unawaited) };
-        let Some(receive) = lane.receives.front() else { return Err(unawaited) };
-        let block = match lane.arriving {
+        let unawaited = End::Malformed("a block that nobody waits for");
+        let Some(channel_state) = self.channels.get(view, channel) else { return Err(unawaited) };
+        let Some(receive) = channel_state.receives.front() else { return Err(unawaited) };
+        let block = match channel_state.arriving {
             Some(block) if (block.left, block.immediate) != (left, immediate) => {
-                return Err(End::Garbled("a piece of another block"));
+                return Err(End::Malformed("a piece of another block"));
             }
             Some(block) => block,
             None if left > receive.length => {
-                return Err(End::Garbled("a block longer than its receive"));
+                return Err(End::Malformed("a block longer than its receive"));
             }
-            None => Arriving { immediate, length: left, left },
+            None => ReceivingBlock { immediate, length: left, left },
         };
-        lane.arriving = Some(block);
+        channel_state.arriving = Some(block);
         let offset = receive.offset + (block.length - block.left);
         Ok(Some(Place { memory: Arc::clone(&receive.memory), offset }))
     }
 
-    /// A piece that had a place has come whole. What is to be told if its block has, too.
+    /// A piece that had a place has come whole. Gives an event if its block has, too.
     pub(crate) fn finish(&mut self, piece: &PieceHeader) -> Option<BlockEvent> {
-        let lane = self.lanes.get(piece.view, piece.channel)?;
-        let block = lane.arriving.as_mut()?;
+        let channel_state = self.channels.get(piece.view, piece.channel)?;
+        let block = channel_state.arriving.as_mut()?;
         block.left -= piece.length;
         if block.left > 0 {
             return None;
         }
-        let Arriving { immediate, length, .. } = *block;
-        lane.arriving = None;
-        let Receive { way, token, .. } = lane.receives.pop_front()?;
+        let ReceivingBlock { immediate, length, .. } = *block;
+        channel_state.arriving = None;
+        let Receive { way, token, .. } = channel_state.receives.pop_front()?;
         Some(BlockEvent::Received { way, token, immediate, length })
     }
 
     /// Ends a channel: what comes on it is dropped.
     pub(crate) fn close(&mut self, view: ViewId, channel: Channel) {
-        self.lanes.close(view, channel);
+        self.channels.close(view, channel);
         if let Some((_, closed)) = self.closed.iter_mut().find(|(id, _)| *id == view) {
             closed.insert(channel);
         }
@@ -150,13 +150,13 @@ impl Arrivals {
 
     /// Ends a view.
     pub(crate) fn retire(&mut self, view: ViewId) {
-        self.lanes.retire(view);
+        self.channels.retire(view);
         self.closed.retain(|(id, _)| *id != view);
     }
 
     /// Forgets everything: the peer is gone.
     pub(crate) fn clear(&mut self) {
-        self.lanes.clear();
+        self.channels.clear();
         self.closed.clear();
     }
 }

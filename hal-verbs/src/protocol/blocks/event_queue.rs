@@ -1,4 +1,4 @@
-//! What became of blocks, until `poll_block` is told; and room for what is still to come.
+//! Events of blocks until they are polled, and room for those that are still to come.
 
 use std::collections::VecDeque;
 
@@ -10,13 +10,13 @@ const EVENTS_MAX: usize = 8192;
 
 /// Events, and how many more may come.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct EventQueue {
     view: ViewId,
     events: VecDeque<BlockEvent>,
     under_way: usize,
 }
 
-impl Told {
+impl EventQueue {
     pub(crate) fn new(view: ViewId) -> Self {
         Self { view, events: VecDeque::with_capacity(EVENTS_MAX), under_way: 0 }
     }
@@ -39,7 +39,7 @@ impl Told {
         self.under_way += 1;
     }
 
-    /// Nothing will be told of so many.
+    /// So many will have no event.
     pub(super) const fn give_up(&mut self, count: usize) {
         self.under_way -= count;
     }

@@ -67,7 +67,7 @@ enum Over {
 
 /// One channel.
 #[derive(Debug)]
-pub(super) struct Lane<M> {
+pub(super) struct ChannelState<M> {
     receives: VecDeque<Receive<M>>,
     /// Blocks that came: the serial of the first receive.
     came: u64,
@@ -94,7 +94,7 @@ pub(super) struct Lane<M> {
     pub(super) in_talkers: bool,
 }
 
-impl<M> Lane<M> {
+impl<M> ChannelState<M> {
     pub(super) fn new() -> Self {
         Self {
             receives: VecDeque::with_capacity(RECEIVES_MAX),
@@ -268,7 +268,8 @@ impl<M> Lane<M> {
         Ok(())
     }
 
-    /// The peer did not wait for the block that was asked for; whom that still concerns loses it.
+    /// The peer did not wait for the block that was asked for; a peer that it still concerns is
+    /// lost.
     pub(super) fn hear_refusal(&self) -> Result<(), LossCause> {
         if self.over == Over::NotYet { Err(LossCause::Denied) } else { Ok(()) }
     }

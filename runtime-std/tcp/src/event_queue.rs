@@ -1,26 +1,26 @@
-//! What the member is still to be told.
+//! Events that the member has not polled yet.
 
 use std::collections::VecDeque;
 
 use tramontane_core::fabric::{BlockEvent, Channel, ErrorKind, Event};
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::incoming::News;
-use super::outgoing::Gone;
+use super::incoming::Notice;
+use super::send_queue::Sent;
 
 /// Events that may wait for a poll; beyond it, what would bring another is refused for now.
 const EVENTS_MAX: usize = 1024;
 
 /// Events that nobody has polled yet, oldest first.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct EventQueue {
     events: VecDeque<Event>,
     blocks: VecDeque<BlockEvent>,
     /// A peer rang.
     is_rung: bool,
 }
 
-impl Told {
+impl EventQueue {
     pub(super) fn new() -> Self {
         let events = VecDeque::with_capacity(EVENTS_MAX);
         // What is posted while there is room may bring more: then it grows, and stays as long.
@@ -32,20 +32,20 @@ impl Told {
     }
 
     /// Takes note of what a peer has taken.
-    pub(super) fn gone(&mut self, gone: Gone) {
-        match gone {
-            Gone::List(token) => self.events.push_back(Event::Completed(token)),
-            Gone::Block(way, token) => self.blocks.push_back(BlockEvent::Sent { way, token }),
+    pub(super) fn sent(&mut self, sent: Sent) {
+        match sent {
+            Sent::List(token) => self.events.push_back(Event::Completed(token)),
+            Sent::Block(way, token) => self.blocks.push_back(BlockEvent::Sent { way, token }),
         }
     }
 
-    /// Takes note of what a peer says, but for its last word.
-    pub(super) fn heard(&mut self, news: News) {
-        match news {
-            News::Ready(view, peer) => self.events.push_back(Event::Ready { view, peer }),
-            News::Rung => self.is_rung = true,
-            News::Block(event) => self.blocks.push_back(event),
-            News::Left | News::Denied => {}
+    /// Takes note of what a peer sent, but for its last frame.
+    pub(super) fn received(&mut self, notice: Notice) {
+        match notice {
+            Notice::Ready(view, peer) => self.events.push_back(Event::Ready { view, peer }),
+            Notice::Rung => self.is_rung = true,
+            Notice::Block(event) => self.blocks.push_back(event),
+            Notice::Left | Notice::Denied => {}
         }
     }
 
@@ -85,7 +85,7 @@ impl Told {
         self.blocks.pop_front()
     }
 
-    /// Forgets what is said of blocks of some channels and peers of a view.
+    /// Forgets the events of blocks of some channels and peers of a view.
     pub(super) fn forget_blocks(&mut self, view: ViewId, is_over: impl Fn(Channel, Rank) -> bool) {
         self.blocks.retain(|event| {
             let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;
@@ -93,8 +93,8 @@ impl Told {
         });
     }
 
-    /// Forgets what is said of a view. Its ranks are those of a list that may be followed by
-    /// another, under the same view.
+    /// Forgets the events of a view. Its ranks are those of a list that may be followed by another,
+    /// under the same view.
     pub(super) fn retire(&mut self, view: ViewId) {
         let is_of = |event: &Event| match event {
             Event::Ready { view: of, .. } | Event::PeerLost { view: of, .. } => *of == view,
