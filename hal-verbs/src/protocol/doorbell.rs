@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_posted_before_it_knew_rings_once() {
+    fn a_member_that_posted_before_it_knew_rings_once() {
         let mut bell = Doorbell::new();
         bell.posted();
         assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);

@@ -54,7 +54,7 @@ fn silence_is_noticed_within_the_time_that_was_given() {
 }
 
 #[test]
-fn who_leaves_is_told_from_who_is_gone() {
+fn a_leave_is_told_from_a_loss() {
     let mut all = meet_all(3, &Limits::default(), ROW_BYTES);
     open_all(&mut all);
     let (mut c, b) = (all.pop().expect("3"), all.pop().expect("2"));

@@ -135,7 +135,7 @@ fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
 }
 
 #[test]
-fn who_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
+fn a_member_that_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
     let sites = [site(), site()];
     let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
     assert_eq!(

@@ -168,7 +168,7 @@ mod tests {
     /// The caller came in view 5 and means the process of that view. By now the node is another
     /// process, of view 7.
     #[test]
-    fn a_call_that_was_left_over_is_sent_away_and_the_one_that_is_meant_is_connected() {
+    fn a_call_that_was_left_over_is_refused_and_the_one_that_is_meant_is_connected() {
         let member = Member::came(ViewId(7), &[1, 2]);
         let (_talk, heard) = member.called(5);
         assert_eq!(heard, PeerReply::Other);

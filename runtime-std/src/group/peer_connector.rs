@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn who_calls_from_an_earlier_life_is_not_expected_any_more() {
+    fn a_caller_from_an_earlier_life_is_not_expected_any_more() {
         let calls = Calls::default();
         calls.meets(ViewId(1), &[NodeId(1)]);
         calls.meets(ViewId(2), &[X]);
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_end_with_the_membership_of_whom_they_are_for_and_with_ones_own() {
+    fn calls_end_with_the_membership_of_either_end() {
         let calls = Calls::default();
         let (gone, other) =
             (calls.begin(X).expect("it runs"), calls.begin(NodeId(4)).expect("it runs"));

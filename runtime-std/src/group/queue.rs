@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_holds_the_member_back_until_it_has_caught_up_or_is_gone() {
+    fn a_joiner_that_is_behind_holds_the_member_back_until_it_has_caught_up_or_is_gone() {
         let megabyte = message(&vec![7; 1 << 20]);
         let (sink, queue) = Sink::new();
         let put = |count: usize| (0..count).for_each(|_| assert!(sink.put_message(&megabyte)));

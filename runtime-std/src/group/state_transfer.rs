@@ -474,7 +474,7 @@ mod tests {
     /// A member may say that the joiner is in by an earlier wish, when another has told that it has
     /// caught up.
     #[test]
-    fn who_was_let_in_meanwhile_takes_what_every_supplier_delivered_before_that() {
+    fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_before_that() {
         let mut members = Members::default();
         members.add(0, |session| {
             let asked = hear_words(session, &before());
@@ -530,7 +530,7 @@ mod tests {
 
     /// No member of the second subgroup ever supplies it, and the view says that it goes on.
     #[test]
-    fn who_lacks_a_subgroup_does_not_enter_and_takes_it_over_from_a_member_of_the_view() {
+    fn a_joiner_that_lacks_a_subgroup_does_not_enter_and_restores_it_from_a_member_of_the_view() {
         let alone = View { members: vec![NodeId(0)], ..before() };
         let mut members = Members::default();
         let first = alone.clone();
@@ -557,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_a_subgroup_of_a_view_that_is_over_begins_anew() {
+    fn a_joiner_that_lacks_a_subgroup_of_a_view_that_is_over_begins_anew() {
         let alone = View { members: vec![NodeId(0)], ..before() };
         let mut members = Members::default();
         let first = alone.clone();

@@ -270,7 +270,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(120);
 
     #[test]
-    fn who_comes_to_join_and_says_nothing_does_not_keep_its_place() {
+    fn a_joiner_that_sends_nothing_does_not_keep_its_slot() {
         let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
         let listener =
             Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");

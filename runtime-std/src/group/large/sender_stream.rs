@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_to_blame_goes_and_nobody_else() {
+    fn the_member_at_fault_goes_and_no_other() {
         let (own, sender, other) = (Rank(0), Rank(1), Rank(2));
         let ends = |member, cause, refusal: Option<Refusal>| {
             consequence(Failure { member, cause }, refusal.as_ref(), own, sender)

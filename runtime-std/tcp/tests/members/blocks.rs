@@ -329,7 +329,7 @@ fn a_view_that_ends_in_the_middle_of_a_block_leaves_the_stream_whole() {
 }
 
 #[test]
-fn who_sleeps_wakes_for_a_block_and_when_one_has_gone() {
+fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));

@@ -165,7 +165,7 @@ fn how_a_peer_went_is_told() {
 }
 
 #[test]
-fn who_leaves_is_heard_even_if_something_is_written_to_it() {
+fn a_leave_is_noticed_even_if_something_is_written_to_the_leaver() {
     let mut members = members(None, Settings::default());
     let mut last = members.pop().expect("three");
     last.fabric.leave();
@@ -256,7 +256,7 @@ fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
 }
 
 #[test]
-fn who_was_lost_comes_again_as_another_in_the_next_view() {
+fn a_lost_node_comes_again_as_another_process_in_the_next_view() {
     let mut members = members(key(), Settings::default());
     drop(members.remove(1));
     members[0].loss();
