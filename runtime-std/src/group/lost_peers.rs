@@ -1,10 +1,10 @@
-//! What a fabric says of the members of one view while another is stepped: two are open during a
-//! change, and a node passes over what is said of a view that is not its own.
+//! Losses that a fabric reports for one view while another is stepped: two are open during a
+//! change, and a node passes over events of a view that is not its own.
 
 use tramontane_core::fabric::{Capabilities, Event, Fabric, LossCause, Token, ViewMemory, Write};
 use tramontane_core::ids::{Rank, ViewId};
 
-/// LostPeers that no view was told of yet.
+/// Losses that no view was told of yet.
 #[derive(Debug, Default)]
 pub(super) struct LostPeers(Vec<(ViewId, Rank, LossCause)>);
 
@@ -110,7 +110,7 @@ mod tests {
 
     use super::*;
 
-    /// A fabric that says what it is given to say.
+    /// A fabric that reports a given list of events.
     struct Scripted(VecDeque<Event>);
 
     impl Fabric for Scripted {
@@ -163,7 +163,7 @@ mod tests {
         Event::PeerLost { view: ViewId(view), peer: Rank(peer), cause }
     }
 
-    /// As a fabric reports it: once, in each view that is open, and to whoever polls.
+    /// As a fabric reports it: once, in each view that is open, to the next poll.
     #[test]
     fn what_is_polled_in_one_view_is_told_to_the_view_that_it_is_about() {
         let events = [

@@ -1,5 +1,5 @@
 //! Before a process is a member: it looks for one that runs, meets the other initial nodes, and
-//! says what it waits for.
+//! reports what it waits for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ use super::view::{FIRST_VIEW, View};
 /// Between two looks while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
-/// From one word on what is waited for to the next; the first comes after as long.
+/// From one report of what is waited for to the next; the first comes after as long.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
 /// How long a member of another configuration is looked at before that ends a node: one that still
@@ -29,7 +29,7 @@ const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
 
 /// What came of a meeting.
 enum Met {
-    /// All initial nodes form the group, on these talks.
+    /// All initial nodes form the group, on these sessions.
     All(Vec<(NodeId, Session)>),
     /// Somebody runs.
     Running,
@@ -40,7 +40,7 @@ enum Met {
 }
 
 impl Place {
-    /// Meets all other initial nodes; nothing once somebody is found running, which this node can
+    /// Meets all other initial nodes; nothing once a member is found running, which this node can
     /// then join.
     pub(super) fn meet_unless_running(
         &self,
@@ -52,7 +52,7 @@ impl Place {
             return self.meet_fixed(description, until, cancel).map(Some);
         }
         let is_initial = description.initial.contains(&self.own.get());
-        // Nobody else can run who would let this node in.
+        // No member can run that would admit this node.
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
@@ -147,11 +147,11 @@ impl Place {
         Some(StartError::other_configuration(node, self.identity.digest, digest))
     }
 
-    /// What this node says at the barrier.
+    /// What this node states at the barrier.
     fn statement(&self, description: &Description) -> Result<Statement, StartError> {
         let remembers = match (&self.state, &self.residence) {
             (Some(state), _) => Remembers::from(state.last_membership()),
-            // Locks tell who lives.
+            // Locks tell which members live.
             (None, Some(_)) => Remembers::Fresh,
             (None, None) => Remembers::Nothing,
         };

@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - A view stands on disk before the member does anything in it: the file is written beside its
-//!   place and synced, then it gets its name, and the folder is synced. So whoever took part in a
-//!   group knows it at its next start.
+//!   place and synced, then it gets its name, and the folder is synced. So a node that took part in
+//!   a group knows it at its next start.
 //! - The folder has one process: it holds the lock as long as it lives.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -262,7 +262,7 @@ mod tests {
             (remembered.view, remembered.members.as_slice(), remembered.end),
             (1, &[3, 4][..], None)
         );
-        // Nor does a process that was in no view end the membership of the one before it.
+        // A process that was in no view does not end the membership of the one before it.
         second.ends(&Stopped::Closed);
         assert_eq!(last_membership(&second).expect("as before").end, None);
         second.begins(&view(&[3, 4])).expect("room");

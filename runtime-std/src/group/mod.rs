@@ -16,26 +16,26 @@
 //! with a [`Receipt`] for each. [`leave`](Running::leave) and [`close`](Running::close) end either.
 //!
 //! The protocol itself is the core's; here is what it needs of a host: memory for each view,
-//! connections, state for those who join, threads.
+//! connections, state for joiners, threads.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `description`, `builder`, `digest`, `view`, `layout` | the group file; the same from a program; what is compared of it; a view; a view's layout, the same at all members |
-//! | `start`, `start_fixed`, `looking` | how a process becomes a member; the same where membership is fixed; whether a member runs already |
-//! | `meeting`, `forming`, `past` | how initial nodes meet; whether they may form the group; what a node remembers of it |
+//! | `start`, `start_fixed`, `probe` | how a process becomes a member; the same where membership is fixed; whether a member runs already |
+//! | `meeting`, `forming`, `membership_record` | how initial nodes meet; whether they may form the group; what a node remembers of it |
 //! | `running`, `replica`, `delivery_queue` | the handle; the application's side; delivery into a queue |
 //! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
-//! | `changing`, `asked`, `prepared`, `open_view` | a member whose membership changes, from view to view; what others ask of it; the next view; one view |
-//! | `joining`, `taking`, `taken` | the joiner: its attempts; what it takes over and from whom; whether that is all |
-//! | `supply`, `said`, `admission` | the thread that supplies a joiner; what they say; by which view it is let in |
-//! | `joiners`, `queue`, `leaving` | all whom a member supplies; what waits for one of them; when a member may leave them |
-//! | `outgoing` | senders that outlive views |
+//! | `changing`, `changing_requests`, `prepared`, `open_view` | a member whose membership changes, from view to view; what other threads ask of it; the next view; one view |
+//! | `joining`, `state_transfer`, `transfer_progress` | the joiner: its attempts; what it restores; whether that is all |
+//! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
+//! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
+//! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
 //! | `large` | large messages, whose bytes go by block multicast |
-//! | `fabric`, `outside`, `door` | what carries writes; calls to others; visitors |
-//! | `losses` | which members were lost in a view that is still to come |
+//! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
+//! | `lost_peers` | which members were lost in a view that is still to come |
 //! | `participant`, `request` | what stays the same; what other threads ask of the member |
-//! | `status`, `account`, `operator` | what is seen from outside |
-//! | `doors`, `visits` | where the doors are, and what keys they take; an operator's side of them |
+//! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
+//! | `control_endpoints`, `operator_client` | addresses and key of the control servers; an operator's client |
 
 mod admission;
 mod builder;

@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// Anybody may come to a door without a key, and many at once.
+    /// Any process may connect to a control server without a key, and many at once.
     #[test]
     fn a_question_is_a_few_bytes() {
         let identity = |node| Identity { node, incarnation: 1, digest: 7 };
@@ -116,7 +116,7 @@ mod tests {
         let heard = ask(&mut go(), OperatorRequest::Status).expect("an answer");
         assert_eq!(heard, OperatorReply::NotYet);
         answered.recv().expect("it was asked").expect("it answered");
-        // It may be closed before all is said.
+        // It may be closed before all is sent.
         let _ = go().send_stream(&mut std::io::Read::take(std::io::repeat(0), 1 << 20), PATIENCE);
         let error = answered.recv().expect("it was asked").expect_err("too long");
         assert!(matches!(error, SessionError::TooLong { limit: ASK_MAX }), "{error}");

@@ -1,4 +1,5 @@
-//! An operator's side of the doors: asking members how they are, and asking one to leave.
+//! An operator's client of the members' control servers: asking for their status, and asking one to
+//! leave.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -26,7 +27,7 @@ pub enum OperatorError {
     /// Nobody let us in.
     #[error(transparent)]
     OpenSession(#[from] OpenSessionError),
-    /// The node went away, or is stopped, in mid-word.
+    /// The node went away, or is stopped, in the middle of a message.
     #[error(transparent)]
     Session(#[from] SessionError),
     /// Its process runs, and is no member yet.
@@ -35,7 +36,7 @@ pub enum OperatorError {
     /// Its process waits for others, to form the group with them.
     #[error("{}", forming(missing, but.as_deref()))]
     Forming {
-        /// Who is missing.
+        /// Their ids.
         missing: Vec<u32>,
         /// Why it would not form the group even if they came.
         but: Option<String>,
@@ -65,7 +66,7 @@ fn forming(missing: &[u32], but: Option<&str>) -> String {
     format!("forming; waiting for {}{but}", missing.join(", "))
 }
 
-/// Goes to the doors of a group's processes, as one who is no member.
+/// Connects to the control servers of a group's processes, without being a member.
 #[derive(Debug)]
 pub struct OperatorClient {
     endpoints: ControlEndpoints,
@@ -80,7 +81,7 @@ impl OperatorClient {
     /// [`ControlEndpointsError`].
     pub fn new(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
         let endpoints = ControlEndpoints::of(description, root)?;
-        // It only tells two visits apart, and nothing does that to an operator's.
+        // It tells two lives of a node apart; an operator's is never compared.
         let incarnation = incarnation().unwrap_or_default();
         let identity =
             Identity { node: Identity::NO_MEMBER, incarnation, digest: description.digest() };

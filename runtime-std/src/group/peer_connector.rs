@@ -1,5 +1,5 @@
-//! How a process finds the others: where they are, who it says it is, and connections to those that
-//! it must call.
+//! How a process connects to the others: their addresses, its identity, and connections to those
+//! that it must call.
 //!
 //! Of two members that meet in a view, the one of higher rank calls the other. So no pair connects
 //! twice, a joiner calls all old members, and of two joiners the second calls the first.
@@ -32,7 +32,7 @@ const CALL_PAUSE: Duration = Duration::from_millis(10);
 /// After so long a node is not called any more: it counts as lost by then.
 const CALLS_MAX: Duration = Duration::from_secs(60);
 
-/// The longest word of a call.
+/// The longest message of a call.
 const WORD_MAX: u64 = 64;
 
 /// What a process needs to call others.
@@ -44,7 +44,7 @@ pub(super) struct PeerConnector {
     pub(super) calls: Calls,
 }
 
-/// What the caller says: first whom it means, and then that it keeps the connection.
+/// What the caller sends: first which process it means, and then that it keeps the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PeerRequest {
     /// The process that is a member of this view, the caller's first.
@@ -210,7 +210,7 @@ pub(super) enum Call {
     Theirs { view: ViewId },
 }
 
-/// The caller's words. Once it has said that it keeps the connection, the other end uses it too.
+/// The caller's messages. Once it has sent that it keeps the connection, the other end uses it too.
 fn present(session: &mut Session, view: ViewId) -> Result<PeerReply, SessionError> {
     send_message(session, &PeerRequest::Member { view: view.0 }, CALL)?;
     let heard = receive_message(session, WORD_MAX, CALL)?;
@@ -222,7 +222,7 @@ fn present(session: &mut Session, view: ViewId) -> Result<PeerReply, SessionErro
     Ok(heard)
 }
 
-/// The first word of one who calls: the view in which it came.
+/// The first message of a caller: the view in which it came.
 pub(super) fn hear_caller(session: &mut Session) -> Result<ViewId, SessionError> {
     match receive_message(session, WORD_MAX, CALL)? {
         PeerRequest::Member { view } => Ok(ViewId(view)),

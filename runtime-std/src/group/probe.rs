@@ -1,4 +1,4 @@
-//! A look at the others' doors: does somebody run already?
+//! Asks the other nodes' control servers whether a member runs already.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -12,21 +12,21 @@ use tramontane_core::ids::NodeId;
 use super::operator::{self, OperatorReply, OperatorRequest};
 use super::status::GroupStatus;
 
-/// How long a look at one door may take.
+/// How long one control server may take to answer.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What a look found.
+/// What the probe found.
 #[derive(Default)]
 pub(super) struct Probed {
-    /// Somebody is a member of a view without this node.
+    /// A node is a member of a view without this node.
     pub(super) is_running: bool,
-    /// Somebody is there, and goes by this digest, another one.
+    /// A process is there that has this digest, another one.
     pub(super) other_configuration: Option<(NodeId, u64)>,
-    /// Somebody is there, and has another key or program. It may be anybody.
+    /// A process is there with another key or program. It may be any process.
     pub(super) refused: Option<(NodeId, OpenSessionError)>,
 }
 
-/// Looks at all other nodes' doors at once.
+/// Asks all other nodes' control servers at once.
 pub(super) fn probe(
     identity: &Identity,
     addresses: &BTreeMap<NodeId, Address>,
@@ -73,8 +73,8 @@ pub(super) const fn is_for_good(why: &OpenSessionError) -> bool {
     matches!(why, OpenSessionError::OtherConfiguration { .. })
 }
 
-/// Whether somebody is there who did not show that it has the key: it may be anybody, and may go
-/// again.
+/// Whether a process is there that did not show that it has the key: it may be any process, and may
+/// go again.
 pub(super) const fn is_stranger(why: &OpenSessionError) -> bool {
     use Refusal as R;
     matches!(

@@ -15,11 +15,11 @@ pub(super) enum Request {
     Connected { node: NodeId, session: Session, call: Call },
     /// A node wants the state of these subgroups, and all that is delivered after it.
     Supply { node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink },
-    /// A node that takes over state has caught up: it is to be let in. Each of its subgroups comes
-    /// from that member.
+    /// A node that takes over state has caught up: it is to be admitted. Each of its subgroups
+    /// comes from that member.
     Wish { node: NodeId, sources: Vec<(SubgroupId, NodeId)> },
-    /// A node that takes over state is gone; or, if it was let in already, before it said that it
-    /// is up. `led` says whether this member leads its join.
+    /// A node that takes over state is gone; or, if it was admitted already, before it reported
+    /// that it is up. `led` says whether this member leads its join.
     Gone { node: NodeId, led: bool, queue: QueueId },
     /// Leave the group.
     Leave,

@@ -31,7 +31,7 @@ pub(super) struct Handle {
     pub(super) requests: Requests,
     pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
-    // Dropped last: visitors find an ended member, and no closed door.
+    // Dropped last: clients find an ended member, and not a closed server.
     pub(super) _server: ControlServer,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Handle {
 /// `Running` is driven by a thread of its own ([`start`](super::start)); [`Stepped`] is stepped by
 /// its caller ([`start_stepped`](super::start_stepped)). All else is the same for both.
 pub struct Running<D: Driven = ByThread> {
-    // Dropped first: the handle's door outlives it.
+    // Dropped first: the handle's control server outlives it.
     driven: D,
     handle: Handle,
 }
@@ -153,7 +153,7 @@ impl<R: Replica> Driven for ByCaller<R> {
     }
 
     fn go_on(&mut self, pause: Duration) {
-        // Why it ended is known to whoever asks for it.
+        // The cause of the end can still be asked for.
         let is_idle = each!(&mut self.0, member => match step(member) {
             Ok(done) if done.is_idle() => sleep(member, pause).is_err(),
             Ok(_) => false,

@@ -1,11 +1,11 @@
 //! How a process becomes a member: with all initial nodes in the first view, or let into a group
 //! that runs (VIE-12).
 //!
-//! A node looks for a member first. If somebody runs, it joins. If nobody does, and it is an
-//! initial node, it meets the others (`meeting`), until all are there or somebody is found running
-//! after all. So nodes may be started in any order, and a node that comes back needs no other
-//! command than one that comes first. Those who meet form the group if none of them was ever a
-//! member of it, or if all of them are told to (`forming`).
+//! A node looks for a member first. If one runs, it joins. If none does, and it is an initial node,
+//! it meets the others (`meeting`), until all are there or a member is found running after all. So
+//! nodes may be started in any order, and a node that comes back needs no other command than one
+//! that comes first. Nodes that meet form the group if none of them was ever a member of it, or if
+//! all of them are told to (`forming`).
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -48,7 +48,7 @@ use crate::rdma::DeviceOptions;
 use crate::shared_memory::{self, GroupName, Residence, Root};
 use tramontane_core::fabric::{HostBlocks as _, HostFabric as _};
 
-/// How long it may take to become a member, where nothing else is said.
+/// How long it may take to become a member, unless set otherwise.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where and how a process becomes a member.
@@ -113,7 +113,7 @@ pub enum StartError {
         /// Those that it has.
         known: Vec<u32>,
     },
-    /// The others' doors cannot be gone to.
+    /// The others' control servers cannot be reached.
     #[error(transparent)]
     ControlEndpoints(#[from] ControlEndpointsError),
     /// No place in shared memory.

@@ -1,5 +1,5 @@
-//! What a joiner takes over, and from whom: states, the messages since, and word of the view that
-//! lets it in (VIE-10).
+//! The joiner's state transfer: states, the messages since, and the view that admits it, each from
+//! a member that has it (VIE-10).
 
 use std::io::Write as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::session_messages::{receive_message, send_message};
 use super::transfer_progress::TransferProgress;
 use super::view::View;
 
-/// For how long a node that was let in looks for a member that has what is missing.
+/// For how long a node that was admitted looks for a member that has what is missing.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
 /// One member that supplies, and with what.
@@ -28,7 +28,7 @@ pub(super) struct Supplier {
     node: NodeId,
     pub(super) session: Session,
     subgroups: Vec<SubgroupId>,
-    /// How this node was let in, once this member has sent all that it had.
+    /// How this node was admitted, once this member has sent all that it had.
     let_in: Option<Admission>,
 }
 
@@ -58,7 +58,7 @@ enum Word {
     Member(Admission),
 }
 
-/// A node that takes over what it needs to become a member.
+/// A node that restores what it needs to become a member.
 pub(super) struct StateTransfer<'t, R> {
     pub(super) description: &'t Description,
     pub(super) own: NodeId,
@@ -70,7 +70,7 @@ pub(super) struct StateTransfer<'t, R> {
 
 impl<R: Replica> StateTransfer<'_, R> {
     /// Takes the states of all subgroups that have members, and of those that come to have some
-    /// meanwhile; and asks to be let in, until a view does.
+    /// meanwhile; and asks to be admitted, until a view does.
     pub(super) fn be_let_in(
         &mut self,
         lead: &mut Supplier,
@@ -86,8 +86,8 @@ impl<R: Replica> StateTransfer<'_, R> {
 
     /// Takes what suppliers were asked for, and what comes after it.
     ///
-    /// Whoever led an earlier attempt may have let this node in meanwhile: then a supplier says so
-    /// before it is asked. The others know it too, and have what came before that view.
+    /// The leader of an earlier attempt may have had this node admitted meanwhile: then a supplier
+    /// reports it before it is asked. The others know it too, and have what came before that view.
     fn take_on(
         &mut self,
         lead: &mut Supplier,
@@ -125,7 +125,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         Ok(admission)
     }
 
-    /// Takes what a supplier has before anybody asks to let this node in.
+    /// Takes what a supplier has before the group is asked to admit this node.
     fn take_states(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
         match self.take(supplier)? {
             Word::CaughtUp => {}
@@ -197,7 +197,7 @@ impl<R: Replica> StateTransfer<'_, R> {
         let mut members = admission.view.subgroup_members(self.description, subgroup);
         members.retain(|node| *node != self.own);
         for node in members {
-            tracing::info!(%node, %subgroup, "this node was let in, and takes over what is missing");
+            tracing::info!(%node, %subgroup, "this node was admitted, and restores what is missing");
             match self.take_late_from(node, subgroup, admission) {
                 Ok(()) => return Ok(true),
                 Err(error) if error.is_of_supplier() => {
@@ -231,8 +231,8 @@ impl<R: Replica> StateTransfer<'_, R> {
         }
     }
 
-    /// Who supplies those subgroups of a view that have members, and no supplier yet; they are
-    /// asked for the states.
+    /// Chooses suppliers for those subgroups of a view that have members and no supplier yet, and
+    /// asks them for the states.
     fn choose(
         &self,
         view: &View,
@@ -369,7 +369,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     const JOINER: NodeId = NodeId(2);
 
-    /// Members that each say what they are told to.
+    /// Members that each follow a script.
     #[derive(Default)]
     struct Members {
         endpoints: Vec<ControlServer>,
@@ -471,8 +471,8 @@ mod tests {
         View { id: FIRST_VIEW, members: vec![NodeId(0), NodeId(1)], closed: Vec::new() }
     }
 
-    /// A member may say that the joiner is in by an earlier wish, when another has told that it has
-    /// caught up.
+    /// A member may report that the joiner was admitted by an earlier wish, when another has
+    /// reported that it has caught up.
     #[test]
     fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_before_that() {
         let mut members = Members::default();

@@ -31,7 +31,7 @@ pub struct Unsent {
     pub was_sent: bool,
 }
 
-/// Part of what a view ended without.
+/// Messages that a view ended without.
 struct Carried {
     ring: Arc<ViewOutbox>,
     undelivered: Undelivered,
@@ -42,9 +42,9 @@ pub(super) struct SubgroupSending {
     state: Arc<SendState>,
     /// The present view's ring, if this node sends in it.
     ring: Option<Arc<ViewOutbox>>,
-    /// Whether senders have it: not while something remains of earlier views.
+    /// Whether senders have it: not while messages of earlier views wait to be carried over.
     is_handed_out: bool,
-    /// What remains of earlier views, in the order in which it is to be sent.
+    /// Undelivered messages of earlier views, in the order in which they are to be sent.
     carried: VecDeque<Carried>,
     is_unordered: bool,
 }
@@ -65,14 +65,15 @@ impl SubgroupSending {
         }
     }
 
-    /// The present view has ended without these; whatever remains of views before it comes after
+    /// The present view has ended without these. Undelivered messages of views before it come after
     /// them.
     pub(super) fn end(&mut self, undelivered: Option<Undelivered>) {
         self.state.set(None);
         self.is_handed_out = false;
         let (Some(ring), Some(mut undelivered)) = (self.ring.take(), undelivered) else { return };
         if self.is_unordered {
-            // Without an order nobody can say who has it; sent again it might come twice (DEL-3).
+            // Without an order it is not known which members have it; sent again it might come
+            // twice (DEL-3).
             while undelivered.was_sent() && undelivered.get(ring.cell.borrow_dependent()).is_some()
             {
                 undelivered.pass();
@@ -95,8 +96,8 @@ impl SubgroupSending {
         self.carry();
     }
 
-    /// Brings what remains into the present view's ring, as far as it is built, and then hands the
-    /// ring out.
+    /// Carries undelivered messages into the present view's ring, as far as they are built, and
+    /// then hands the ring out.
     pub(super) fn carry(&mut self) {
         let Some(ring) = self.ring.as_ref().filter(|_| !self.is_handed_out) else { return };
         while let Some(Carried { ring: from, undelivered }) = self.carried.front_mut() {
@@ -115,15 +116,15 @@ impl SubgroupSending {
         self.state.set(ring.another());
     }
 
-    /// Whether senders wait for something of earlier views.
+    /// Whether senders wait for messages of earlier views.
     pub(super) fn is_carrying(&self) -> bool {
         self.ring.is_some() && !self.is_handed_out
     }
 
     /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7).
-    /// Who left knows where its last view ended, so what it did not deliver nobody does; who halted
-    /// does not. The first call counts: what was sent is known only then. `large` has the bytes of
-    /// large messages, by ordinal.
+    /// A member that left knows where its last view ended, so no member delivers what it did not. A
+    /// member that halted does not know. The first call counts: what was sent is known only then.
+    /// `large` has the bytes of large messages, by ordinal.
     pub(super) fn give_back(
         &mut self,
         has_left: bool,

@@ -11,7 +11,7 @@
 //!   missing in between.
 //! - The group is asked to let the joiner in when each of its subgroups that has members is
 //!   supplied by a member of the view. Where that is not so any more, the joiner is told, and looks
-//!   for who is missing.
+//!   for other suppliers.
 //! - The group is asked to let the joiner in when that is close behind. While it catches up to
 //!   that, the member waits for it (`queue`): a joiner that is slower than the group would never
 //!   be.
@@ -41,7 +41,7 @@ const ANSWER: Duration = Duration::from_secs(60);
 enum SupplyError {
     #[error(transparent)]
     Session(#[from] SessionError),
-    #[error("it said what no joiner says")]
+    #[error("it sent a message that makes no sense here")]
     Malformed,
     #[error("this member has ended")]
     Ended,
@@ -55,25 +55,25 @@ impl From<Ended> for SupplyError {
     }
 }
 
-/// The longest thing that a joiner says.
+/// The longest message of a joiner.
 const ASK_MAX: u64 = 1 << 16;
 
-/// How long a joiner may take to its first word: it has nothing to do before.
+/// How long a joiner may take until its first message: it has nothing to do before.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// How long it may take from there to its wish, while it looks for others that supply it.
 const CHOICE: Duration = Duration::from_secs(60);
 
-/// How long a joiner may take to restore what it was sent, before it says so.
+/// How long a joiner may take to restore what it was sent, before it reports that.
 const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
-/// What a member that leaves says to whoever comes to join.
+/// What a member that leaves answers joiners.
 pub(super) const LEAVES: &str = "this member is leaving";
 
 /// Serves one joiner, to its end. Runs in a thread of its own.
 pub(super) fn serve(node: NodeId, mut session: Session, board: &SharedStatus, requests: &Requests) {
-    // Whoever goes before it is supplied changes nothing: it may be a second process of a member's
-    // id.
+    // A joiner that goes before it is supplied changes nothing: it may be a second process of a
+    // member's id.
     if let Err(error) = converse(node, &mut session, board, requests) {
         tracing::info!(%node, %error, "a node that wants to join is not supplied");
     }
@@ -98,8 +98,8 @@ fn converse(
     supplied
 }
 
-/// A joiner's first words, each once: what it wants, and whether this member leads its join.
-/// Whoever says no more has its place at the door for so long, and no longer.
+/// A joiner's first messages: what it wants, and whether this member leads its join. Each has a
+/// time limit, after which a silent joiner loses its slot at the control server.
 fn greet(
     node: NodeId,
     session: &mut Session,
@@ -127,7 +127,7 @@ fn greet(
     }
 }
 
-/// Sends states and messages, until the joiner is a member and says so.
+/// Sends states and messages, until the joiner reports that it is a member.
 fn supply(
     node: NodeId,
     session: &mut Session,
@@ -164,7 +164,7 @@ fn supply(
     if leads { hear_up(session) } else { Ok(()) }
 }
 
-/// Until a joiner is up its end is known to who led its join by this talk alone.
+/// Until a joiner is up, the member that led its join notices its end by this session alone.
 fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
     match receive_message(session, ASK_MAX, STALL)? {
         JoinRequest::Up => Ok(()),
@@ -266,7 +266,7 @@ mod tests {
 
     use super::*;
 
-    /// Time that no joiner is given before it has said what it wants.
+    /// Longer than a joiner may take before it has sent what it wants.
     const LONG: Duration = Duration::from_secs(120);
 
     #[test]

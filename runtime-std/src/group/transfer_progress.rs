@@ -1,5 +1,5 @@
-//! What a joiner has taken over of its subgroups, and whether that is all that the view which lets
-//! it in is built upon (VIE-10).
+//! What a joiner has restored of its subgroups, and whether that is all that the view which admits
+//! it is built upon (VIE-10).
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use super::description::Description;
 struct Part {
     /// Messages since the state.
     messages: u64,
-    /// What its supplier says that it sent, once that is all.
+    /// What its supplier reports to have sent, once that is all.
     sent: Option<Sent>,
-    /// The join that it was taken over in was broken off.
+    /// The join in which it was restored was broken off.
     is_over: bool,
 }
 
-/// All that a joiner has taken over, in this attempt and in those before.
+/// All that a joiner has restored, in this attempt and in those before.
 #[derive(Debug, Default)]
 pub(super) struct TransferProgress(BTreeMap<u16, Part>);
 
 impl TransferProgress {
-    /// A join begins: what was taken over before counts no more.
+    /// A join begins: what was restored before counts no more.
     pub(super) fn begin(&mut self) {
         self.0.values_mut().for_each(|part| *part = Part { is_over: true, ..Part::default() });
     }

@@ -1,10 +1,10 @@
 //! Large messages in the total order: their blocks go by block multicast, and one slot of the ring
 //! describes each (RDM-7).
 //!
-//! # The way of a large message
+//! # The course of a large message
 //! 1. A sender takes a slot, writes how many bytes there are, and hands the bytes over:
 //!    [`Sender::send_large`].
-//! 2. Each sender of a subgroup has a *lane* in a view: a block group of the subgroup's members,
+//! 2. Each sender of a subgroup has a *stream* in a view: a block group of the subgroup's members,
 //!    whose root it is. Its large messages go through it one after the other, in the order of their
 //!    slots.
 //! 3. At the others the core is told how many of a sender have come whole. A slot counts as
@@ -24,9 +24,9 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `sending`, `gate` | what an application calls; how it gets to the engine |
+//! | `sending`, `send_queue` | what an application calls; how it gets to the engine |
 //! | `outbox`, `inbox` | the own messages; a peer's |
-//! | `lane` | one sender's way in one view |
+//! | `sender_stream` | one sender's messages in one view |
 //! | `pool` | buffers |
 //! | `options` | what the group file says of them |
 
@@ -86,7 +86,7 @@ pub(super) enum LargeFailure {
     Fabric(String),
     /// A message that was to be delivered is not what its slot says.
     #[error("{0}")]
-    Mistold(String),
+    DescriptorMismatch(String),
 }
 
 impl From<LargeFailure> for Stopped {
@@ -94,14 +94,14 @@ impl From<LargeFailure> for Stopped {
         match failure {
             LargeFailure::Memory(why) => Self::NoMemory(why),
             LargeFailure::Fabric(why) => Self::Fabric(why),
-            LargeFailure::Mistold(what) => Self::Mistold(what),
+            LargeFailure::DescriptorMismatch(what) => Self::DescriptorMismatch(what),
         }
     }
 }
 
 /// A message that is not what its slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mistold {
+struct DescriptorMismatch {
     subgroup: SubgroupId,
     rank: Rank,
     number: u64,
@@ -124,7 +124,7 @@ pub(super) struct Large {
     until_look: u32,
     /// A message whose slot and blocks do not belong together; of what comes after it nothing is
     /// handed over.
-    mistold: Cell<Option<Mistold>>,
+    mismatch: Cell<Option<DescriptorMismatch>>,
 }
 
 impl Large {
@@ -142,7 +142,7 @@ impl Large {
             pool: Pool::new(store, POOL_MAX, description.large_pool_bytes()),
             is_awake: false,
             until_look: 0,
-            mistold: Cell::new(None),
+            mismatch: Cell::new(None),
         }
     }
 
@@ -332,7 +332,7 @@ impl Large {
         });
         let described = as_described(bytes, description);
         if described.is_none() {
-            self.mistold.set(Some(Mistold { subgroup, rank, number }));
+            self.mismatch.set(Some(DescriptorMismatch { subgroup, rank, number }));
         }
         described
     }
@@ -345,14 +345,14 @@ impl Large {
 
     /// Whether nothing more is to be handed over.
     pub(super) fn is_mistold(&self) -> bool {
-        self.mistold.get().is_some()
+        self.mismatch.get().is_some()
     }
 
     /// Why nothing more is handed over, if that is so.
     pub(super) fn failure(&self) -> Option<LargeFailure> {
-        let Mistold { subgroup, rank, number } = self.mistold.get()?;
+        let DescriptorMismatch { subgroup, rank, number } = self.mismatch.get()?;
         let what = format!("number {number} of the member of rank {rank}, in subgroup {subgroup}");
-        Some(LargeFailure::Mistold(what))
+        Some(LargeFailure::DescriptorMismatch(what))
     }
 
     /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_not_what_its_slot_says_is_not_handed_over() {
-        let description = Description::local("mistold", 2, 8, 16);
+        let description = Description::local("mismatch", 2, 8, 16);
         let store = BlockStore::Tcp(Default::default());
         let large = Large::new(&description, store, std::iter::empty());
         assert!(!large.is_mistold() && large.failure().is_none());
@@ -402,7 +402,7 @@ mod tests {
         assert!(large.is_mistold());
         let stopped = Stopped::from(large.failure().expect("it is known"));
         assert!(
-            matches!(&stopped, Stopped::Mistold(what) if what.starts_with("number 3 of")),
+            matches!(&stopped, Stopped::DescriptorMismatch(what) if what.starts_with("number 3 of")),
             "{stopped}"
         );
         assert_eq!(as_described(Some(b"four"), &describe(4)), Some(&b"four"[..]));

@@ -72,8 +72,8 @@ impl LargeSendQueue {
         found.map_or_else(|| Buffer::new(&self.store, bytes), Ok)
     }
 
-    /// The way for one message, if there is room. Whoever has it, takes a slot and hands the bytes
-    /// over, before anybody else does.
+    /// The turn of one message, if there is room. Its holder takes a slot and hands the bytes over
+    /// before any other sender does.
     pub(super) fn enter(&self) -> Option<SendTurn<'_>> {
         let way = locked(&self.way);
         (self.under_way.load(Ordering::Relaxed) < self.window)

@@ -1,5 +1,4 @@
-//! The way of one sender's large messages in one subgroup and view: a block group whose root the
-//! sender is.
+//! One sender's large messages in one subgroup and view: a block group whose root the sender is.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use super::pool::Pool;
 use crate::blocks::{GroupOptions, Place, Table, Transfer};
 use crate::joined::JoinedFabric;
 
-/// Where a lane's messages are kept.
+/// Where a stream's messages are kept.
 pub(super) enum End {
     /// In the own outbox of that number.
     Own(usize),
@@ -31,7 +30,7 @@ impl End {
     }
 }
 
-/// One sender's way.
+/// The stream of one sender.
 pub(super) struct SenderStream {
     pub(super) subgroup: SubgroupId,
     pub(super) sender: SenderRank,
@@ -41,17 +40,17 @@ pub(super) struct SenderStream {
     transfer: Transfer,
     /// How many messages the node was told of.
     told: u64,
-    /// It was said how the lane ended.
+    /// The end of the stream was reported.
     is_explained: bool,
 }
 
-/// What became of a lane in a step.
+/// What a step of a stream did.
 #[derive(Debug, Default)]
 pub(super) struct Stepped {
     pub(super) is_busy: bool,
     /// A message is under way.
     pub(super) is_moving: bool,
-    /// So many messages of the sender are here now; said when it has risen.
+    /// So many messages of the sender are here now; set when it has risen.
     pub(super) arrived: Option<u64>,
     /// A member that nothing more can be had from, or given to.
     pub(super) lost: Option<Rank>,
@@ -142,7 +141,7 @@ impl SenderStream {
     }
 }
 
-/// What the end of a lane means for this member.
+/// What the end of a stream means for this member.
 #[derive(Debug, PartialEq, Eq)]
 enum Consequence {
     /// Nothing more can be had from a member, or given to it: a change of the view puts that right,

@@ -120,7 +120,7 @@ impl Sender {
         let turn = state.large.as_ref()?.enter()?;
         let mut slot = self.try_reserve(DESCRIPTION_BYTES).ok()?;
         slot.payload().copy_from_slice(&describe(bytes));
-        // Before the slot is handed over: whoever ends without the message finds its bytes.
+        // Before the slot is handed over: a member that ends without the message finds its bytes.
         let queued = QueuedBytes { ordinal: slot.receipt().ordinal(), buffer: held.take()?, bytes };
         match turn.hand_over(queued) {
             Ok(()) => Some(slot.commit_large()),
