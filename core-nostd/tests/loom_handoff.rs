@@ -247,7 +247,7 @@ fn explore<H: HandsOff>(load: Load, make: impl Fn(usize) -> H + Send + Sync + 's
     let counter = Arc::clone(&explored);
     let mut model = loom::model::Builder::new();
     model.preemption_bound = load.preemptions;
-    // Each look of one who waits is a branch.
+    // Each look of a waiting thread is a branch.
     model.max_branches = 10_000;
     model.check(move || {
         counter.fetch_add(1, StdOrdering::Relaxed);
@@ -311,7 +311,7 @@ fn two_threads_go_round_a_ring_of_two() {
     assert!(explored > 1000, "only {explored}");
 }
 
-/// The same with one who takes two slots at once, or one if there is no more.
+/// The same with a sender that takes two slots at once, or one if there is no more.
 #[test]
 fn several_slots_are_reserved_at_once() {
     let load = Load { window: 2, counts: [2, 1], most: 2, preemptions: Some(3) };

@@ -36,7 +36,7 @@ fn subgroups_do_not_make_a_look_at_the_view_longer() {
 
 #[test]
 fn a_look_at_a_steady_view_reads_a_few_cells_a_member_and_its_suspicions() {
-    // Who leads also asks everybody for a stance, and looks at the suspicions once more.
+    // The leader also asks all members for a stance, and looks at the suspicions once more.
     for (own, each, a_word) in [(Rank(1), 7, 2), (Rank(0), 16, 4)] {
         for (members, subgroups) in [(16, 4), (64, 1), (256, 16), (1024, 2)] {
             with_view(own, (members, subgroups), |look| {

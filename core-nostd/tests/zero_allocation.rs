@@ -1,9 +1,8 @@
 //! The core never allocates: a counting allocator watches a group from its first step after it
 //! opened.
 //!
-//! The build proves more, since the core links into an image that has no heap. This is for whoever
-//! wants to see a number: the same code, on a host, over many laps of the ring and both kinds of
-//! delivery.
+//! The build proves more, since the core links into an image that has no heap. This test gives a
+//! number: the same code, on a host, over many laps of the ring and both kinds of delivery.
 
 #![allow(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::expect_used)]
 

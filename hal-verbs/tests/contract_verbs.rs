@@ -134,8 +134,8 @@ impl Bench for Group3 {
     }
 
     fn settle(&mut self) {
-        // Whoever writes to one who is gone, or who ended its view, finds that out; then all is
-        // quiet.
+        // A member that writes to one that is gone, or that ended its view, finds that out; then
+        // all is quiet.
         let until = Instant::now() + SETTLE_MAX;
         let mut quiet_looks = 0;
         while quiet_looks < 3 && Instant::now() < until {
@@ -243,7 +243,7 @@ fn act(member: &mut Member, actor: &mut dyn Actor<Views>, stop: &AtomicBool) -> 
     Ok(())
 }
 
-/// A member that is done still answers who lies down, as long as the other may.
+/// A member that is done still answers peers that go to sleep, as long as the other may.
 fn finish(fabric: &mut Views, stop: &AtomicBool) -> Result<(), Breach> {
     for _ in 0..200 {
         if stop.load(Ordering::Relaxed) {

@@ -11,9 +11,9 @@
 pub mod blocks;
 pub mod carrier;
 pub mod configuration;
-#[cfg(any(test, fuzzing))]
-pub mod garbage;
 pub mod group;
+#[cfg(any(test, fuzzing))]
+pub mod hostile_bytes;
 pub mod join;
 pub mod joined;
 pub mod member;

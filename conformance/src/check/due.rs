@@ -271,12 +271,12 @@ mod tests {
     }
 
     #[test]
-    fn one_who_was_removed_owes_nothing() {
+    fn a_removed_member_owes_nothing() {
         assert_eq!(broken(&removal(false, false).0.verdict()), []);
     }
 
     #[test]
-    fn those_who_go_on_together_delivered_the_same() {
+    fn members_that_go_on_together_delivered_the_same() {
         let (play, last) = removal(false, true);
         assert_eq!(broken(&play.verdict()), [(CheckId::ViewSameSet, vec![8, 9, last])]);
         assert_eq!(broken(&removal(true, true).0.verdict()), []);

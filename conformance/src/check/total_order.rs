@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_who_differs_is_the_culprit() {
+    fn the_member_that_differs_is_the_culprit() {
         for culprit in ["a", "b", "c"] {
             let mut play = Play::new(&["a", "b", "c"]);
             play.sends("a", 1);

@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn one_who_gave_up_delivers_nothing_alone() {
+    fn a_member_that_gave_up_delivers_nothing_alone() {
         let mut play = sent();
         play.fault("stop", "a");
         let delivered = play.deliver("a", &["a/1/0"]);

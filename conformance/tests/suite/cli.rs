@@ -387,7 +387,7 @@ fn an_interrupted_check_ends_at_once() {
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_force_them() {
+fn colours_are_for_terminals_and_where_they_are_forced() {
     let plain = check(&[], &[&fixture(BAD)]);
     assert!(!plain.out.contains('\u{1b}'), "{}", plain.out);
     let forced = command().env("CLICOLOR_FORCE", "1").arg("check").arg(fixture(BAD)).output();

@@ -48,7 +48,7 @@ fn judged(history: &[u8], messages: usize) -> Result<Verdict, HistoryError> {
 const DOUBTFUL: [CheckId; 3] = [CheckId::TotalOrder, CheckId::AcyclicOrder, CheckId::PrefixOrder];
 
 #[test]
-fn who_forgets_says_the_same() {
+fn a_checker_that_forgets_says_the_same() {
     let histories = std::env::var("TRAMONTANE_HISTORIES")
         .ok()
         .and_then(|text| text.parse().ok())

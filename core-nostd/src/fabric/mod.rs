@@ -14,7 +14,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `capabilities`, `error`, `write` | promises and limits; why a call failed; one write |
-//! | `blocks`, `permissions` | two-sided transfers; regions whose owner says who writes |
+//! | `blocks`, `permissions` | two-sided transfers; regions whose owner grants writes |
 //! | `host` | what a host needs beside that: memory of views, and sleep |
 //! | `block_store`, `regions` | memory of blocks, and its numbers |
 //! | `borrowed` | the same traits for `&mut` |
@@ -58,7 +58,7 @@ pub enum Event {
     PeerLost {
         /// The view.
         view: ViewId,
-        /// Who.
+        /// The peer.
         peer: Rank,
         /// Why the fabric thinks so.
         cause: LossCause,

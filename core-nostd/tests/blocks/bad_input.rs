@@ -105,8 +105,8 @@ fn another_groups_blocks_are_left_to_it() {
     });
 }
 
-/// Who revoked this member's right has taken it for dead, and is not this member's fault; nor is it
-/// a fault to whoever hears of it: to the others the one that was denied is gone.
+/// A peer that revoked this member's right suspected it, and has not failed. The others do not
+/// blame it either: to them the member that was denied is gone.
 #[test]
 fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
     let denied =

@@ -1,5 +1,5 @@
-//! A member that has told the root that it has everything depends on the root alone (RDM-6): who
-//! leaves because the group is closed must not make it fail for whoever looks later.
+//! A member that has told the root that it has everything depends on the root alone (RDM-6): a
+//! member that leaves because the group is closed must not make it fail for one that looks later.
 
 use super::member::*;
 use tramontane_core::fabric::{BlockEvent, LossCause};
@@ -60,7 +60,7 @@ fn a_close_that_is_here_counts_before_any_loss() {
 }
 
 #[test]
-fn who_left_before_the_close_is_here_is_for_the_root_to_judge() {
+fn a_member_that_left_before_the_close_is_here_is_for_the_root_to_judge() {
     confirmed(|group, step, say| {
         group.lost(VIEW, OTHER, LossCause::Left);
         say(Rank(3), FAILED, told_left(OTHER));
@@ -92,12 +92,12 @@ fn a_root_that_goes_without_a_close_ends_the_group() {
         assert_eq!(
             group.outcome(),
             failed(ROOT, LEFT),
-            "told by another, and behind one who tells of less"
+            "told by another, and behind one that tells of less"
         );
     });
 }
 
-/// A close says nothing to who did not confirm it: its messages are not all here.
+/// A close means nothing to a member that did not confirm it: its messages are not all here.
 #[test]
 fn a_close_that_nobody_here_confirmed_hides_no_loss() {
     let mut rows = <[[u64; 4]; 4]>::default();
@@ -109,7 +109,7 @@ fn a_close_that_nobody_here_confirmed_hides_no_loss() {
     });
 }
 
-/// Who confirmed has every message there is.
+/// A member that confirmed has every message there is.
 #[test]
 fn a_message_after_the_last_is_not_begun() {
     let mut rows = <[[u64; 4]; 4]>::default();

@@ -118,7 +118,7 @@ fn blocks_that_come_before_their_slot_wait_for_it_and_are_counted_once() {
 }
 
 #[test]
-fn who_sends_one_where_none_is_allowed_misbehaves() {
+fn a_member_that_sends_one_where_none_is_allowed_misbehaves() {
     let subgroups = subgroups(Delivery::Ordered);
     let layout =
         Layout::new(Group { members: &NODES, subgroups: &subgroups }).expect("a good group");
@@ -134,7 +134,7 @@ fn who_sends_one_where_none_is_allowed_misbehaves() {
 
 /// Its blocks are nowhere: it would be handed over without them, or with another's.
 #[test]
-fn who_makes_a_message_large_after_it_was_received_misbehaves() {
+fn a_member_that_makes_a_message_large_after_it_was_received_misbehaves() {
     for delivery in [Delivery::Ordered, Delivery::Unordered] {
         let subgroups = subgroups(delivery);
         let layout =
@@ -169,10 +169,10 @@ fn who_makes_a_message_large_after_it_was_received_misbehaves() {
     }
 }
 
-/// A slot that comes free may be the one that an owed null waited for: who frees one is not at rest
-/// (NUL-2).
+/// A slot that comes free may be the one that an owed null waited for: a member that frees one is
+/// not at rest (NUL-2).
 #[test]
-fn who_owed_a_null_and_had_no_slot_for_it_uses_it_up_once_one_is_free() {
+fn a_member_that_owed_a_null_without_a_slot_for_it_sends_it_once_one_is_free() {
     with_large(Delivery::Ordered, |nodes, outboxes| {
         let mut delivered = vec![Vec::new(); 3];
         assert!(send_large(outbox(outboxes, 1), 10));

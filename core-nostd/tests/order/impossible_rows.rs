@@ -15,7 +15,7 @@ const RANKS: [Rank; 3] = [Rank(0), Rank(1), Rank(2)];
 const NODES: [NodeId; 3] = [NodeId(0), NodeId(1), NodeId(2)];
 const WINDOW: u32 = 4;
 
-/// Three members who have sent each other a message, with the layout and the rows.
+/// Three members that have sent each other a message, with the layout and the rows.
 fn with_three(
     delivery: Delivery,
     body: impl FnOnce(&Layout<'_>, &mut [Node<'_>], &[Option<Outbox<'_>>], &[RowWriter<'_>]),
@@ -231,7 +231,7 @@ fn what_a_lost_member_may_lack_is_not_stable_and_its_slot_is_not_free() {
 /// The bound is of what can be: members that send as fast as their rings allow, with all others
 /// held up, are not accused.
 #[test]
-fn nobody_who_sends_as_far_ahead_as_can_be_is_accused() {
+fn a_member_that_sends_as_far_ahead_as_can_be_is_not_accused() {
     with_group(3, &[0, 1, 2], (WINDOW, 16), Delivery::Ordered, |nodes, outboxes| {
         let mut random = 7_u64;
         let mut delivered = vec![0_u64; 3];

@@ -61,7 +61,7 @@ pub fn setting(
     Setting { layout, id: ViewId(id), options, prepare_calls: 1, deliver_calls: 1 }
 }
 
-/// Options of a view in which time plays no part: who is lost is said.
+/// Options of a view in which time plays no part: losses are reported.
 pub fn timeless() -> ViewOptions {
     ViewOptions {
         heartbeat_interval_ns: u64::MAX,
@@ -116,7 +116,7 @@ pub struct Around {
     pub wedged: bool,
     pub cut: BTreeSet<u16>,
     pub misbehaved: BTreeSet<u16>,
-    /// Whom it cut off, in order, and why.
+    /// The peers that it cut off, in order, and why.
     pub causes: Vec<(Rank, Cause)>,
     /// The next view whose memory is asked for, and the calls so far.
     pub prepared: (Vec<NodeId>, u8),

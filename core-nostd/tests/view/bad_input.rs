@@ -319,7 +319,7 @@ fn a_leader_whose_stance_cannot_be_is_suspected() {
 
 /// It would never be found silent.
 #[test]
-fn who_claims_to_have_gone_on_without_a_decision_is_found_silent() {
+fn a_member_that_claims_to_have_gone_on_without_a_decision_is_found_silent() {
     let mut victim = Victim::new();
     let options = ViewOptions {
         heartbeat_interval_ns: 1,

@@ -1,5 +1,5 @@
-//! Views that follow each other under a random plan: who crashes, stops for a while, leaves, joins,
-//! is cut off, and when. One seed decides everything.
+//! Views that follow each other under a random plan: which members crash, stop for a while, leave,
+//! join or are cut off, and when. One seed decides everything.
 //!
 //! Time is virtual. A member steps about every 200 µs; before it steps it pulls a random part of
 //! what it has not seen. A node that has installed a view goes on in the next one, and sends again

@@ -16,14 +16,14 @@ use crate::oracle::{check, check_end};
 #[derive(Clone)]
 pub struct Scope {
     pub members: usize,
-    /// Who sends a message at its first step.
+    /// Members that send a message at their first step.
     pub senders: Vec<usize>,
-    /// Who has asked to leave.
+    /// Members that have asked to leave.
     pub leavers: Vec<usize>,
-    /// How many may crash, and who.
+    /// How many may crash, and which.
     pub crashes: usize,
     pub victims: Vec<usize>,
-    /// Reports of a loss where there is none: from whom, about whom.
+    /// Reports of a loss where there is none: the reporter, and the peer.
     pub mistakes: Vec<(usize, usize)>,
     /// Stop after so many states: then the search is not exhaustive.
     pub states_max: usize,

@@ -92,14 +92,14 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             }
             let delivered = member.around.parts[id].delivered;
             let Some(trim) = decided.trims[id] else { continue };
-            // Nothing that anyone delivered, crashed or halted members too, is lost to those who go
-            // on.
+            // Nothing that any member delivered, a crashed or halted one too, is lost to members
+            // that go on.
             if delivered > trim {
                 return Err(format!(
                     "{other} delivered {delivered} in subgroup {id}, whose trim is {trim}"
                 ));
             }
-            // VIE-8: who goes on has delivered all up to the trim.
+            // VIE-8: a member that goes on has delivered all up to the trim.
             let done = matches!(member.state.status(), Status::Installed | Status::Left);
             if done && delivered != trim {
                 return Err(format!("{other} goes on with {delivered} of {trim} in subgroup {id}"));
@@ -112,7 +112,7 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
             }
         }
     }
-    // A leaver goes no sooner than those who stay have installed, or are gone or lost to it.
+    // A leaver goes only after the members that stay have installed, or are gone or lost to it.
     if status == Status::Left {
         for (other, member) in arena.members.iter().enumerate() {
             let stays = decided.members.contains(&setting.layout.group().members[other]);
@@ -128,8 +128,8 @@ pub fn check(arena: &mut Arena, rank: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a view in which nothing moves any more, every crash is known to all, and no one who lives
-/// was suspected: whoever can go on has gone on.
+/// Checks a view in which nothing moves any more, every crash is known to all, and no live member
+/// was suspected: each member that can go on has gone on.
 pub fn check_end(arena: &Arena) -> Result<(), String> {
     let alive = arena.members.iter().filter(|member| member.alive).count();
     let had_to_change = alive < arena.members.len()

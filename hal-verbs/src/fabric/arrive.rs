@@ -11,8 +11,8 @@
 //! ready    <---------- answer ------------
 //! ```
 //!
-//! A peer may have been told before this end is, and write already: what comes from who is awaited
-//! is taken.
+//! A peer may have been told before this end is, and write already: what comes from a peer that is
+//! awaited is taken.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;

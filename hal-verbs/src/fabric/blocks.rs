@@ -1,8 +1,9 @@
 //! Blocks, over a connection of their own with each peer, so that messages about them do not take
 //! the receives of notices.
 //!
-//! Who writes which block where is [`protocol::blocks`](crate::protocol::blocks); here it meets the
-//! device. Memory is made as it is needed, and any number of channels share the connection.
+//! Which end writes which block where is [`protocol::blocks`](crate::protocol::blocks); here it
+//! meets the device. Memory is made as it is needed, and any number of channels share the
+//! connection.
 //!
 //! A channel that is closed, or a peer that is lost, leaves memory in use for a moment: what was
 //! begun is read to its end, and what a peer may still write into stays until that peer has said
@@ -22,7 +23,7 @@ use super::link::Link;
 use super::{Life, Loss, Purpose, Stage, Verbs};
 use crate::ffi::{MemoryRegion, SendBuffers};
 use crate::protocol::blocks::{
-    Block, CHANNELS, Envelope, Exchange, RECEIVES_MAX, Receive, SENDS_MAX, Told,
+    Block, CHANNELS, Envelope, EventQueue, Exchange, RECEIVES_MAX, Receive, SENDS_MAX,
 };
 use crate::protocol::{Counters, Name};
 
@@ -40,7 +41,7 @@ pub(crate) struct BlockTraffic {
     peers: Vec<Option<BlockPeer>>,
     store: BlockStore,
     closed: ClosedChannels,
-    told: Told,
+    events: EventQueue,
 }
 
 /// Channels that were closed here, by number.
@@ -78,28 +79,28 @@ impl BlockTraffic {
             }
         }
         let closed = ClosedChannels(vec![false; usize::from(CHANNELS)]);
-        Self { peers, store, closed, told: Told::new(view) }
+        Self { peers, store, closed, events: EventQueue::new(view) }
     }
 
     pub(super) fn has_news(&self) -> bool {
-        !self.told.is_empty()
+        !self.events.is_empty()
     }
 
-    fn peer(&mut self, rank: Rank) -> Option<(&mut BlockPeer, &mut Told)> {
+    fn peer(&mut self, rank: Rank) -> Option<(&mut BlockPeer, &mut EventQueue)> {
         let peer = self.peers.get_mut(rank.index())?.as_mut()?;
-        Some((peer, &mut self.told))
+        Some((peer, &mut self.events))
     }
 
     /// A peer is gone, and its connection was reset: nothing more comes of what is under way.
     pub(super) fn forget(&mut self, rank: Rank) {
         if let Some(gone) = self.peers.get_mut(rank.index()).and_then(Option::take) {
-            gone.exchange.end(&mut self.told);
+            gone.exchange.end(&mut self.events);
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.peers.fill_with(|| None);
-        self.told.forget(|_| true);
+        self.events.forget(|_| true);
     }
 }
 
@@ -154,8 +155,8 @@ impl Verbs {
     pub(super) fn blocks_acknowledged(&mut self, rank: Rank, index: usize) {
         let queue = &self.links[index].queue;
         let done = queue.posted() - queue.in_flight();
-        if let Some((peer, told)) = self.blocks.peer(rank) {
-            peer.exchange.acknowledged(done, told);
+        if let Some((peer, events)) = self.blocks.peer(rank) {
+            peer.exchange.acknowledged(done, events);
             self.post_blocks(rank);
         }
     }
@@ -171,9 +172,9 @@ impl Verbs {
         if link.repost(name).is_err() {
             return self.lose(rank, Loss::of(LossCause::Unreachable));
         }
-        let BlockTraffic { peers, told, closed, .. } = &mut self.blocks;
+        let BlockTraffic { peers, events, closed, .. } = &mut self.blocks;
         let Some(Some(peer)) = peers.get_mut(rank.index()) else { return };
-        match peer.exchange.hear(&envelope, |on| closed.contains(on), told) {
+        match peer.exchange.hear(&envelope, |on| closed.contains(on), events) {
             Ok(()) => self.post_blocks(rank),
             Err(cause) => self.lose(rank, Loss::of(cause)),
         }
@@ -221,11 +222,11 @@ impl Blocks for Verbs {
             u64::try_from(offset).ok().and_then(|offset| memory.address().checked_add(offset));
         let address = address.ok_or(ErrorKind::OutOfRange)?;
         let key = memory.remote_key();
-        let (peer, told) = self.blocks.peer(from.peer).ok_or(ErrorKind::OutOfRange)?;
+        let (peer, events) = self.blocks.peer(from.peer).ok_or(ErrorKind::OutOfRange)?;
         peer.exchange.receive(
             from.channel,
             Receive { _memory: memory, address, key, length, token },
-            told,
+            events,
         )?;
         self.post_blocks(from.peer);
         Ok(())
@@ -241,21 +242,21 @@ impl Blocks for Verbs {
     ) -> Result<(), ErrorKind> {
         let BlockRange { memory, offset, length } = self.block_range(to, source, length)?;
         let block = Block { memory, offset, length, number: immediate, token };
-        let (peer, told) = self.blocks.peer(to.peer).ok_or(ErrorKind::OutOfRange)?;
-        peer.exchange.send(to.channel, block, told)?;
+        let (peer, events) = self.blocks.peer(to.peer).ok_or(ErrorKind::OutOfRange)?;
+        peer.exchange.send(to.channel, block, events)?;
         self.post_blocks(to.peer);
         Ok(())
     }
 
     fn close(&mut self, view: ViewId, channel: Channel) {
-        let BlockTraffic { peers, told, closed, .. } = &mut self.blocks;
+        let BlockTraffic { peers, events, closed, .. } = &mut self.blocks;
         if view != self.view || !closed.insert(channel) {
             return;
         }
         for peer in peers.iter_mut().flatten() {
-            peer.exchange.close(channel, told);
+            peer.exchange.close(channel, events);
         }
-        told.forget(|way| way.channel == channel);
+        events.forget(|way| way.channel == channel);
         for rank in (0..).map(Rank).take(self.peers.len()) {
             self.post_blocks(rank);
         }
@@ -265,7 +266,7 @@ impl Blocks for Verbs {
         if !self.blocks.has_news() {
             self.take_batch();
         }
-        self.blocks.told.next()
+        self.blocks.events.next()
     }
 }
 

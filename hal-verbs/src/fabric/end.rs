@@ -155,7 +155,7 @@ impl Verbs {
             rank.is_some() && peer.stage == Stage::Live && !peer.doorbell.due().is_empty()
         };
         let is_due = self.rows_to.iter().zip(&self.peers).any(|(rank, peer)| owes(rank, peer));
-        // Who departed takes nothing more, and need not answer.
+        // A peer that departed takes nothing more, and need not answer.
         let waits = |link: &super::Link| {
             link.queue.in_flight() > 0 && self.peers[link.peer.index()].stage == Stage::Live
         };

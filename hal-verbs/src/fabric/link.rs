@@ -33,7 +33,7 @@ const TRIES: u32 = 5;
 pub(crate) enum Purpose {
     /// The own row, to the peer's copy of it; and all notices.
     Row,
-    /// A region whose owner says who may write, by its number in the list of regions.
+    /// A region whose owner decides which peers may write, by its number in the list of regions.
     Region(u8),
     /// Blocks.
     Blocks,

@@ -18,7 +18,7 @@
 //!
 //! # Invariants
 //! - Nothing is allocated, and no lock is taken, from the start to the end of a view, but for a
-//!   channel's lane at its first block with a peer.
+//!   channel's state at its first block with a peer.
 //! - No call waits: a full queue is refused, an empty one is left alone. [`Verbs::sleep`] and
 //!   [`Verbs::leave`] wait, and both for descriptors and no longer than they were told to.
 //! - What a peer sends is a notice of a known kind or breaks the connection to that peer.
@@ -79,7 +79,7 @@ pub struct Verbs {
     rows_to: Vec<Option<usize>>,
     regions: Vec<RegionLink>,
     blocks: blocks::BlockTraffic,
-    permissions: permissions::Told,
+    permissions: permissions::PermissionQueue,
     /// Copies of the peers' rows, registered for each alone, and the memory of regions.
     registered: Vec<MemoryRegion>,
     rows: Rows,
@@ -140,7 +140,7 @@ impl Verbs {
         let blocks =
             blocks::BlockTraffic::new(parts.view, &parts.links, members, parts.block_store);
         Self {
-            permissions: permissions::Told::new(parts.links.len()),
+            permissions: permissions::PermissionQueue::new(parts.links.len()),
             blocks,
             rows_to,
             links: parts.links,
@@ -210,7 +210,7 @@ impl Verbs {
         match self.peers[to.index()].stage {
             Stage::Live => Ok(link),
             Stage::Awaited | Stage::Tried => Err(ErrorKind::QueueFull),
-            // Who cut this member off has said so: it need not be dead.
+            // A peer that cut this member off reported it, so it need not be dead.
             Stage::Lost if self.is_denied(to) => Err(ErrorKind::Revoked),
             Stage::Departed | Stage::Cut | Stage::Lost => Err(ErrorKind::PeerLost),
         }
@@ -221,7 +221,7 @@ impl Verbs {
     }
 
     /// Whether a peer has ended the view at its side. What is still posted to it is passed over: it
-    /// is not dead, and who leaves has to post to the end (VIE-9).
+    /// is not dead, and a member that leaves has to post to the end (VIE-9).
     fn has_departed(&self, view: ViewId, peer: Rank) -> bool {
         self.life == Life::Open(view)
             && self.peers.get(peer.index()).is_some_and(|peer| peer.stage == Stage::Departed)
@@ -369,7 +369,7 @@ impl Fabric for Verbs {
     }
 
     /// A few may be on their way to a peer and not answered; one beyond them goes out when an
-    /// answer is taken, by the next `wake` or `poll`. So who rings must go on stepping.
+    /// answer is taken, by the next `wake` or `poll`. So a member that rings must go on stepping.
     fn wake(&mut self, view: ViewId, to: Rank) {
         if let Ok(link) = self.target(view, to) {
             // Answers to earlier ones may wait here.

@@ -1,4 +1,4 @@
-//! Regions whose owner says who may write, by the access flags of a queue pair.
+//! Regions whose owner decides which peers may write, by the access flags of a queue pair.
 //!
 //! Each pair of members has one connection a region, in a protection domain of that region's own:
 //! the key of a region's memory works on no other connection. The owner's end carries the flags. A
@@ -82,14 +82,14 @@ impl RegionLink {
     }
 }
 
-/// What became of permissions and is not told yet.
+/// Changes of permissions that were not polled yet.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct PermissionQueue {
     events: VecDeque<PermissionEvent>,
     most: usize,
 }
 
-impl Told {
+impl PermissionQueue {
     pub(super) fn new(links: usize) -> Self {
         // Each region's connection has at most one of each kind that says anything new.
         let most = links.saturating_mul(4).max(1);

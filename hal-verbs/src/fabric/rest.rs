@@ -138,7 +138,7 @@ impl Verbs {
     }
 
     /// Takes the channel's events and what they speak of, and asks for the next. Notices are
-    /// answered here: who sleeps goes on sleeping when a peer lies down too.
+    /// answered here: a member that sleeps goes on sleeping when a peer goes to sleep too.
     fn take_channel(&mut self) {
         while self.completions.take_event() {}
         if self.completions.notify().is_err() {
@@ -165,7 +165,7 @@ impl Verbs {
 }
 
 /// Becomes readable when there is something that [`Verbs::sleep`] would wake for, after
-/// [`Fabric::arm`] said yes: for who waits for other things too.
+/// [`Fabric::arm`] said yes: for callers that wait for other things too.
 ///
 /// [`Fabric::arm`]: tramontane_core::fabric::Fabric::arm
 impl AsFd for Verbs {

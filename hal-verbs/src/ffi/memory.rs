@@ -98,8 +98,8 @@ impl Drop for ProtectionDomain {
 }
 
 bitflags::bitflags! {
-    /// Who may do what, as in `<infiniband/verbs.h>`. Relaxed ordering is not among them: rows need
-    /// order.
+    /// Rights of access, as in `<infiniband/verbs.h>`. Relaxed ordering is not among them: rows
+    /// need order.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Access: u32 {
         /// The own device may write.

@@ -13,8 +13,8 @@ pub(crate) struct CardLink {
     pub(crate) number: u32,
     /// The first packet's number; 24 bits.
     pub(crate) first_packet: u32,
-    /// Memory for the reader of this card alone, or for whom permission says: address, key and
-    /// size.
+    /// Memory for the reader of this card alone, or for the peers that have permission: address,
+    /// key and size.
     pub(crate) address: u64,
     pub(crate) key: u32,
     pub(crate) bytes: u64,

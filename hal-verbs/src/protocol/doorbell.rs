@@ -11,7 +11,7 @@
 //! | `Ring` | the other, behind a post, or upon `Asleep` | something came before this |
 //! | `Wake` | `Fabric::wake` | wake up, whether you sleep or not |
 //! | `WakeSeen` | the receiver of `Wake` | so many more may be sent |
-//! | `Retired` | who ends the view | nothing more comes from here, and nothing is taken |
+//! | `Retired` | the member that ends the view | nothing more comes from here, and nothing is taken |
 //!
 //! # Why no wake-up is lost
 //! Say A posts D, and B arms. Either B's `Asleep` reaches A before A posts D: then A rings behind
@@ -19,7 +19,7 @@
 //! on the same connection. B takes it off its completion queue when D has landed, and is then
 //! either
 //! - armed: it wakes; or
-//! - awake: it may drop the ring. Whoever arms looks once more after that, and finds D.
+//! - awake: it may drop the ring. A member that arms looks once more after that, and finds D.
 //!
 //! A itself may be asleep when `Asleep` comes: it is an event there too. A answers it and sleeps
 //! on.
@@ -105,8 +105,8 @@ const fn pack(region: u8, epoch: u32) -> u32 {
     (region as u32 & 0x1f) << EPOCH_BITS | epoch & ((1 << EPOCH_BITS) - 1)
 }
 
-/// Wake-ups that may be under way to one peer. More than one, so that who rings, is heard and rings
-/// again need not wait for the answer.
+/// Wake-ups that may be under way to one peer. More than one, so that a member that rings, is heard
+/// and rings again need not wait for the answer.
 const WAKES_MAX: u8 = 4;
 
 /// What a notice makes of this member.
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_posted_before_it_knew_rings_once() {
+    fn a_member_that_posted_before_it_knew_rings_once() {
         let mut bell = Doorbell::new();
         bell.posted();
         assert_eq!(bell.hear(Notice::Asleep, false), Heard::Nothing);

@@ -1,5 +1,5 @@
 //! What of the fabric can be thought through, and tested, without a device: credits, rings, names,
-//! cards, and who writes which block where.
+//! cards, and which end writes which block where.
 
 mod bell;
 pub(crate) mod blocks;

@@ -1,7 +1,7 @@
 //! A device that was chosen and opened: where the memory and the connections of any number of views
 //! are made.
 //!
-//! # Who may write where
+//! # Which peer may write where
 //! Each peer is told the address and the key of *its* copy and of no other: a registration a row.
 //! All of them share a protection domain, so a key is no secret between members: a member that
 //! makes up another's key could write to that row. Keys have 32 bits, and some devices give them
@@ -84,7 +84,7 @@ pub struct ViewOptions<'v> {
     pub members: &'v [NodeId],
     /// The size of each member's row, by rank.
     pub row_bytes: &'v [usize],
-    /// Regions whose owners say who may write; at most [`REGIONS_MAX`].
+    /// Regions whose owners decide which peers may write; at most [`REGIONS_MAX`].
     pub regions: &'v [RegionMemory],
     /// Whether blocks are carried: a connection more with each peer. The same at all members.
     pub blocks: bool,

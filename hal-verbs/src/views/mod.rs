@@ -1,6 +1,6 @@
 //! RDMA through views: writes and blocks go by RDMA, and another fabric stays beside it, as one
-//! over TCP, over which members say who they are, tell each other where each view's memory is, and
-//! notice that one is gone.
+//! over TCP, over which members identify themselves, tell each other where each view's memory is,
+//! and notice that one is gone.
 //!
 //! Each view has memory, keys and queue pairs of its own, none of which is ever used for another
 //! (VIE-11): a write of an old view has no connection that leads to a new one, and its key is good

@@ -83,7 +83,7 @@ fn a_full_queue_is_refused_and_told_when_it_has_room() {
     }
     println!("10000 refusals take {:?}", started.elapsed());
     assert_eq!(a.fabric.counters().refused, 10_001);
-    // Who sleeps on it is woken by the room, not by time.
+    // A member that sleeps on it is woken by the room, not by time.
     let started = Instant::now();
     let woken = !a.fabric.arm() || a.fabric.sleep(Duration::from_secs(10));
     a.fabric.disarm();

@@ -45,7 +45,7 @@ impl Tale {
     }
 }
 
-/// A member alone, for whom the loss of an impostor is to come.
+/// A single member, which is to report the loss of an impostor.
 fn member() -> super::Member {
     let bytes = usize::try_from(ROW_BYTES).expect("small");
     let limits = Limits { loss_time: LOSS_TIME, ..Limits::default() };

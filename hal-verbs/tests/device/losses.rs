@@ -54,7 +54,7 @@ fn silence_is_noticed_within_the_time_that_was_given() {
 }
 
 #[test]
-fn who_leaves_is_told_from_who_is_gone() {
+fn a_leave_is_told_from_a_loss() {
     let mut all = meet_all(3, &Limits::default(), ROW_BYTES);
     open_all(&mut all);
     let (mut c, b) = (all.pop().expect("3"), all.pop().expect("2"));
@@ -321,8 +321,8 @@ fn two_hosts() {
 }
 
 /// The network below the device goes away under a group. (`rdma link delete` on a device in
-/// software waits for whoever uses it, so that a device is taken from under its users cannot be
-/// shown in the lab.)
+/// software waits for its users, so that a device is taken from under its users cannot be shown in
+/// the lab.)
 #[test]
 #[ignore = "takes the network away"]
 fn a_network_that_vanishes_is_a_loss_of_everybody() {

@@ -1,4 +1,4 @@
-//! Who may write to a region: denied, granted, taken back; by flags and by a reset, measured.
+//! The right to write to a region: denied, granted, taken back; by flags and by a reset, measured.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

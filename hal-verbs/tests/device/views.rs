@@ -87,7 +87,8 @@ fn writes_of_an_old_view_never_land_in_a_new_one() {
         old_b.fabric.retire(OLD)
     });
     assert_eq!(seen(&old_b, A, 0, 64), [7; 64], "it landed where it was to");
-    // Who is not gone from the old view yet may still post there, and nothing lands, or fails.
+    // A member that has not left the old view yet may still post there, and nothing lands, or
+    // fails.
     store(&old_a, 0, &[8; 64]);
     for token in 0..300 {
         let posted = old_a.fabric.post(OLD, B, &[guard(0, 64)], Some(Token(token)));
@@ -134,7 +135,7 @@ fn the_key_of_a_new_view_is_good_for_nothing_on_a_connection_of_the_old() {
 }
 
 #[test]
-fn who_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
+fn a_member_that_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
     let sites = [site(), site()];
     let (mut a, mut b) = (alone(&sites[0], NEW, A), alone(&sites[1], NEW, B));
     assert_eq!(
@@ -148,7 +149,7 @@ fn who_is_admitted_first_writes_and_is_answered_once_the_other_knows() {
     await_ready(&mut a, NEW, B);
     store(&a, 0, &[5; 8]);
     a.fabric.post(NEW, B, &[guard(0, 8)], None).expect("room");
-    // It lies down, and says so to who has not been told that it may be written to.
+    // It goes to sleep, and reports that to a peer that has not been told that it may write.
     drain(&mut a.fabric);
     assert!(a.fabric.arm());
     settle(&mut a);

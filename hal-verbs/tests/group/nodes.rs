@@ -1,4 +1,4 @@
-//! Whole nodes of the core over the fabric: a group with one subgroup, stepped by whoever holds the
+//! Whole nodes of the core over the fabric: a group with one subgroup, stepped by the holder of the
 //! test.
 
 use tramontane_core::fabric::{Fabric, ViewRows as _};

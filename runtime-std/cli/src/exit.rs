@@ -10,7 +10,7 @@ use tramontane_bench::BenchError;
 use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
-use tramontane_runtime::group::{DescriptionError, DoorsError, NoFabric, StartError};
+use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, NoFabric, StartError};
 use tramontane_runtime::join::JoinError;
 use tramontane_runtime::joined::MemoryError;
 use tramontane_runtime::member::Stopped;
@@ -299,10 +299,10 @@ impl From<DescriptionError> for Failure {
     }
 }
 
-impl From<DoorsError> for Failure {
-    fn from(error: DoorsError) -> Self {
+impl From<ControlEndpointsError> for Failure {
+    fn from(error: ControlEndpointsError) -> Self {
         match error {
-            DoorsError::Key(tramontane_control::KeyError::Io { .. }) => Self::new(
+            ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::new(
                 Status::Usage,
                 format_args!("cannot read the key: {error}"),
                 "set key_file to a file that you may read",
@@ -316,7 +316,7 @@ impl From<DoorsError> for Failure {
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         match error {
-            StartError::Doors(error) => error.into(),
+            StartError::ControlEndpoints(error) => error.into(),
             StartError::Fabric(NoFabric::NotBuilt(error)) => error.into(),
             #[cfg(feature = "verbs")]
             StartError::Fabric(NoFabric::Rdma(error)) => error.into(),
@@ -342,7 +342,7 @@ impl From<StartError> for Failure {
             | StartError::NotFormed(_)
             | StartError::FixedRuns { .. }
             | StartError::NotReady { .. }
-            | StartError::SentAway { .. } => Self::told(Status::Group, error),
+            | StartError::Refused { .. } => Self::told(Status::Group, error),
             error => Self::told(Status::Other, error),
         }
     }

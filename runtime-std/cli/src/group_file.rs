@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::{Failure, Status};
 use super::options::seconds;
-use tramontane_runtime::group::{AskError, Description, Visits};
+use tramontane_runtime::group::{Description, OperatorClient, OperatorError};
 use tramontane_runtime::shared_memory::Root;
 
 /// How a command for operators finds a group.
@@ -24,9 +24,9 @@ pub(super) struct GroupOptions {
 
 impl GroupOptions {
     /// The group, and access to its nodes.
-    pub(super) fn open(&self) -> Result<(Description, Visits), Failure> {
+    pub(super) fn open(&self) -> Result<(Description, OperatorClient), Failure> {
         let description = read(&self.config)?;
-        let visits = Visits::new(&description, &Root::from_env())?;
+        let visits = OperatorClient::new(&description, &Root::from_env())?;
         Ok((description, visits))
     }
 }
@@ -41,7 +41,7 @@ pub(super) fn check_node(description: &Description, node: u32) -> Result<(), Fai
     if description.nodes.iter().any(|known| known.id == node) {
         return Ok(());
     }
-    Err(Failure::told(Status::Usage, AskError::UnknownNode(node)))
+    Err(Failure::told(Status::Usage, OperatorError::UnknownNode(node)))
 }
 
 /// Nodes as people list them: `0 1 2`.

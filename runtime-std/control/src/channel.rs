@@ -1,11 +1,11 @@
 //! One connection: messages with a length before them, encrypted where there is a key.
 //!
-//! Never is a byte taken from the socket that lies behind the message that is asked for. What came
-//! of a message when the time was up stays here, and the next call goes on from there.
+//! A call never reads beyond the message that it was asked for. If its time runs out in the middle
+//! of a message, the part that came stays here, and the next call goes on from there.
 
 use snow::TransportState;
 
-use super::patience::{ChannelError, Patience};
+use super::deadline::{ChannelError, Deadline};
 use super::stream::Stream;
 
 /// The longest message, so that it and its seal fit into one of Noise's.
@@ -39,15 +39,15 @@ impl Channel {
     pub(super) fn send(
         &mut self,
         message: &[u8],
-        patience: Patience<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<(), ChannelError> {
         let frame = seal(self.cipher.as_mut(), message)?;
-        self.stream.write_all(&frame, patience)
+        self.stream.write_all(&frame, deadline)
     }
 
     /// Takes the next message. Once the time was up, it may be asked for again.
-    pub(super) fn receive(&mut self, patience: Patience<'_>) -> Result<Vec<u8>, ChannelError> {
-        let frame = self.incoming.frame(&self.stream, patience)?;
+    pub(super) fn receive(&mut self, deadline: Deadline<'_>) -> Result<Vec<u8>, ChannelError> {
+        let frame = self.incoming.frame(&self.stream, deadline)?;
         open(self.cipher.as_mut(), frame)
     }
 
@@ -78,10 +78,10 @@ impl Incoming {
     }
 
     /// Reads on until the frame is whole.
-    fn frame(&mut self, stream: &Stream, patience: Patience<'_>) -> Result<&[u8], ChannelError> {
-        self.fill(stream, LENGTH_BYTES, patience)?;
+    fn frame(&mut self, stream: &Stream, deadline: Deadline<'_>) -> Result<&[u8], ChannelError> {
+        self.fill(stream, LENGTH_BYTES, deadline)?;
         let whole = LENGTH_BYTES + usize::from(u16::from_le_bytes([self.bytes[0], self.bytes[1]]));
-        self.fill(stream, whole, patience)?;
+        self.fill(stream, whole, deadline)?;
         self.filled = 0;
         Ok(&self.bytes[LENGTH_BYTES..whole])
     }
@@ -91,13 +91,13 @@ impl Incoming {
         &mut self,
         stream: &Stream,
         count: usize,
-        patience: Patience<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<(), ChannelError> {
         if self.bytes.len() < count {
             self.bytes.resize(count, 0);
         }
         while self.filled < count {
-            self.filled += stream.read(&mut self.bytes[self.filled..count], patience)?;
+            self.filled += stream.read(&mut self.bytes[self.filled..count], deadline)?;
         }
         Ok(())
     }
@@ -105,7 +105,7 @@ impl Incoming {
 
 /// A frame with its length before it.
 pub(super) fn framed(bytes: &[u8]) -> Result<Vec<u8>, ChannelError> {
-    let length = u16::try_from(bytes.len()).map_err(|_| ChannelError::Garbled)?;
+    let length = u16::try_from(bytes.len()).map_err(|_| ChannelError::Malformed)?;
     let mut frame = length.to_le_bytes().to_vec();
     frame.extend_from_slice(bytes);
     Ok(frame)
@@ -118,7 +118,7 @@ pub(super) fn seal(
 ) -> Result<Vec<u8>, ChannelError> {
     let Some(cipher) = cipher else { return framed(message) };
     let mut sealed = vec![0; message.len() + SEAL];
-    let length = cipher.write_message(message, &mut sealed).map_err(|_| ChannelError::Garbled)?;
+    let length = cipher.write_message(message, &mut sealed).map_err(|_| ChannelError::Malformed)?;
     framed(&sealed[..length])
 }
 
@@ -129,7 +129,7 @@ pub(super) fn open(
 ) -> Result<Vec<u8>, ChannelError> {
     let Some(cipher) = cipher else { return Ok(frame.to_vec()) };
     let mut message = vec![0; frame.len()];
-    let length = cipher.read_message(frame, &mut message).map_err(|_| ChannelError::Garbled)?;
+    let length = cipher.read_message(frame, &mut message).map_err(|_| ChannelError::Malformed)?;
     message.truncate(length);
     Ok(message)
 }

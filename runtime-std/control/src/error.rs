@@ -55,11 +55,11 @@ pub enum MeshError {
         Members(missing), waited.as_secs_f64(), Hint(refused.as_ref())
     )]
     Missing {
-        /// Who.
+        /// Their ids.
         missing: Vec<NodeId>,
         /// How long this member waited.
         waited: Duration,
-        /// Somebody who was sent away meanwhile: where it came from and why.
+        /// A connection that was refused meanwhile: its address, and why.
         refused: Option<(Address, Refusal)>,
     },
     /// A peer has another key.
@@ -111,13 +111,13 @@ pub enum MeshError {
     DuplicateId {
         /// The id that is taken.
         id: NodeId,
-        /// Who said so, or which entry repeats it.
+        /// The address of the member that said so, or the entry that repeats it.
         address: Address,
     },
     /// An address leads to another member, or to one that does not know this one.
     #[error("{address} is not member {expected} of this group; look at the list of addresses")]
     WrongPeer {
-        /// Who should be there.
+        /// The member that should be there.
         expected: NodeId,
         /// The address.
         address: Address,
@@ -154,7 +154,7 @@ pub enum MeshError {
     #[error(
         "member {peer} sent what this program does not understand; run the same one everywhere"
     )]
-    Garbled {
+    Malformed {
         /// The peer.
         peer: NodeId,
     },
@@ -230,7 +230,7 @@ mod tests {
             MeshError::TooLong { bytes: 70_000 },
             MeshError::PeerGone { peer },
             MeshError::Silent { peer },
-            MeshError::Garbled { peer },
+            MeshError::Malformed { peer },
             MeshError::Cancelled,
             MeshError::Io { action: "watch a socket", source: io() },
         ];

@@ -2,10 +2,10 @@
 //! hellos and verdicts.
 
 use super::channel::Channel;
-use super::handshake::{End, shake};
+use super::deadline::{ChannelError, Deadline};
+use super::handshake::{End, handshake};
 use super::hello::{Hello, PREAMBLE_BYTES, Preamble, Purpose};
 use super::key::SharedKey;
-use super::patience::{ChannelError, Patience};
 use super::refusal::{Refusal, decode_verdict, encode_verdict};
 use super::stream::Stream;
 
@@ -13,56 +13,56 @@ use super::stream::Stream;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms<'g> {
     pub(super) hello: Hello,
-    /// The digest that those go by who do not meet.
-    pub(super) visitors_digest: u64,
+    /// The digest of clients that do not come to meet.
+    pub(super) clients_digest: u64,
     pub(super) key: Option<&'g SharedKey>,
 }
 
-/// Both consent: what the other end said, and what to talk on.
+/// Both ends agree: the other end's hello, and the channel to it.
 type Greeted = (Hello, Channel);
 
-/// Why the connecting end was sent away, and the digest of the other end if it has said one.
-pub(super) type SentAway = (Refusal, Option<u64>);
+/// Why the connecting end was refused, and the digest of the other end if it has sent one.
+pub(super) type Refused = (Refusal, Option<u64>);
 
-/// What the connecting end hears.
-pub(super) fn introduce(
+/// The connecting end of a greeting.
+pub(super) fn send_greeting(
     terms: Terms<'_>,
     stream: Stream,
-    patience: Patience<'_>,
-) -> Result<Result<Greeted, SentAway>, ChannelError> {
-    let mut channel = match preambles(terms.key, stream, End::Connecting, patience)? {
+    deadline: Deadline<'_>,
+) -> Result<Result<Greeted, Refused>, ChannelError> {
+    let mut channel = match preambles(terms.key, stream, End::Connecting, deadline)? {
         Ok(channel) => channel,
         Err(refusal) => return Ok(Err((refusal, None))),
     };
-    channel.send(&terms.hello.encode(), patience)?;
-    let hello = Hello::decode(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
-    let theirs = receive_verdict(&mut channel, patience)?;
+    channel.send(&terms.hello.encode(), deadline)?;
+    let hello = Hello::decode(&channel.receive(deadline)?).ok_or(ChannelError::Malformed)?;
+    let theirs = receive_verdict(&mut channel, deadline)?;
     let verdict = theirs.and_then(|()| terms.hello.check(&hello));
-    channel.send(&[encode_verdict(verdict)], patience)?;
+    channel.send(&[encode_verdict(verdict)], deadline)?;
     Ok(verdict.map(|()| (hello, channel)).map_err(|refusal| (refusal, Some(hello.digest))))
 }
 
-/// What the accepting end hears, and lets `judge` decide on. With a refusal comes who was refused,
-/// if it said so.
-pub(super) fn hear(
+/// The accepting end of a greeting; `judge` decides. A refusal comes with the hello that was
+/// refused, if one came.
+pub(super) fn accept_greeting(
     terms: Terms<'_>,
     stream: Stream,
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
     judge: impl FnOnce(&Hello) -> Result<(), Refusal>,
 ) -> Result<Result<Greeted, (Refusal, Option<Hello>)>, ChannelError> {
-    let mut channel = match preambles(terms.key, stream, End::Accepting, patience)? {
+    let mut channel = match preambles(terms.key, stream, End::Accepting, deadline)? {
         Ok(channel) => channel,
         Err(refusal) => return Ok(Err((refusal, None))),
     };
-    let hello = Hello::decode(&channel.receive(patience)?).ok_or(ChannelError::Garbled)?;
+    let hello = Hello::decode(&channel.receive(deadline)?).ok_or(ChannelError::Malformed)?;
     let verdict = judge(&hello);
-    // The answer is one to what the other end came for.
+    // The answer repeats what the other end came for.
     let digest =
-        if hello.purpose == Purpose::Meet { terms.hello.digest } else { terms.visitors_digest };
+        if hello.purpose == Purpose::Meet { terms.hello.digest } else { terms.clients_digest };
     let answer = Hello { purpose: hello.purpose, digest, ..terms.hello };
-    channel.send(&answer.encode(), patience)?;
-    channel.send(&[encode_verdict(verdict)], patience)?;
-    let theirs = receive_verdict(&mut channel, patience)?;
+    channel.send(&answer.encode(), deadline)?;
+    channel.send(&[encode_verdict(verdict)], deadline)?;
+    let theirs = receive_verdict(&mut channel, deadline)?;
     Ok(match verdict.and(theirs) {
         Ok(()) => Ok((hello, channel)),
         Err(refusal) => Err((refusal, Some(hello))),
@@ -72,9 +72,9 @@ pub(super) fn hear(
 /// The other end's verdict.
 pub(super) fn receive_verdict(
     channel: &mut Channel,
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<Result<(), Refusal>, ChannelError> {
-    decode_verdict(&channel.receive(patience)?).ok_or(ChannelError::Garbled)
+    decode_verdict(&channel.receive(deadline)?).ok_or(ChannelError::Malformed)
 }
 
 /// Preambles, and the handshake if there is a key.
@@ -82,12 +82,12 @@ fn preambles(
     key: Option<&SharedKey>,
     stream: Stream,
     end: End,
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<Result<Channel, Refusal>, ChannelError> {
     let own = Preamble::own(key.is_some());
     let mut theirs = [0; PREAMBLE_BYTES];
-    stream.write_all(&own.encode(), patience)?;
-    stream.read_all(&mut theirs, patience)?;
+    stream.write_all(&own.encode(), deadline)?;
+    stream.read_all(&mut theirs, deadline)?;
     if let Err(refusal) = own.check(Preamble::decode(&theirs)) {
         return Ok(Err(refusal));
     }
@@ -96,6 +96,6 @@ fn preambles(
         End::Connecting => [own.encode(), theirs].concat(),
         End::Accepting => [theirs, own.encode()].concat(),
     };
-    let cipher = shake(&stream, key, &prologue, end, patience)?;
+    let cipher = handshake(&stream, key, &prologue, end, deadline)?;
     Ok(Ok(Channel::new(stream, Some(cipher))))
 }

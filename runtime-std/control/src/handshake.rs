@@ -3,8 +3,8 @@
 use snow::TransportState;
 
 use super::channel::framed;
+use super::deadline::{ChannelError, Deadline};
 use super::key::SharedKey;
-use super::patience::{ChannelError, Patience};
 use super::stream::Stream;
 
 const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
@@ -19,17 +19,17 @@ pub(super) enum End {
     Accepting,
 }
 
-/// Shakes hands. `prologue` is what was said before, which both must have heard alike.
-pub(super) fn shake(
+/// Performs the handshake. `prologue` is what was sent before, which both must have received alike.
+pub(super) fn handshake(
     stream: &Stream,
     key: &SharedKey,
     prologue: &[u8],
     end: End,
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<TransportState, ChannelError> {
     match end {
-        End::Connecting => connect(stream, key, prologue, patience),
-        End::Accepting => accept(stream, key, prologue, patience),
+        End::Connecting => connect(stream, key, prologue, deadline),
+        End::Accepting => accept(stream, key, prologue, deadline),
     }
 }
 
@@ -42,53 +42,55 @@ fn connect(
     stream: &Stream,
     key: &SharedKey,
     prologue: &[u8],
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<TransportState, ChannelError> {
-    let garbled = |_: snow::Error| ChannelError::Garbled;
-    let mut noise = builder(key, prologue).map_err(garbled)?.build_initiator().map_err(garbled)?;
-    send(stream, &mut noise, patience)?;
-    let answer = receive(stream, patience)?;
+    let malformed = |_: snow::Error| ChannelError::Malformed;
+    let mut noise =
+        builder(key, prologue).map_err(malformed)?.build_initiator().map_err(malformed)?;
+    send(stream, &mut noise, deadline)?;
+    let answer = receive(stream, deadline)?;
     if answer.is_empty() || noise.read_message(&answer, &mut [0; HANDSHAKE_MAX]).is_err() {
         return Err(ChannelError::WrongKey);
     }
-    noise.into_transport_mode().map_err(garbled)
+    noise.into_transport_mode().map_err(malformed)
 }
 
 fn accept(
     stream: &Stream,
     key: &SharedKey,
     prologue: &[u8],
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<TransportState, ChannelError> {
-    let garbled = |_: snow::Error| ChannelError::Garbled;
-    let mut noise = builder(key, prologue).map_err(garbled)?.build_responder().map_err(garbled)?;
-    let first = receive(stream, patience)?;
+    let malformed = |_: snow::Error| ChannelError::Malformed;
+    let mut noise =
+        builder(key, prologue).map_err(malformed)?.build_responder().map_err(malformed)?;
+    let first = receive(stream, deadline)?;
     if noise.read_message(&first, &mut [0; HANDSHAKE_MAX]).is_err() {
-        stream.write_all(&framed(&[])?, patience)?;
+        stream.write_all(&framed(&[])?, deadline)?;
         return Err(ChannelError::WrongKey);
     }
-    send(stream, &mut noise, patience)?;
-    noise.into_transport_mode().map_err(garbled)
+    send(stream, &mut noise, deadline)?;
+    noise.into_transport_mode().map_err(malformed)
 }
 
 fn send(
     stream: &Stream,
     noise: &mut snow::HandshakeState,
-    patience: Patience<'_>,
+    deadline: Deadline<'_>,
 ) -> Result<(), ChannelError> {
     let mut message = [0; HANDSHAKE_MAX];
-    let length = noise.write_message(&[], &mut message).map_err(|_| ChannelError::Garbled)?;
-    stream.write_all(&framed(&message[..length])?, patience)
+    let length = noise.write_message(&[], &mut message).map_err(|_| ChannelError::Malformed)?;
+    stream.write_all(&framed(&message[..length])?, deadline)
 }
 
-fn receive(stream: &Stream, patience: Patience<'_>) -> Result<Vec<u8>, ChannelError> {
+fn receive(stream: &Stream, deadline: Deadline<'_>) -> Result<Vec<u8>, ChannelError> {
     let mut length = [0; 2];
-    stream.read_all(&mut length, patience)?;
+    stream.read_all(&mut length, deadline)?;
     let length = usize::from(u16::from_le_bytes(length));
     if length > HANDSHAKE_MAX {
-        return Err(ChannelError::Garbled);
+        return Err(ChannelError::Malformed);
     }
     let mut message = vec![0; length];
-    stream.read_all(&mut message, patience)?;
+    stream.read_all(&mut message, deadline)?;
     Ok(message)
 }

@@ -35,7 +35,7 @@ impl Preamble {
         bytes
     }
 
-    /// None if another program speaks.
+    /// None if it is another program's.
     pub(super) fn decode(bytes: &[u8; PREAMBLE_BYTES]) -> Option<Self> {
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
         bytes.starts_with(MAGIC).then_some(Self { version, keyed: bytes[10] != 0 })
@@ -56,18 +56,18 @@ impl Preamble {
     }
 }
 
-/// What somebody connects for. The numbers are part of the protocol, and stay.
+/// What a client connects for. The numbers are part of the protocol, and stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Purpose {
-    /// To start the group together with all other members: [`Mesh::join`](super::Mesh::join) says
-    /// it, and nobody else.
+    /// To start the group together with all other members. [`Mesh::join`](super::Mesh::join) alone
+    /// uses it.
     Meet = 0,
     /// A member wants a connection to another one.
     Peer = 1,
     /// A node wants to become a member of the running group.
     Join = 2,
-    /// An operator asks or orders something. It is no member, and may have any node id.
+    /// An operator asks for something. It is no member, and may have any node id.
     Ask = 3,
 }
 
@@ -83,11 +83,11 @@ impl Purpose {
     }
 }
 
-/// Who speaks, what for, and what it believes.
+/// Which process connects, what for, and its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) purpose: Purpose,
-    /// Of those who meet; others leave it at zero, since views change while they talk.
+    /// Used by members that meet. Others leave it at zero, since views change during a session.
     pub(super) view: ViewId,
     pub(super) digest: u64,
     pub(super) node: NodeId,
@@ -126,7 +126,7 @@ impl Hello {
         })
     }
 
-    /// Whether both believe the same, as far as it matters to what the other one came for.
+    /// Whether both agree, as far as it matters to what the other end came for.
     pub(super) fn check(&self, other: &Self) -> Result<(), Refusal> {
         if other.digest != self.digest {
             Err(Refusal::Digest)

@@ -1,4 +1,4 @@
-//! Who a process is, to others that connect to it or that it connects to.
+//! How a process identifies itself to those that connect to it or that it connects to.
 
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -6,8 +6,8 @@ use tramontane_core::ids::{NodeId, ViewId};
 
 use super::hello::{Hello, Purpose};
 
-/// A number for the life of a process, so that one that was started anew is told from the one
-/// before it: random, 64 bits.
+/// A number for the life of a process, which tells it from an earlier process of the same node:
+/// random, 64 bits.
 ///
 /// # Errors
 /// If the system has no random numbers.
@@ -24,20 +24,21 @@ pub fn incarnation() -> std::io::Result<u64> {
     Ok(u64::from_ne_bytes(bytes))
 }
 
-/// Who a process is, at its [`Door`](super::Door) and wherever it is a [`visit`](super::visit)or.
+/// How a process identifies itself, at its [`ControlServer`](super::ControlServer) and as a client
+/// of another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The node, or [`Identity::NO_MEMBER`].
     pub node: NodeId,
     /// The life of its process: see [`incarnation`].
     pub incarnation: u64,
-    /// The digest of the group's description, the same in all its views. Who has another one is
-    /// refused.
+    /// The digest of the group's description, the same in all its views. A process with another one
+    /// is refused.
     pub digest: u64,
 }
 
 impl Identity {
-    /// The id of one who is no member and will not be one: an operator. Only [`Purpose::Ask`] goes
+    /// The id of an operator, which is no member and will not be one. Only [`Purpose::Ask`] goes
     /// with it.
     pub const NO_MEMBER: NodeId = NodeId(u32::MAX);
 

@@ -21,7 +21,7 @@ use rustix::net::{
 };
 
 use super::address::Address;
-use super::patience::{ChannelError, NEVER, Patience};
+use super::deadline::{ChannelError, Deadline, NEVER};
 use super::stream::Stream;
 
 /// Connections that the kernel holds until they are accepted.
@@ -53,8 +53,8 @@ impl Listener {
     /// one whose owner is dead is replaced.
     ///
     /// # Errors
-    /// [`ErrorKind::AddrInUse`] if somebody listens there, or the file is no socket; else what the
-    /// system says.
+    /// [`ErrorKind::AddrInUse`] if a process listens there, or the file is no socket; else the
+    /// system's error.
     pub fn bind(address: &Address) -> Result<Self> {
         match address {
             Address::Tcp(address) => TcpListener::bind(address)?.try_into(),
@@ -67,7 +67,7 @@ impl Listener {
         let socket = match open(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_stale(path) => {
                 match std::fs::remove_file(path) {
-                    // Whoever clears the folder of the dead was faster.
+                    // Another process that cleared the folder of dead sockets was faster.
                     Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
                     _ => open(path)?,
                 }
@@ -108,7 +108,7 @@ impl Listener {
         }
     }
 
-    /// Who comes next, and from where: visitors at a Unix socket have no address but that.
+    /// The next connection, and its address: connections to a Unix socket have no address but that.
     pub(super) fn accept(&self) -> Result<(Stream, Address)> {
         let (stream, address) = match &self.socket {
             Socket::Tcp(socket) => {
@@ -158,12 +158,11 @@ struct SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // A process that was forked off has the same handle, and somebody else may have taken the
-        // name.
+        // A forked process has the same handle, and another process may have taken the name.
         let is_own = std::process::id() == self.owner
             && self.path.symlink_metadata().is_ok_and(|metadata| identity(&metadata) == self.made);
         if is_own {
-            // What stays is replaced by the next who listens there.
+            // A file that stays is replaced by the next process that listens there.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -179,13 +178,13 @@ fn open(path: &Path) -> Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Whether this is a socket that nobody listens at.
+/// Whether this is a socket that no process listens at.
 fn is_stale(path: &Path) -> bool {
     if !path.symlink_metadata().is_ok_and(|metadata| metadata.file_type().is_socket()) {
         return false;
     }
-    // One attempt: where too many wait already, somebody listens.
-    match Stream::connect(&Address::Unix(path.to_owned()), Patience::new(Duration::ZERO, &NEVER)) {
+    // One attempt: where too many wait already, a process listens.
+    match Stream::connect(&Address::Unix(path.to_owned()), Deadline::new(Duration::ZERO, &NEVER)) {
         Err(ChannelError::Io(error)) => error.kind() == ErrorKind::ConnectionRefused,
         _ => false,
     }

@@ -1,8 +1,8 @@
 //! Meeting: connecting to the members of lower rank, and accepting those of higher rank.
 //!
-//! Each attempt has a thread of its own for as long as it lasts; the caller's thread collects who
-//! arrived. All of them end when everybody is there, when one finds what cannot be mended, or when
-//! the time is up.
+//! Each attempt has a thread of its own for as long as it lasts; the caller's thread collects the
+//! members that arrive. All threads end when all members are there, when one meets an error that a
+//! retry cannot mend, or when the time is up.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::{NodeId, Rank};
 
 use super::address::Address;
-use super::attendant::Attendant;
 use super::channel::Channel;
+use super::connection_limit::{ConnectionLimit, GREETING_MAX, Permit, accept_connections};
+use super::deadline::{ChannelError, Deadline, SLICE};
 use super::error::MeshError;
-use super::gate::{GREETING_MAX, Gate, Taken, welcome};
-use super::greeting::{SentAway, Terms, hear, introduce, receive_verdict};
+use super::greeting::{Refused, Terms, accept_greeting, receive_verdict, send_greeting};
 use super::handshake::End;
 use super::hello::{Hello, Purpose};
 use super::identity::incarnation;
 use super::key::SharedKey;
 use super::listener::Listener;
+use super::meeting_handler::MeetingHandler;
 use super::options::MeshOptions;
-use super::patience::{ChannelError, Patience, SLICE};
 use super::refusal::{Refusal, encode_verdict};
+use super::session::Session;
 use super::stream::Stream;
-use super::talk::Talk;
 
 /// Between two attempts at one address.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// After an attempt that somebody else answered.
+/// After an attempt that another process answered.
 const STRANGER_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long a host may take to say that somebody connects. The kernel asks again after a second.
+/// How long a connection attempt may take. The kernel tries again after a second.
 const CONNECT_MAX: Duration = Duration::from_millis(2500);
 
-/// Connections beyond twice the members that may be in their first words at once.
+/// How many greetings may run at once beyond twice the members.
 const STRANGERS_MAX: usize = 8;
 
-/// Who was met.
+/// A member that arrived.
 #[derive(Debug)]
 pub(super) struct Met {
     pub(super) channel: Channel,
@@ -58,38 +58,38 @@ struct Common<'m> {
     key: Option<SharedKey>,
     until: Instant,
     stop: AtomicBool,
-    gate: Gate,
-    attendant: &'m dyn Attendant,
+    limit: ConnectionLimit,
+    handler: &'m dyn MeetingHandler,
 }
 
 impl Common<'_> {
     fn terms(&self) -> Terms<'_> {
-        let visitors_digest = self.attendant.visitors_digest();
-        Terms { hello: self.hello, visitors_digest, key: self.key.as_ref() }
+        let clients_digest = self.handler.clients_digest();
+        Terms { hello: self.hello, clients_digest, key: self.key.as_ref() }
     }
 
-    fn patience(&self) -> Patience<'_> {
-        Patience { until: self.until, stop: &self.stop }
+    fn deadline(&self) -> Deadline<'_> {
+        Deadline { until: self.until, stop: &self.stop }
     }
 }
 
 /// What a thread found.
 enum Found {
-    /// A member is there. Whoever accepts may still send it away.
+    /// A member is there. The accepting end may still refuse it.
     Arrived { rank: Rank, hello: Hello, channel: Channel, end: End },
-    /// Somebody was sent away.
+    /// A connection was refused.
     Refused { address: Address, refusal: Refusal },
-    /// At a member's address somebody answers who may be anybody.
+    /// A stranger answers at a member's address.
     Stranger { rank: Rank, refusal: Refusal },
-    /// Nobody need wait any longer.
+    /// The meeting fails.
     Failed(MeshError),
 }
 
-/// Meets everybody, by rank; the own incarnation comes with them.
+/// Meets all members, by rank; gives the own incarnation too.
 pub(super) fn all<'m>(
     options: MeshOptions<'m>,
     until: Instant,
-    attendant: &'m dyn Attendant,
+    handler: &'m dyn MeetingHandler,
 ) -> Result<(Vec<Option<Met>>, u64), MeshError> {
     let MeshOptions { own, members, addresses, listener, view, digest, key, cancel, .. } = options;
     let io = |action| move |source| MeshError::Io { action, source };
@@ -103,17 +103,17 @@ pub(super) fn all<'m>(
     let hello =
         Hello { purpose: Purpose::Meet, view, digest, node: members[own.index()], incarnation };
     let places = 2 * members.len() + STRANGERS_MAX;
-    let (stop, gate) = (AtomicBool::new(false), Gate::new(places, places));
-    let common = Common { own, members, addresses, hello, key, until, stop, gate, attendant };
+    let (stop, limit) = (AtomicBool::new(false), ConnectionLimit::new(places, places));
+    let common = Common { own, members, addresses, hello, key, until, stop, limit, handler };
     let started = Instant::now();
     let (sender, receiver) = channel();
     let greet =
-        |stream, address, taken: &Taken<'_>| greet(&common, stream, address, taken, &sender);
+        |stream, address, permit: &Permit<'_>| greet(&common, stream, address, permit, &sender);
     let met = std::thread::scope(|scope| {
         let met = start(scope, &common, &listener, &sender, &greet)
             .and_then(|()| collect(&common, &receiver, cancel, started));
         common.stop.store(true, Ordering::Relaxed);
-        common.gate.close();
+        common.limit.close();
         met
     })?;
     Ok((met, incarnation))
@@ -134,7 +134,7 @@ fn start<'s, 'e: 's, G>(
     greet: &'e G,
 ) -> Result<(), MeshError>
 where
-    G: Fn(Stream, Address, &Taken<'e>) + Sync,
+    G: Fn(Stream, Address, &Permit<'e>) + Sync,
 {
     let failed = |source| MeshError::Io { action: "start a thread", source };
     for rank in (0..common.own.0).map(Rank) {
@@ -146,12 +146,12 @@ where
     }
     std::thread::Builder::new()
         .name("tramontane-listen".into())
-        .spawn_scoped(scope, move || welcome(scope, listener, &common.gate, greet))
+        .spawn_scoped(scope, move || accept_connections(scope, listener, &common.limit, greet))
         .map_err(failed)?;
     Ok(())
 }
 
-/// Collects who arrives, until nobody is missing.
+/// Collects members until none is missing.
 fn collect(
     common: &Common<'_>,
     receiver: &Receiver<Found>,
@@ -163,7 +163,7 @@ fn collect(
     let mut refused = None;
     let mut strangers: Vec<(Rank, Refusal)> = Vec::new();
     loop {
-        // Who came and gave up since is still missing, and may come again.
+        // A member that arrived and gave up since is missing again, and may come back.
         for place in &mut arrived {
             place.take_if(|met| !met.channel.stream().is_open());
         }
@@ -173,7 +173,7 @@ fn collect(
         if cancel.load(Ordering::Relaxed) {
             return Err(MeshError::Cancelled);
         }
-        common.attendant.waits_for(&absent(common, &arrived));
+        common.handler.waits_for(&absent(common, &arrived));
         let left = common.until.saturating_duration_since(Instant::now());
         match receiver.recv_timeout(left.min(SLICE)) {
             Ok(Found::Arrived { rank, hello, channel, end }) => {
@@ -186,19 +186,19 @@ fn collect(
                     Err(Some(refusal)) => {
                         refused = Some((common.addresses[rank.index()].clone(), refusal))
                     }
-                    // It went meanwhile, and may come again.
+                    // It left meanwhile, and may come back.
                     Err(None) => {}
                 }
             }
             Ok(Found::Refused { address, refusal }) => {
-                tracing::info!(%address, %refusal, "somebody came and was sent away");
+                tracing::info!(%address, %refusal, "a connection was refused");
                 refused = Some((address, refusal));
             }
             Ok(Found::Stranger { rank, refusal }) => {
                 if !strangers.contains(&(rank, refusal)) {
                     let (peer, address) =
                         (common.members[rank.index()], &common.addresses[rank.index()]);
-                    common.attendant.met_stranger(peer, address, refusal);
+                    common.handler.met_stranger(peer, address, refusal);
                     strangers.retain(|(known, _)| *known != rank);
                     strangers.push((rank, refusal));
                 }
@@ -221,15 +221,15 @@ fn collect(
     Ok(arrived)
 }
 
-/// Who is not there.
+/// The members that are not there.
 fn absent(common: &Common<'_>, arrived: &[Option<Met>]) -> Vec<NodeId> {
     let places = common.members.iter().zip(arrived).enumerate();
     let absent = places.filter(|(index, (_, met))| met.is_none() && *index != common.own.index());
     absent.map(|(_, (node, _))| *node).collect()
 }
 
-/// Who is to be named as missing. Who came and went gave up for the sake of somebody else, who is
-/// the one to look for; unless there is nobody else.
+/// The members to report as missing. A member that arrived and left gave up because of another, so
+/// only members that never arrived are named, if there are any.
 fn missing(common: &Common<'_>, arrived: &[Option<Met>], came: &[bool]) -> Vec<NodeId> {
     let is_missing = |index: &usize| arrived[*index].is_none() && *index != common.own.index();
     let mut missing: Vec<usize> = (0..arrived.len()).filter(is_missing).collect();
@@ -239,7 +239,7 @@ fn missing(common: &Common<'_>, arrived: &[Option<Met>], came: &[bool]) -> Vec<N
     missing.into_iter().map(|index| common.members[index]).collect()
 }
 
-/// Takes in one who arrived: who connected is told the verdict, and waits for it.
+/// Takes in a member that arrived. A member that connected to this one waits for the verdict.
 fn admit(
     common: &Common<'_>,
     arrived: &[Option<Met>],
@@ -255,7 +255,7 @@ fn admit(
     let is_taken = before
         .is_some_and(|met| met.incarnation != hello.incarnation && met.channel.stream().is_open());
     let verdict = if is_taken { Err(Refusal::DuplicateId) } else { Ok(()) };
-    let told = channel.send(&[encode_verdict(verdict)], common.patience().within(GREETING_MAX));
+    let told = channel.send(&[encode_verdict(verdict)], common.deadline().within(GREETING_MAX));
     match (verdict, told) {
         (Ok(()), Ok(())) => Ok(channel),
         (Ok(()), Err(_)) => Err(None),
@@ -265,11 +265,11 @@ fn admit(
 
 /// Connects to one member, again and again until it is there.
 ///
-/// What somebody at its address says before it has shown that it has the key may be anybody's word,
-/// so it ends nothing.
+/// A refusal from a process that has not shown the key may come from any process, so it ends
+/// nothing.
 fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
     let (peer, address) = (common.members[rank.index()], &common.addresses[rank.index()]);
-    while let Ok(slice) = common.patience().slice() {
+    while let Ok(slice) = common.deadline().slice() {
         let found = match attempt(common, address) {
             Ok(Ok((hello, channel))) if hello.node == peer => {
                 Found::Arrived { rank, hello, channel, end: End::Connecting }
@@ -294,7 +294,7 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
                 }
                 continue;
             }
-            Ok(Err(sent_away)) => Found::Failed(refusal_error(common, sent_away, peer, address)),
+            Ok(Err(refused)) => Found::Failed(refusal_error(common, refused, peer, address)),
             Err(error) => {
                 tracing::debug!(%peer, %address, %error, "not there yet");
                 // A refused connection comes back at once: wait, but not past the end.
@@ -302,14 +302,14 @@ fn reach(common: &Common<'_>, rank: Rank, sender: &Sender<Found>) {
                 continue;
             }
         };
-        // The caller went away: nobody need know.
+        // The caller has gone, and needs no result.
         let _ = sender.send(found);
         return;
     }
 }
 
-/// Tells of somebody who answers at a member's address, and waits a moment. False if nobody listens
-/// any more, or if that is the member itself: the socket is a file that nobody else can make.
+/// Reports a stranger at a member's address, and waits a moment. False if the caller has gone, or
+/// if it must be the member itself: the socket is a file that nobody else can make.
 fn met_stranger(
     common: &Common<'_>,
     rank: Rank,
@@ -326,26 +326,26 @@ fn met_stranger(
     sender.send(Found::Stranger { rank, refusal }).is_ok()
 }
 
-/// One attempt to meet whoever listens there.
+/// One attempt to meet the process at an address.
 fn attempt(
     common: &Common<'_>,
     address: &Address,
-) -> Result<Result<(Hello, Channel), SentAway>, ChannelError> {
-    let stream = Stream::connect(address, common.patience().within(CONNECT_MAX))?;
-    let patience = common.patience().within(GREETING_MAX);
-    let (hello, mut channel) = match introduce(common.terms(), stream, patience)? {
+) -> Result<Result<(Hello, Channel), Refused>, ChannelError> {
+    let stream = Stream::connect(address, common.deadline().within(CONNECT_MAX))?;
+    let deadline = common.deadline().within(GREETING_MAX);
+    let (hello, mut channel) = match send_greeting(common.terms(), stream, deadline)? {
         Ok(greeted) => greeted,
-        Err(sent_away) => return Ok(Err(sent_away)),
+        Err(refused) => return Ok(Err(refused)),
     };
-    // The last word: whether another process came with this id.
-    let last = receive_verdict(&mut channel, patience)?;
+    // The last verdict: whether another process has this id.
+    let last = receive_verdict(&mut channel, deadline)?;
     Ok(last.map(|()| (hello, channel)).map_err(|refusal| (refusal, None)))
 }
 
-/// What a refusal means for the one who is refused.
+/// What a refusal means for the member that is refused.
 fn refusal_error(
     common: &Common<'_>,
-    (refusal, digest): SentAway,
+    (refusal, digest): Refused,
     peer: NodeId,
     address: &Address,
 ) -> MeshError {
@@ -359,25 +359,25 @@ fn refusal_error(
         Refusal::KeyMode => MeshError::KeyMode { peer, address },
         Refusal::Key => MeshError::WrongKey { peer, address },
         Refusal::Running => MeshError::Running { peer },
-        // Nobody who meets is told so.
-        Refusal::NotRunning | Refusal::Busy => MeshError::Garbled { peer },
+        // No member that meets is refused so.
+        Refusal::NotRunning | Refusal::Busy => MeshError::Malformed { peer },
     }
 }
 
-/// The accepting end of the first words.
+/// The accepting end of a greeting.
 fn greet(
     common: &Common<'_>,
     stream: Stream,
     address: Address,
-    taken: &Taken<'_>,
+    permit: &Permit<'_>,
     sender: &Sender<Found>,
 ) {
-    let stop: &Arc<AtomicBool> = taken.stop();
-    let patience = Patience { until: common.until, stop }.within(GREETING_MAX);
-    let judge = |hello: &Hello| judge(common, hello, taken);
-    let found = match hear(common.terms(), stream, patience, judge) {
+    let stop: &Arc<AtomicBool> = permit.stop();
+    let deadline = Deadline { until: common.until, stop }.within(GREETING_MAX);
+    let judge = |hello: &Hello| judge(common, hello, permit);
+    let found = match accept_greeting(common.terms(), stream, deadline, judge) {
         Ok(Ok((hello, channel))) if hello.purpose == Purpose::Ask => {
-            return common.attendant.receive(Talk::new(channel, Some(Arc::clone(stop))));
+            return common.handler.receive(Session::new(channel, Some(Arc::clone(stop))));
         }
         Ok(Ok((hello, channel))) => match rank_of(common, hello.node) {
             Some(rank) => Found::Arrived { rank, hello, channel, end: End::Accepting },
@@ -388,36 +388,38 @@ fn greet(
         ),
         Ok(Err((refusal, _))) => Found::Refused { address, refusal },
         Err(ChannelError::WrongKey) => Found::Refused { address, refusal: Refusal::Key },
-        Err(error) => return tracing::debug!(%address, %error, "somebody came and went"),
+        Err(error) => {
+            return tracing::debug!(%address, %error, "a connection ended before it was accepted");
+        }
     };
-    // The caller went away: nobody need know.
+    // The caller has gone, and needs no result.
     let _ = sender.send(found);
 }
 
-/// Whether it was a member that came to meet, and is wrong: waiting for it does not help.
+/// Whether a member came to meet with a configuration that does not fit: waiting does not help.
 fn is_hopeless(common: &Common<'_>, refusal: Refusal, hello: &Hello) -> bool {
     hello.purpose == Purpose::Meet
         && matches!(refusal, Refusal::Digest | Refusal::View)
         && common.members.contains(&hello.node)
 }
 
-fn judge(common: &Common<'_>, hello: &Hello, taken: &Taken<'_>) -> Result<(), Refusal> {
+fn judge(common: &Common<'_>, hello: &Hello, permit: &Permit<'_>) -> Result<(), Refusal> {
     if hello.purpose != Purpose::Meet {
-        if hello.digest != common.attendant.visitors_digest() {
+        if hello.digest != common.handler.clients_digest() {
             return Err(Refusal::Digest);
         }
-        if hello.purpose != Purpose::Ask || !common.attendant.takes_operators() {
+        if hello.purpose != Purpose::Ask || !common.handler.takes_operators() {
             return Err(Refusal::NotRunning);
         }
-        // Places are left for those who meet.
-        return if taken.become_known(common.members.len()) { Ok(()) } else { Err(Refusal::Busy) };
+        // Slots are left for members that meet.
+        return if permit.become_known(common.members.len()) { Ok(()) } else { Err(Refusal::Busy) };
     }
     match rank_of(common, hello.node) {
         Some(rank) if rank == common.own => return Err(Refusal::DuplicateId),
         Some(rank) if rank > common.own => common.hello.check(hello)?,
         _ => return Err(Refusal::NotAMember),
     }
-    if taken.become_known(0) { Ok(()) } else { Err(Refusal::Busy) }
+    if permit.become_known(0) { Ok(()) } else { Err(Refusal::Busy) }
 }
 
 fn rank_of(common: &Common<'_>, node: NodeId) -> Option<Rank> {

@@ -1,19 +1,18 @@
 //! Connections between all members, once they have met.
 
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use tramontane_core::ids::{NodeId, Rank};
 
-use crate::attendant::{Attendant, Unattended};
 use crate::channel::{Channel, MESSAGE_MAX};
 use crate::connection::Connection;
+use crate::deadline::{ChannelError, Deadline};
 use crate::error::MeshError;
-use crate::lifeline::Lifeline;
 use crate::meet;
+use crate::meeting_handler::{MeetingHandler, NoHandler};
 use crate::options::MeshOptions;
-use crate::patience::{ChannelError, Patience};
-use crate::talk::Talk;
+use crate::session::Session;
 
 /// Connections to all other members.
 #[derive(Debug)]
@@ -29,24 +28,24 @@ impl<'m> Mesh<'m> {
     /// Meets all other members.
     ///
     /// # Errors
-    /// [`MeshError`]; each says who is meant and what to do.
+    /// [`MeshError`]; each names the member and says what to do.
     pub fn join(options: MeshOptions<'m>) -> Result<Self, MeshError> {
         let digest = options.digest;
-        Self::join_attended(options, &Unattended(digest))
+        Self::join_with(options, &NoHandler(digest))
     }
 
-    /// The same, with somebody who hears of the meeting while it lasts.
+    /// The same, with a handler that is told of the meeting while it lasts.
     ///
     /// # Errors
     /// As [`Mesh::join`].
-    pub fn join_attended(
+    pub fn join_with(
         options: MeshOptions<'m>,
-        attendant: &(impl Attendant + ?Sized),
+        handler: &(impl MeetingHandler + ?Sized),
     ) -> Result<Self, MeshError> {
         check(&options)?;
         let (members, cancel) = (options.members.to_vec(), options.cancel);
-        let until = Patience::new(options.time_limit, cancel).until;
-        let (met, own) = meet::all(options, until, &attendant)?;
+        let until = Deadline::new(options.time_limit, cancel).until;
+        let (met, own) = meet::all(options, until, &handler)?;
         let incarnations =
             met.iter().map(|met| met.as_ref().map_or(own, |met| met.incarnation)).collect();
         let channels = met.into_iter().map(|met| met.map(|met| met.channel)).collect();
@@ -74,23 +73,23 @@ impl<'m> Mesh<'m> {
             if bytes.len() > MESSAGE_MAX {
                 return Err(MeshError::TooLong { bytes: bytes.len() });
             }
-            let patience = Patience { until: self.until, stop: self.cancel };
-            channel.send(&bytes, patience).map_err(|error| lost(&self.members, rank, &error))?;
+            let deadline = Deadline { until: self.until, stop: self.cancel };
+            channel.send(&bytes, deadline).map_err(|error| lost(&self.members, rank, &error))?;
         }
         let mut answers = Vec::with_capacity(self.channels.len());
         for (rank, channel) in (0..).map(Rank).zip(&mut self.channels) {
-            let patience = Patience { until: self.until, stop: self.cancel };
+            let deadline = Deadline { until: self.until, stop: self.cancel };
             answers.push(match channel {
                 None => Vec::new(),
                 Some(channel) => {
-                    channel.receive(patience).map_err(|error| lost(&self.members, rank, &error))?
+                    channel.receive(deadline).map_err(|error| lost(&self.members, rank, &error))?
                 }
             });
         }
         Ok(answers)
     }
 
-    /// Waits until every member stands here.
+    /// Waits until every member has called this.
     ///
     /// # Errors
     /// As [`Mesh::exchange`].
@@ -99,35 +98,25 @@ impl<'m> Mesh<'m> {
         let answers = self.exchange(|_| HERE.to_vec())?;
         for ((rank, answer), channel) in (0..).map(Rank).zip(&answers).zip(&self.channels) {
             if channel.is_some() && answer != HERE {
-                return Err(lost(&self.members, rank, &ChannelError::Garbled));
+                return Err(lost(&self.members, rank, &ChannelError::Malformed));
             }
         }
         Ok(())
     }
 
     /// The connections themselves, by rank, to be used as streams; none for the own rank, and over
-    /// a Unix socket. Nothing of what was said on them so far is left to be read.
+    /// a Unix socket. Nothing that was sent on them so far is left to be read.
     #[must_use]
     pub fn into_connections(self) -> Vec<Option<Connection>> {
         self.channels.into_iter().map(|channel| channel.and_then(Connection::new)).collect()
     }
 
-    /// The connections, by rank, to talk on further, two by two; none for the own rank.
+    /// A session with each other member, by rank; none for the own rank.
     #[must_use]
-    pub fn into_talks(self) -> Vec<Option<Talk>> {
+    pub fn into_sessions(self) -> Vec<Option<Session>> {
         self.channels
             .into_iter()
-            .map(|channel| channel.map(|channel| Talk::new(channel, None)))
-            .collect()
-    }
-
-    /// What is left of the connections: signs of life, by rank. A host that is gone without a word
-    /// is noticed after about `silence`, and no sooner than after some seconds.
-    #[must_use]
-    pub fn into_lifelines(self, silence: Duration) -> Vec<Option<Lifeline>> {
-        self.channels
-            .into_iter()
-            .map(|channel| channel.map(|channel| Lifeline::new(channel, silence)))
+            .map(|channel| channel.map(|channel| Session::new(channel, None)))
             .collect()
     }
 }
@@ -139,7 +128,7 @@ fn lost(members: &[NodeId], rank: Rank, error: &ChannelError) -> MeshError {
         ChannelError::Stopped => MeshError::Cancelled,
         ChannelError::TimeUp => MeshError::Silent { peer },
         ChannelError::Closed | ChannelError::Io(_) => MeshError::PeerGone { peer },
-        ChannelError::Garbled | ChannelError::WrongKey => MeshError::Garbled { peer },
+        ChannelError::Malformed | ChannelError::WrongKey => MeshError::Malformed { peer },
     }
 }
 

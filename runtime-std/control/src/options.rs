@@ -16,13 +16,13 @@ pub struct MeshOptions<'m> {
     pub own: Rank,
     /// The members' node ids, in rank order.
     pub members: &'m [NodeId],
-    /// Where each listens, in rank order.
+    /// The address at which each member listens, in rank order.
     pub addresses: &'m [Address],
     /// A socket that listens at the own address already, if there is one. It is closed when all
-    /// have met; to go on listening with a [`Door`](crate::Door), keep another handle of it
-    /// ([`Listener::try_clone`]).
+    /// have met; to go on listening with a [`ControlServer`](crate::ControlServer), keep another
+    /// handle of it ([`Listener::try_clone`]).
     pub listener: Option<Listener>,
-    /// The life of this process, to be the same at its [`Door`](crate::Door) (see
+    /// The life of this process, to be the same at its [`ControlServer`](crate::ControlServer) (see
     /// [`incarnation`](crate::incarnation)); none takes a new one.
     pub incarnation: Option<u64>,
     /// The view that is to start: members of another one are refused.

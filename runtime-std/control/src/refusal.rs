@@ -1,9 +1,8 @@
-//! Why somebody who connected was sent away, as a number that both ends understand.
+//! Why a client was refused, as a number that both ends understand.
 
 use std::fmt;
 
-/// Why somebody who connected was sent away, as both ends are told. The numbers are part of the
-/// protocol, and stay.
+/// Why a client was refused, as both ends are told. The numbers are part of the protocol, and stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -22,11 +21,11 @@ pub enum Refusal {
     KeyMode = 6,
     /// Another key.
     Key = 7,
-    /// The group is still meeting: whoever wants something of a running one may come again.
+    /// The group is still meeting: a client that needs a running group may connect later.
     NotRunning = 8,
-    /// The group runs: nobody meets any more.
+    /// The group runs already: no member meets any more.
     Running = 9,
-    /// Too many visitors are there: whoever is sent away may come again.
+    /// Too many clients are connected: the client may connect later.
     Busy = 10,
 }
 
@@ -48,7 +47,7 @@ impl Refusal {
     }
 }
 
-/// What goes after "somebody came".
+/// What goes after "a client came".
 impl fmt::Display for Refusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
@@ -61,7 +60,7 @@ impl fmt::Display for Refusal {
             Self::Key => "with another key",
             Self::NotRunning => "before the group was running",
             Self::Running => "to meet, and the group was running already",
-            Self::Busy => "while too many visitors were there",
+            Self::Busy => "while too many clients were there",
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A connected socket, over TCP or a Unix socket.
 //!
-//! No call here waits longer than its [`Patience`]: each asks the kernel not to wait, and waits in
-//! slices itself. So the socket needs no timeouts, and whoever takes it over finds none.
+//! No call here waits longer than its [`Deadline`]: each asks the kernel not to wait, and waits in
+//! slices itself. So the socket needs no timeouts, and has none when it is taken over.
 
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,9 +17,9 @@ use rustix::net::{
 };
 
 use super::address::Address;
-use super::patience::{ChannelError, Patience};
+use super::deadline::{ChannelError, Deadline};
 
-/// Between two attempts at a Unix socket that has more visitors waiting than it holds.
+/// Between two attempts at a Unix socket that has more clients waiting than it holds.
 const CROWDED_PAUSE: Duration = Duration::from_millis(5);
 
 /// Between two probes of a connection on which nothing comes.
@@ -36,18 +36,18 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// Connects, at the first attempt: where nobody listens, that is said at once.
-    pub(super) fn connect(address: &Address, patience: Patience<'_>) -> Result<Self, ChannelError> {
+    /// Connects with one attempt: where no process listens, it fails at once.
+    pub(super) fn connect(address: &Address, deadline: Deadline<'_>) -> Result<Self, ChannelError> {
         let stream = match address {
-            Address::Tcp(address) => Self::Tcp(connect_tcp(*address, patience)?),
-            Address::Unix(path) => Self::Unix(connect_unix(path, patience)?),
+            Address::Tcp(address) => Self::Tcp(connect_tcp(*address, deadline)?),
+            Address::Unix(path) => Self::Unix(connect_unix(path, deadline)?),
         };
         stream.set_up()?;
         Ok(stream)
     }
 
-    /// A small message must not wait for another one, a host that lost its power is noticed by
-    /// whoever waits for it, and whoever takes the socket over finds it blocking.
+    /// A small message must not wait for another one. A wait for a host that lost its power must
+    /// end. A socket that is taken over must block.
     pub(super) fn set_up(&self) -> std::io::Result<()> {
         match self {
             Self::Tcp(stream) => {
@@ -90,10 +90,10 @@ impl Stream {
     pub(super) fn read(
         &self,
         into: &mut [u8],
-        patience: Patience<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<usize, ChannelError> {
         loop {
-            let slice = patience.slice()?;
+            let slice = deadline.slice()?;
             match self.read_now(into) {
                 Ok(0) => return Err(ChannelError::Closed),
                 Ok(count) => return Ok(count),
@@ -107,11 +107,11 @@ impl Stream {
     pub(super) fn read_all(
         &self,
         into: &mut [u8],
-        patience: Patience<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<(), ChannelError> {
         let mut done = 0;
         while done < into.len() {
-            done += self.read(&mut into[done..], patience)?;
+            done += self.read(&mut into[done..], deadline)?;
         }
         Ok(())
     }
@@ -120,11 +120,11 @@ impl Stream {
     pub(super) fn write_all(
         &self,
         from: &[u8],
-        patience: Patience<'_>,
+        deadline: Deadline<'_>,
     ) -> Result<(), ChannelError> {
         let mut done = 0;
         while done < from.len() {
-            let slice = patience.slice()?;
+            let slice = deadline.slice()?;
             match self.write_now(&from[done..]) {
                 Ok(0) => return Err(ChannelError::Closed),
                 Ok(count) => done += count,
@@ -174,12 +174,12 @@ fn unconnected(family: AddressFamily) -> Result<OwnedFd, Errno> {
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
 }
 
-fn connect_tcp(address: SocketAddr, patience: Patience<'_>) -> Result<TcpStream, ChannelError> {
+fn connect_tcp(address: SocketAddr, deadline: Deadline<'_>) -> Result<TcpStream, ChannelError> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = unconnected(family)?;
     match connect(&socket, &address) {
         Ok(()) => {}
-        Err(Errno::INPROGRESS) => await_connected(&socket, patience)?,
+        Err(Errno::INPROGRESS) => await_connected(&socket, deadline)?,
         Err(errno) => return Err(errno.into()),
     }
     let stream = TcpStream::from(socket);
@@ -190,9 +190,9 @@ fn connect_tcp(address: SocketAddr, patience: Patience<'_>) -> Result<TcpStream,
     Ok(stream)
 }
 
-fn await_connected(socket: &OwnedFd, patience: Patience<'_>) -> Result<(), ChannelError> {
+fn await_connected(socket: &OwnedFd, deadline: Deadline<'_>) -> Result<(), ChannelError> {
     loop {
-        let timeout = Timespec::try_from(patience.slice()?).ok();
+        let timeout = Timespec::try_from(deadline.slice()?).ok();
         let mut descriptors = [PollFd::new(socket, PollFlags::OUT)];
         if poll(&mut descriptors, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
             return Ok(sockopt::socket_error(socket)??);
@@ -200,13 +200,13 @@ fn await_connected(socket: &OwnedFd, patience: Patience<'_>) -> Result<(), Chann
     }
 }
 
-fn connect_unix(path: &Path, patience: Patience<'_>) -> Result<UnixStream, ChannelError> {
+fn connect_unix(path: &Path, deadline: Deadline<'_>) -> Result<UnixStream, ChannelError> {
     let (socket, address) = (unconnected(AddressFamily::UNIX)?, SocketAddrUnix::new(path)?);
     loop {
         match connect(&socket, &address) {
             Ok(()) => return Ok(UnixStream::from(socket)),
             Err(Errno::AGAIN | Errno::INTR) => {
-                std::thread::sleep(patience.slice()?.min(CROWDED_PAUSE))
+                std::thread::sleep(deadline.slice()?.min(CROWDED_PAUSE))
             }
             Err(errno) => return Err(errno.into()),
         }

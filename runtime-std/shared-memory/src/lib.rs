@@ -16,9 +16,9 @@
 //! each view's row has a file beside it:
 //!
 //! ```text
-//!     row-<node id>.<view>.<digest>   a page of header, then the row, of one view and one list of members
-//!     door-<node id>                  the node's control socket, which somebody else makes
-//!     block-<node id>.<serial>        a page of header, then block memory; whatever the membership
+//!     row-<node id>.<view>.<digest> a page of header, then the row, of one view and one list of
+//!     members door-<node id> the node's control socket, which somebody else makes block-<node
+//!     id>.<serial> a page of header, then block memory; whatever the membership
 //! ```
 //!
 //! Where blocks go between the members, each row has a desk behind it

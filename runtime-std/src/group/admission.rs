@@ -1,4 +1,4 @@
-//! How a node is let in: by which view, where the one before ended, and what it was sent of that
+//! How a node is admitted: by which view, where the one before ended, and what it was sent of that
 //! (VIE-10).
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub(super) struct Sent {
     pub(super) place: u64,
 }
 
-/// A view, and where the one before it ended: what those who are let in by it must have.
+/// A view, and where the one before it ended: what the nodes that it admits must have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Admission {
     pub(super) view: View,
@@ -34,7 +34,7 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// The first view of a group: nobody is let in by it.
+    /// The first view of a group: it admits no node.
     pub(super) const fn first(view: View) -> Self {
         Self { view, ends: Vec::new() }
     }

@@ -1,15 +1,17 @@
-//! What is stepped: a member in its present view, and its way from one view to the next.
+//! A member whose membership changes: its steps in the present view, and its change from one view
+//! to the next.
 //!
-//! # The way into the next view
+//! # The change to the next view
 //! 1. The core asks for the next view's memory; it is made after that step, and the core is told so
 //!    with a later one.
-//! 2. The core installs: joiners are told, the node of the new view is opened, what remained is
-//!    carried over, the application is told. From now on that node is stepped.
-//! 3. The old view is stepped for its last posts, until every peer was told; then its memory goes
-//!    (VIE-11).
+//! 2. The core installs: joiners are told, the node of the new view is opened, undelivered messages
+//!    are carried over, the application is told. From now on that node is stepped.
+//! 3. The old view is stepped for its last posts, until every peer was told; then its memory is
+//!    released (VIE-11).
 //!
 //! # Invariants
-//! - At most two views are open: the next one's memory is not made before the last one's is gone.
+//! - At most two views are open: the next one's memory is made only after the last one's is
+//!   released.
 //! - Nothing is allocated on the path of a message, unless a joiner is supplied.
 
 use std::sync::Arc;
@@ -21,19 +23,19 @@ use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
-use super::account::Seen;
 use super::admission::Admission;
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
-use super::losses::{Losses, Routed};
+use super::lost_peers::{LostPeers, Routed};
+use super::membership_record::Record;
 use super::open_view::OpenView;
-use super::outgoing::Outgoing;
-use super::outside::Outside;
 use super::parts::{Parts, Step};
-use super::past::Record;
+use super::peer_connector::PeerConnector;
 use super::prepared::{Prepared, open, prepare};
 use super::replica::{Message, Messages, Replica, ViewChanged};
+use super::statistics::Seen;
+use super::subgroup_sending::SubgroupSending;
 use super::view::View;
 use crate::joined::JoinedFabric;
 use crate::member::Stopped;
@@ -45,7 +47,7 @@ const CARE_PAUSE: Duration = Duration::from_micros(200);
 /// What only such a member has.
 pub(super) struct ChangingParts {
     pub(super) large: Large,
-    pub(super) outside: Arc<Outside>,
+    pub(super) connector: Arc<PeerConnector>,
     pub(super) record: Record,
 }
 
@@ -57,13 +59,13 @@ pub(super) struct Engine<R: Replica> {
     /// Until when peers are told of its end, at most.
     ended_until: Time,
     prepared: Option<Prepared>,
-    /// Who was lost in the next view, before it began.
-    losses: Losses,
+    /// Members that were lost in the next view before it began.
+    lost_peers: LostPeers,
     pub(super) view: Arc<View>,
-    /// How those come in that the present view lets in, and who they are.
+    /// How the present view admits joiners, and which ones.
     pub(super) admission: Arc<Admission>,
     pub(super) newcomers: Vec<NodeId>,
-    /// What the core asked to be prepared, and is not there.
+    /// The view that the core asked to prepare, and that is not prepared yet.
     wanted: Option<Vec<NodeId>>,
     pub(super) joiners: Joiners,
     pub(super) leaving: Leaving,
@@ -74,7 +76,7 @@ pub(super) struct Engine<R: Replica> {
     has_cares: bool,
     pub(super) parts: Parts<R>,
     pub(super) large: Large,
-    pub(super) outside: Arc<Outside>,
+    pub(super) connector: Arc<PeerConnector>,
     record: Record,
     pub(super) clock: Clock,
     has_ended: bool,
@@ -88,7 +90,7 @@ impl<R: Replica> Engine<R> {
         mut parts: Parts<R>,
         changing: ChangingParts,
     ) -> Result<Self, Stopped> {
-        let ChangingParts { large, outside, record } = changing;
+        let ChangingParts { large, connector, record } = changing;
         let prepared = prepare(&mut parts, admission.view.clone())?;
         let (present, view) = open(&parts, prepared)?;
         let mut engine = Self {
@@ -96,10 +98,10 @@ impl<R: Replica> Engine<R> {
             ended: None,
             ended_until: Time::ZERO,
             prepared: None,
-            losses: Losses::default(),
+            lost_peers: LostPeers::default(),
             view,
             admission: Arc::new(admission),
-            // Whoever came with this node is supplied by those that were there before.
+            // Nodes that joined with this one are supplied by earlier members.
             newcomers: Vec::new(),
             wanted: None,
             joiners: Joiners::default(),
@@ -108,7 +110,7 @@ impl<R: Replica> Engine<R> {
             has_cares: true,
             parts,
             large,
-            outside,
+            connector,
             record,
             clock: Clock::new(),
             has_ended: false,
@@ -124,7 +126,7 @@ impl<R: Replica> Engine<R> {
         &mut self.parts.replica
     }
 
-    /// Waits for a joiner that is behind, so long that nobody misses this member.
+    /// Waits for a joiner that is behind, for less time than a failure timeout.
     #[cold]
     fn hold_back(&mut self) {
         if self.joiners.hold_back(self.parts.participant.failure_timeout() / 8) {
@@ -178,12 +180,12 @@ impl<R: Replica> Engine<R> {
             Status::Halted(why) => return Err(self.halted(why)),
             Status::Steady | Status::Wedged | Status::Decided => {}
         }
-        for outgoing in &mut self.parts.outgoing {
-            outgoing.carry();
+        for sending in &mut self.parts.sending {
+            sending.carry();
         }
         self.has_cares = self.ended.is_some()
             || self.present.status() != Status::Steady
-            || self.parts.outgoing.iter().any(Outgoing::is_carrying)
+            || self.parts.sending.iter().any(SubgroupSending::is_carrying)
             || !self.is_connected();
         Ok(())
     }
@@ -195,14 +197,14 @@ impl<R: Replica> Engine<R> {
         peers.all(|rank| self.parts.fabric.fabric.ready(self.view.id, rank))
     }
 
-    /// Lets the last view's memory go, once all peers were told of its end.
+    /// Releases the last view's memory, once all peers were told of its end.
     fn let_go(&mut self) -> Result<(), Stopped> {
         let Some(ended) = &mut self.ended else { return Ok(()) };
         let fabric = &mut self.parts.fabric.fabric;
         let mut nothing = |_: &mut Batch<'_>| {};
         let stepped = ended.step(self.clock.now(), fabric, &mut nothing, |_| false);
         stepped.map_err(Stopped::Broken)?;
-        // Who was told nothing for so long is suspected in the new view, if it is there at all.
+        // A peer that took nothing for so long is suspected in the new view, if it is in it at all.
         let is_over = self.clock.now() >= self.ended_until;
         if (ended.is_told() || is_over) && fabric.retire(ended.view().id) {
             let gone = ended.view().members.iter().filter(|node| !self.view.members.contains(node));
@@ -216,9 +218,9 @@ impl<R: Replica> Engine<R> {
     fn prepare_next(&mut self, members: &[NodeId]) -> Result<(), Stopped> {
         let next = self.view.next(&self.parts.participant.description, members);
         if let Some(other) = self.prepared.take() {
-            // A successor's list took the place of the one that was asked for before.
+            // A later proposal replaced the one that was asked for before.
             self.parts.fabric.fabric.retire(other.view.id);
-            self.losses.forget(other.view.id);
+            self.lost_peers.forget(other.view.id);
         }
         self.prepared = Some(prepare(&mut self.parts, next)?);
         Ok(())
@@ -237,8 +239,8 @@ impl<R: Replica> Engine<R> {
         }
         let Some(prepared) = self.prepared.take() else { return Ok(()) };
         self.note_delivered();
-        for outgoing in &mut self.parts.outgoing {
-            outgoing.end(self.present.remains(outgoing.subgroup()));
+        for sending in &mut self.parts.sending {
+            sending.end(self.present.undelivered(sending.subgroup()));
         }
         self.large.end(&mut self.parts.fabric.fabric);
         let (next, view) = open(&self.parts, prepared)?;
@@ -272,27 +274,27 @@ impl<R: Replica> Engine<R> {
         self.has_cares = true;
         // Before anything is done in the view.
         self.record.begins(&self.view)?;
-        for (rank, cause) in self.losses.take(self.view.id) {
+        for (rank, cause) in self.lost_peers.take(self.view.id) {
             tracing::info!(view = %self.view.id, %rank, %cause, "a member was lost before its view began");
             match cause {
                 LossCause::Denied => self.present.denied_by(rank),
                 _ => self.present.peer_lost(rank),
             }
         }
-        self.parts.account.installed();
-        for outgoing in &mut self.parts.outgoing {
-            outgoing.begin(self.present.shared());
+        self.parts.statistics.installed();
+        for sending in &mut self.parts.sending {
+            sending.begin(self.present.shared());
         }
         self.begin_large()?;
-        self.outside.forget(gone);
+        self.connector.forget(gone);
         let below = self.view.members.iter().take(self.present.own().index());
         // Those that were members before this view have called already, or were called.
         for node in
             below.filter(|node| joined.contains(node) && !self.parts.fabric.is_connected(**node))
         {
-            self.outside.connect(*node, self.view.id);
+            self.connector.connect(*node, self.view.id);
         }
-        self.outside.meets(self.view.id, joined);
+        self.connector.meets(self.view.id, joined);
         self.joiners.view_begins(&self.parts.participant.description, &mut self.present);
         self.leaving.view_begins();
         self.leave_when_free()?;
@@ -311,9 +313,9 @@ impl<R: Replica> Engine<R> {
 
     fn begin_large(&mut self) -> Result<(), Stopped> {
         let Self { present, parts, large, .. } = self;
-        let Parts { participant, fabric, outgoing, .. } = parts;
+        let Parts { participant, fabric, sending, .. } = parts;
         let ring_first =
-            |subgroup| outgoing.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
+            |subgroup| sending.iter().find(|one| one.subgroup() == subgroup)?.ring_first();
         Ok(large.begin(present, &participant.description, &fabric.fabric, ring_first)?)
     }
 
@@ -328,7 +330,7 @@ impl<R: Replica> Engine<R> {
     }
 }
 
-/// Hands stable messages to the application, and to those who are supplied.
+/// Hands stable messages to the application, and to joiners that are supplied.
 struct Upcalls<'e, R> {
     view: &'e View,
     large: &'e mut Large,
@@ -343,7 +345,7 @@ impl<R: Replica> Application for Upcalls<'_, R> {
         let Self { view, large, joiners, replica, .. } = self;
         // What is delivered here was handed over before: its bytes may not have been looked for
         // yet.
-        large.hear();
+        large.receive_message();
         let large = &**large;
         if large.is_mistold() {
             return;
@@ -387,11 +389,12 @@ impl<R: Replica> Steps for Engine<R> {
     #[inline]
     fn work(&mut self) -> Result<Step, Stopped> {
         let moved_large = self.large.is_due(self.was_idle) && self.step_large()?;
-        let Self { present, view, prepared, losses, wanted, joiners, parts, large, clock, .. } =
-            self;
+        let Self {
+            present, view, prepared, lost_peers, wanted, joiners, parts, large, clock, ..
+        } = self;
         let Parts { fabric, replica, participant, .. } = parts;
         let now = clock.now();
-        let mut routed = Routed { fabric: &mut fabric.fabric, view: view.id, losses };
+        let mut routed = Routed { fabric: &mut fabric.fabric, view: view.id, lost_peers };
         let mut upcalls = Upcalls { view, large, joiners, replica, clock };
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.
@@ -451,7 +454,7 @@ impl<R: Replica> Steps for Engine<R> {
         let frontiers = |subgroup| present.frontiers(subgroup).unwrap_or_default();
         let joining = ids(joiners.nodes().collect());
         let seen = Seen { state, suspected, joining, frontiers: &frontiers };
-        parts.account.show(&parts.participant, view, &seen);
+        parts.statistics.show(&parts.participant, view, &seen);
     }
 
     fn check_interval(&self) -> Duration {
@@ -468,15 +471,15 @@ impl<R: Replica> Steps for Engine<R> {
     }
 
     fn is_settled(&self) -> bool {
-        let is_carried = !self.parts.outgoing.iter().any(Outgoing::is_carrying);
+        let is_carried = !self.parts.sending.iter().any(SubgroupSending::is_carrying);
         is_carried && self.ended.is_none() && self.present.is_settled() && self.large.is_settled()
     }
 
     fn writes(&self) -> u64 {
-        self.parts.account.writes()
+        self.parts.statistics.writes()
     }
 
-    /// What this member could not send goes back (VIE-7).
+    /// Gives back what this member could not send (VIE-7).
     #[cold]
     fn end(&mut self, why: Stopped) -> Stopped {
         let why = self.parts.participant.ending.stop(why);
@@ -487,9 +490,9 @@ impl<R: Replica> Steps for Engine<R> {
         tracing::info!(view = %self.view.id, %why, "this member ends");
         self.note_delivered();
         let Self { present, parts, large, .. } = self;
-        let remains = |subgroup| present.remains(subgroup);
-        parts.give_back(&why, remains, |subgroup, ordinal| large.take(subgroup, ordinal));
-        self.outside.end();
+        let undelivered = |subgroup| present.undelivered(subgroup);
+        parts.give_back(&why, undelivered, |subgroup, ordinal| large.take(subgroup, ordinal));
+        self.connector.end();
         self.record.ends(&why);
         self.show_status();
         why

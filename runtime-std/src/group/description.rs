@@ -1,8 +1,8 @@
 //! What a group is, as its file says: nodes that may be members, and subgroups of them.
 //!
-//! Everybody who may ever be a member stands in the file. Which of them are members at a moment is
-//! a view; what a view's subgroups and memory look like follows from file and view alone, so that
-//! all members compute the same.
+//! All nodes that may ever be members are in the file. Which of them are members at a moment is a
+//! view; what a view's subgroups and memory look like follows from file and view alone, so that all
+//! members compute the same.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -351,15 +351,15 @@ impl Description {
         Ok(())
     }
 
-    /// A number for what all members must have alike; keys, states and who comes first are each
+    /// A number for what all members must have alike; keys, states and the initial nodes are each
     /// member's own affair.
     #[must_use]
     pub fn digest(&self) -> u64 {
         digest(self, false)
     }
 
-    /// The same for those who form the first view, who must also agree on who is in it. Later that
-    /// is history.
+    /// The same for the nodes that form the first view, which must also agree on its members. Later
+    /// that is history.
     #[must_use]
     pub(super) fn forming_digest(&self) -> u64 {
         digest(self, true)

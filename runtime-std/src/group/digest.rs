@@ -27,7 +27,7 @@ const FIELDS: [&str; 9] = [
     "subgroups",
 ];
 
-/// The digest of a description. Those who form the first view must agree on `initial` too; later
+/// The digest of a description. Nodes that form the first view must agree on `initial` too; later
 /// that is history.
 ///
 /// Both times are in it: a member whose peers beat less often than its failure timeout allows for

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_control::{Address, Talk};
+use tramontane_control::{Address, Session};
 use tramontane_core::fabric::{ErrorKind, Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
@@ -22,10 +22,10 @@ use crate::tcp::{self, Tcp};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// There is none to be had.
+    /// There is no memory left.
     #[error(transparent)]
     None(#[from] joined::MemoryError),
-    /// The fabric does not take it.
+    /// The fabric refuses it.
     #[error("the fabric cannot open the view: {0}")]
     Fabric(#[from] ErrorKind),
 }
@@ -34,10 +34,10 @@ pub enum MemoryError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoFabric {
-    /// RDMA, and this program has none.
+    /// The group needs RDMA, and this program is built without it.
     #[error(transparent)]
     NotBuilt(#[from] NotBuilt),
-    /// No device to go over.
+    /// There is no device.
     #[cfg(feature = "verbs")]
     #[error(transparent)]
     Rdma(#[from] tramontane_verbs::JoinError),
@@ -52,8 +52,8 @@ pub(super) struct GroupFabric {
 }
 
 impl GroupFabric {
-    /// That of a member which has met nobody yet. `address` is where it listens; over shared memory
-    /// it has its `residence`.
+    /// The fabric of a member that has not met any other yet. `address` is where it listens; over
+    /// shared memory it has its `residence`.
     pub(super) fn alone(
         description: &Description,
         own: NodeId,
@@ -100,8 +100,8 @@ impl GroupFabric {
         }
     }
 
-    /// A node is out of all views that are open: its connection is that of a process which is not
-    /// heard any more, and makes way for the next process of the node.
+    /// A node is out of all views that are open: its connection is that of a process which takes no
+    /// part any more, and is replaced by one of the node's next process.
     pub(super) fn part_from(&mut self, node: NodeId) {
         match &mut self.fabric {
             JoinedFabric::Tcp(fabric) => fabric.part_from(node),
@@ -122,8 +122,8 @@ impl GroupFabric {
     }
 
     /// Takes over the connection to a node.
-    pub(super) fn connect(&mut self, node: NodeId, talk: Talk) {
-        let Some(connection) = talk.into_connection() else { return };
+    pub(super) fn connect(&mut self, node: NodeId, session: Session) {
+        let Some(connection) = session.into_connection() else { return };
         let added = match &mut self.fabric {
             JoinedFabric::Tcp(fabric) => fabric.add_peer(node, connection),
             #[cfg(feature = "verbs")]
@@ -136,7 +136,7 @@ impl GroupFabric {
     }
 }
 
-/// Over a device, which gives a peer up no sooner than the group would, unless somebody says
+/// Over a device, which gives a peer up no sooner than the group would, unless the description says
 /// otherwise.
 #[cfg(feature = "verbs")]
 fn over_rdma(

@@ -12,11 +12,11 @@ use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::{Node, OpenError, Progress};
 
-use super::account::Seen;
 use super::layout::ViewLayout;
 use super::parts::{Parts, Step};
 use super::replica::{Messages, Replica, ViewChanged};
 use super::request::Request;
+use super::statistics::Seen;
 use super::view::{FIRST_VIEW, View};
 use crate::joined::JoinedFabric;
 use crate::member::{Memory, PrivateState, Shared, Stopped};
@@ -76,10 +76,10 @@ impl<R: Replica> Fixed<R> {
             Node::open(FIRST_VIEW, layout.get(), own, shared.loan(state), options, capabilities)
         });
         let node = node.map_err(failed)?;
-        for outgoing in &mut parts.outgoing {
-            outgoing.begin(&shared);
+        for sending in &mut parts.sending {
+            sending.begin(&shared);
         }
-        parts.account.installed();
+        parts.statistics.installed();
         let mut member = Self {
             node,
             shared,
@@ -177,7 +177,7 @@ impl<R: Replica> Steps for Fixed<R> {
         };
         let seen =
             Seen { state, suspected: Vec::new(), joining: Vec::new(), frontiers: &frontiers };
-        self.parts.account.show(&self.parts.participant, &self.view, &seen);
+        self.parts.statistics.show(&self.parts.participant, &self.view, &seen);
     }
 
     fn check_interval(&self) -> Duration {
@@ -197,7 +197,7 @@ impl<R: Replica> Steps for Fixed<R> {
     }
 
     fn writes(&self) -> u64 {
-        self.parts.account.writes()
+        self.parts.statistics.writes()
     }
 
     #[cold]

@@ -1,7 +1,7 @@
 //! Whether the initial nodes may form the group (VIE-12).
 //!
 //! To form a group again is a decision: the one that was formed before may go on somewhere. So
-//! every initial node says at the barrier what it remembers, and all of them come to the same
+//! every initial node states at the barrier what it remembers, and all of them reach the same
 //! verdict: a group is formed if none of them was ever a member of it, and each has a place to
 //! remember it in; or if each was told to form a new one. A live process that is a member forbids
 //! it in any case, where that can be seen: on shared memory.
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::NodeId;
 
-use super::past::{End, Past};
+use super::membership_record::{End, LastMembership};
 
 /// How a process takes part in forming its group.
 #[derive(Clone, Debug, Default)]
@@ -21,9 +21,9 @@ pub struct Forming {
     /// none here. Without one a node on a network forms no group, unless it is told to form a new
     /// one.
     pub state: Option<PathBuf>,
-    /// Form the group anew, whatever was before: all initial nodes must be told so. For people to
-    /// say, once: two groups of one name may run if members of the earlier one are only out of
-    /// reach. A group that is found running is joined all the same.
+    /// Form the group anew, whatever was before: all initial nodes must be told so. A person
+    /// decides this, once: two groups of one name may run if members of the earlier one are only
+    /// out of reach. A group that is found running is joined all the same.
     pub new_group: bool,
     /// Be a member from the first view on, or not at all: a group of this name that runs is not
     /// joined, and that is an error. For groups that live for one task. All nodes of the
@@ -40,7 +40,7 @@ pub struct Forming {
 pub enum Waiting {
     /// For the initial nodes that are missing.
     Forming {
-        /// Who is missing.
+        /// Their ids.
         missing: Vec<u32>,
         /// Why this node would not form the group even if they came.
         but: Option<NotFormed>,
@@ -52,7 +52,7 @@ pub enum Waiting {
         /// Why they do not, as far as this node knows it.
         but: Option<NotFormed>,
     },
-    /// For a node at whose address somebody answers who did not show that it has the key.
+    /// For a node: the process at its address did not show that it has the key.
     Stranger {
         /// The node.
         node: u32,
@@ -90,7 +90,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// What an initial node says at the barrier.
+/// What an initial node states at the barrier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Statement {
     pub(super) remembers: Remembers,
@@ -102,7 +102,7 @@ pub(super) struct Statement {
 /// What a node knows of the group before this start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Remembers {
-    /// It has no place to remember anything.
+    /// It has no folder to remember anything.
     Nothing,
     /// It was never a member.
     Fresh,
@@ -110,9 +110,9 @@ pub(super) enum Remembers {
     View { view: u64, members: Vec<u32>, end: Option<End> },
 }
 
-impl From<Option<&Past>> for Remembers {
-    fn from(past: Option<&Past>) -> Self {
-        past.map_or(Self::Fresh, |Past { view, members, end, .. }| Self::View {
+impl From<Option<&LastMembership>> for Remembers {
+    fn from(last: Option<&LastMembership>) -> Self {
+        last.map_or(Self::Fresh, |LastMembership { view, members, end, .. }| Self::View {
             view: *view,
             members: members.clone(),
             end: *end,
@@ -139,7 +139,7 @@ pub enum NotFormed {
          state, or form a new group: --new-group at each initial node",
         List(members)
     )]
-    Past {
+    WasMember {
         /// The node.
         node: u32,
         /// The newest view that it was in.
@@ -149,7 +149,7 @@ pub enum NotFormed {
         /// How it ended.
         how: &'static str,
     },
-    /// A node has no place to remember anything.
+    /// A node has no folder to remember anything.
     #[error(
         "node {node} cannot know whether it was a member before; give each node a --log or a --state folder, or form a \
          new group: --new-group at each initial node"
@@ -158,7 +158,7 @@ pub enum NotFormed {
         /// The node.
         node: u32,
     },
-    /// A node was not told.
+    /// A node was not told to form a new group.
     #[error(
         "node {node} was started without --new-group; give it to each initial node, or to none"
     )]
@@ -201,7 +201,7 @@ pub(super) fn reason(node: NodeId, statement: &Statement) -> Option<NotFormed> {
                 Some(End::Failed) => "ended without leaving it",
                 None => "ended without a word",
             };
-            Some(NotFormed::Past { node, view: *view, members: members.clone(), how })
+            Some(NotFormed::WasMember { node, view: *view, members: members.clone(), how })
         }
     }
 }
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(verdict(vec![said(past(), true), said(Nothing, true)]), Ok(()));
         let left = verdict(vec![said(Fresh, false), said(past(), false)])
             .expect_err("it goes on somewhere");
-        assert!(matches!(left, NotFormed::Past { node: 1, view: 3, .. }), "{left}");
+        assert!(matches!(left, NotFormed::WasMember { node: 1, view: 3, .. }), "{left}");
         let memory = verdict(vec![said(Nothing, false), said(Fresh, false)])
             .expect_err("it may have been one");
         assert!(matches!(memory, NotFormed::NoState { node: 0 }), "{memory}");
@@ -265,7 +265,7 @@ mod tests {
     fn every_reason_is_one_line_that_says_what_to_do() {
         let reasons = [
             NotFormed::Lives { node: 2 },
-            NotFormed::Past { node: 1, view: 3, members: vec![0, 1], how: "left it" },
+            NotFormed::WasMember { node: 1, view: 3, members: vec![0, 1], how: "left it" },
             NotFormed::NoState { node: 0 },
             NotFormed::NotTold { node: 0 },
         ];

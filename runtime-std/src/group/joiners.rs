@@ -1,10 +1,10 @@
-//! The nodes that this member helps to join: what they are sent, and whom the group is asked to let
-//! in.
+//! The nodes that this member helps to join: what they are sent, and which of them the group is
+//! asked to admit.
 //!
 //! # Invariants
 //! - One wish at a time: the core's cell for it holds one, and a later one would replace it.
-//! - Who is behind holds this member back, and by its frontier the group, between two steps: never
-//!   for so long that it is missed.
+//! - A joiner that is behind holds this member back between two steps, and by its frontier the
+//!   group: never as long as a failure timeout.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::{Admission, Sent, needed};
 use super::description::Description;
+use super::join_messages::Shared;
 use super::open_view::OpenView;
 use super::queue::{HELD_MAX, QueueId, Sink, States, Supplied};
 use super::replica::{Message, Replica};
-use super::said::Shared;
 use super::view::View;
 
-/// Between two looks whether a joiner has caught up.
+/// Between two checks whether a joiner has caught up.
 const HOLD_PAUSE: Duration = Duration::from_micros(200);
 
 /// A node that is being supplied.
@@ -56,11 +56,11 @@ impl Ready {
 #[derive(Default)]
 pub(super) struct Joiners {
     supplied: Vec<Joiner>,
-    /// Who has caught up and waits for its turn.
+    /// Nodes that have caught up and wait for their turn.
     waiting: VecDeque<Ready>,
-    /// For whom the group was asked.
+    /// The node that the group was asked to admit.
     wished: Option<Ready>,
-    /// Who was let in by the present view, and may not know it yet.
+    /// Nodes that the present view admitted, and that may not know it yet.
     let_in: Vec<(NodeId, Sink)>,
 }
 
@@ -79,17 +79,17 @@ fn states_of<R: Replica>(
 }
 
 impl Joiners {
-    /// Whether nobody has to be handed what is delivered.
+    /// Whether no joiner needs what is delivered.
     pub(super) fn is_empty(&self) -> bool {
         self.supplied.is_empty()
     }
 
-    /// Who is being supplied.
+    /// The nodes that are being supplied.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeId> {
         self.supplied.iter().map(|joiner| joiner.node)
     }
 
-    /// Whether a node is on its way in, or was let in and was not told everything yet.
+    /// Whether a node is joining, or was admitted and has not been sent everything yet.
     pub(super) fn are_under_way(&self) -> bool {
         !self.supplied.is_empty() || !self.are_told()
     }
@@ -100,7 +100,7 @@ impl Joiners {
         self.let_in.iter().all(|(_, sink)| sink.is_over())
     }
 
-    /// Whether somebody is supplied with a subgroup of which this says that it is.
+    /// Whether a joiner is supplied with a subgroup that this accepts.
     pub(super) fn any_supplied(&self, is_it: impl Fn(SubgroupId) -> bool) -> bool {
         self.supplied
             .iter()
@@ -109,7 +109,7 @@ impl Joiners {
     }
 
     /// Begins to supply a node with the state of this moment and everything from here on. The
-    /// caller looked whether it can be, and gave up what there was of it. After the state of each
+    /// caller checked whether it can be, and discarded its earlier attempt. After the state of each
     /// subgroup, which may take a while, `between` is called.
     pub(super) fn begin<R: Replica>(
         &mut self,
@@ -127,7 +127,7 @@ impl Joiners {
     }
 
     /// Supplies a node that the present view has let in with the state at its beginning: another
-    /// member that was to do so is gone. The caller looked whether it can be.
+    /// member that was to do so is gone. The caller checked whether it can be.
     pub(super) fn supply_late<R: Replica>(
         &mut self,
         node: NodeId,
@@ -148,7 +148,7 @@ impl Joiners {
         }
     }
 
-    /// Hands a delivered message to whoever is being supplied with its subgroup.
+    /// Hands a delivered message to the joiners that are supplied with its subgroup.
     pub(super) fn tap(&mut self, message: &Message<'_>) {
         let mut shared = None;
         self.supplied.retain_mut(|joiner| {
@@ -195,8 +195,8 @@ impl Joiners {
         self.ask_next(description, view);
     }
 
-    /// Asks for the next one that has all it needs. Whoever has sources of another view is told
-    /// first: a subgroup came alive meanwhile, or a source is gone.
+    /// Asks the group to admit the next node that has all it needs. A node with sources of another
+    /// view is told so first: a subgroup has members since, or a source is gone.
     fn ask_next(&mut self, description: &Description, view: &mut OpenView) {
         let Self { supplied, waiting, .. } = self;
         waiting.retain(|ready| {
@@ -234,7 +234,7 @@ impl Joiners {
         self.let_in.iter().any(|(let_in, sink)| *let_in == node && sink.leads_to(queue))
     }
 
-    /// Nothing of an earlier attempt of a node counts any more.
+    /// Discards an earlier attempt of a node.
     pub(super) fn give_up(&mut self, node: NodeId, description: &Description, view: &mut OpenView) {
         self.forget(node);
         self.waiting.retain(|waiting| waiting.node != node);
@@ -268,7 +268,7 @@ impl Joiners {
             }
             !is_in
         });
-        // Whoever was not let in is asked for again: a wish is of one view.
+        // A node that was not admitted is asked for again: a wish holds for one view.
         if let Some(ready) = self.wished.take() {
             self.waiting.push_front(ready);
         }

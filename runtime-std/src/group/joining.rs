@@ -1,62 +1,61 @@
-//! The joiner's side of a join: who supplies what, the states taken over, the messages since, and
-//! the view that lets it in (VIE-10).
+//! The joiner's side of a join: its attempts, one after the other, until a view admits it (VIE-10).
 //!
-//! One member leads the join: it supplies all that it can, and asks the group to let the joiner in.
-//! Subgroups that it does not belong to come from others (`taking`). If any of them is lost before
-//! the group was asked, all of it begins again. Once a view has let the joiner in, what is missing
-//! comes from a member of that view: nothing is delivered in it before the joiner is there.
+//! One member leads the join: it supplies all that it can, and asks the group to admit the joiner.
+//! Subgroups that it does not belong to come from others (`state_transfer`). If any of them is lost
+//! before the group was asked, the join begins again. Once a view has admitted the joiner, what is
+//! missing comes from a member of that view: nothing is delivered in it before the joiner is there.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tramontane_control::{Purpose, Talk, TalkError, VisitError};
+use tramontane_control::{OpenSessionError, Purpose, Session, SessionError};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::Admission;
 use super::description::Description;
-use super::looking::{is_for_good, is_stranger};
-use super::outside::Outside;
+use super::join_messages::{JoinReply, JoinRequest};
+use super::peer_connector::PeerConnector;
+use super::probe::{is_for_good, is_stranger};
 use super::replica::Replica;
-use super::said::{JoinerAsks, JoinerHears};
-use super::taken::Taken;
-use super::taking::{Supplier, Taking};
-use super::talking::{hear, say};
+use super::session_messages::{receive_message, send_message};
+use super::state_transfer::{StateTransfer, Supplier};
+use super::transfer_progress::TransferProgress;
 use super::view::View;
 
-/// How long a member may take to say its next word: an upcall may be under way.
+/// How long a member may take until its next message: an upcall may be under way.
 pub(super) const STALL: Duration = Duration::from_secs(60);
 
 /// Between two attempts.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a node goes on that every member sends away for good: one that answers may not be of
-/// the group that runs.
-const SENT_AWAY: Duration = Duration::from_secs(2);
+/// How long a node goes on that every member refuses for good: the member that answers may not be
+/// of the group that runs.
+const REFUSED_FOR: Duration = Duration::from_secs(2);
 
-/// Between two looks whether a join is to end.
+/// Between two checks whether a join is to end.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Room for what stands around a message.
+/// Room for the encoding around a message.
 pub(super) const AROUND: u64 = 4096;
 
-/// Why an attempt to join came to nothing. Most are worth another.
+/// Why an attempt to join failed. Most are worth another.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
-    #[error("no member of the group is to be found")]
+    #[error("no member of the group was found")]
     Nobody,
     #[error("node {node}: {why}")]
-    SentAway { node: NodeId, why: VisitError },
+    Refused { node: NodeId, why: OpenSessionError },
     #[error("{0}")]
     NotNow(String),
     #[error("subgroup {0} has members, and none of them answers")]
     NoSupplier(SubgroupId),
     #[error("a member was lost while it supplied this one: {0}")]
-    Talk(#[from] TalkError),
+    Session(#[from] SessionError),
     #[error("a member cannot be called: {0}")]
-    Visit(#[from] VisitError),
-    #[error("a member said what no member says")]
-    Garbled,
+    OpenSession(#[from] OpenSessionError),
+    #[error("a member sent a message that makes no sense here")]
+    Malformed,
     #[error("the state cannot be restored: {0}")]
     Restore(std::io::Error),
     #[error(
@@ -70,12 +69,12 @@ pub(super) enum AttemptError {
 }
 
 impl AttemptError {
-    /// Whether it is that member's, and another may do as well.
+    /// Whether the failure is that member's, and another member may do.
     pub(super) const fn is_of_supplier(&self) -> bool {
         match self {
-            Self::Nobody | Self::SentAway { .. } | Self::NotNow(_) | Self::Garbled => true,
-            Self::Talk(error) => !matches!(error, TalkError::Stopped),
-            Self::Visit(error) => !matches!(error, VisitError::Cancelled),
+            Self::Nobody | Self::Refused { .. } | Self::NotNow(_) | Self::Malformed => true,
+            Self::Session(error) => !matches!(error, SessionError::Stopped),
+            Self::OpenSession(error) => !matches!(error, OpenSessionError::Cancelled),
             Self::NoSupplier(_)
             | Self::Restore(_)
             | Self::Outdated(_)
@@ -84,34 +83,38 @@ impl AttemptError {
         }
     }
 
-    /// Whether it was ended from here.
+    /// Whether this process ended the attempt.
     pub(super) const fn is_stopped(&self) -> bool {
-        matches!(self, Self::Talk(TalkError::Stopped) | Self::Visit(VisitError::Cancelled))
+        matches!(
+            self,
+            Self::Session(SessionError::Stopped) | Self::OpenSession(OpenSessionError::Cancelled)
+        )
     }
 }
 
-/// A node that was let in.
+/// A node that was admitted.
 pub(super) struct LetIn {
     /// The first view that has it.
     pub(super) admission: Admission,
-    /// The talk to the member that led the join: it watches this process until told that it is up.
-    lead: Talk,
+    /// The session with the member that led the join, which watches this process until it hears
+    /// that the view is open here.
+    lead: Session,
 }
 
 impl LetIn {
     /// Tells the member that led the join that the view is open here.
     pub(super) fn tell_up(mut self) {
         // If it is gone, it need not know.
-        let _ = say(&mut self.lead, &JoinerAsks::Up, STALL);
+        let _ = send_message(&mut self.lead, &JoinRequest::Up, STALL);
     }
 }
 
-/// Tries until the group lets this node in, or until the time is up, or `cancel` is true: whatever
-/// is under way ends then.
+/// Tries until the group admits this node, the time is up, or `cancel` is true: whatever is under
+/// way ends then.
 pub(super) fn join<R: Replica>(
     description: &Description,
     own: NodeId,
-    outside: &Outside,
+    connector: &PeerConnector,
     replica: &mut R,
     until: Instant,
     cancel: &AtomicBool,
@@ -126,9 +129,9 @@ pub(super) fn join<R: Replica>(
                 std::thread::sleep(LOOK_PAUSE);
             }
         });
-        // An application that panics as it restores must not leave the other thread looking.
+        // An application that panics as it restores must not leave the other thread running.
         let _over = Over(&is_over);
-        try_to_join(description, own, outside, replica, &stop)
+        try_to_join(description, own, connector, replica, &stop)
     });
     match joined {
         // What is left to be said is not part of the join.
@@ -136,7 +139,7 @@ pub(super) fn join<R: Replica>(
             let_in.lead.stop_with(Arc::default());
             Ok(let_in)
         }
-        Err(_) if cancel.load(Ordering::Relaxed) => Err(VisitError::Cancelled.into()),
+        Err(_) if cancel.load(Ordering::Relaxed) => Err(OpenSessionError::Cancelled.into()),
         Err(error) if error.is_stopped() => Err(AttemptError::TimeUp),
         Err(error) => Err(error),
     }
@@ -151,32 +154,40 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Tries until the group lets this node in, or until it is to stop: what the attempt before came to
-/// is said then.
+/// Tries until the group admits this node, or until it is to stop: then it reports the failure of
+/// the attempt before.
 fn try_to_join<R: Replica>(
     description: &Description,
     own: NodeId,
-    outside: &Outside,
+    connector: &PeerConnector,
     replica: &mut R,
     stop: &Arc<AtomicBool>,
 ) -> Result<LetIn, AttemptError> {
-    let (mut sent_away_since, mut before) = (None, None);
-    let mut taking = Taking { description, own, outside, stop, replica, taken: Taken::default() };
+    let (mut refused_since, mut before) = (None, None);
+    let mut transfer = StateTransfer {
+        description,
+        own,
+        connector,
+        stop,
+        replica,
+        progress: TransferProgress::default(),
+    };
     loop {
-        let error = match attempt(&mut taking) {
+        let error = match attempt(&mut transfer) {
             Ok(let_in) => return Ok(let_in),
             Err(error) if error.is_stopped() => return Err(before.unwrap_or(error)),
             Err(error) => error,
         };
-        tracing::debug!(%error, "not let in yet");
+        tracing::debug!(%error, "not admitted yet");
         let is_final = match error {
             AttemptError::Restore(_) | AttemptError::Outdated(_) => true,
-            // Who has another key may be anybody, at the address of a member that is gone.
-            AttemptError::SentAway { ref why, .. } if is_for_good(why) => {
-                sent_away_since.get_or_insert_with(Instant::now).elapsed() > SENT_AWAY
+            // A process with another key may be any process, at the address of a member that is
+            // gone.
+            AttemptError::Refused { ref why, .. } if is_for_good(why) => {
+                refused_since.get_or_insert_with(Instant::now).elapsed() > REFUSED_FOR
             }
             _ => {
-                sent_away_since = None;
+                refused_since = None;
                 false
             }
         };
@@ -188,53 +199,53 @@ fn try_to_join<R: Replica>(
     }
 }
 
-fn attempt<R: Replica>(taking: &mut Taking<'_, R>) -> Result<LetIn, AttemptError> {
-    taking.taken.begin();
-    let (node, view, talk) = find_lead(taking.own, taking.outside, taking.stop)?;
-    let mut lead = Supplier::new(node, talk, Vec::new());
-    let admission = if view.members.contains(&taking.own) {
-        // Let in by an earlier attempt.
-        taking.ask_admission(&mut lead)?
+fn attempt<R: Replica>(transfer: &mut StateTransfer<'_, R>) -> Result<LetIn, AttemptError> {
+    transfer.progress.begin();
+    let (node, view, session) = find_lead(transfer.own, transfer.connector, transfer.stop)?;
+    let mut lead = Supplier::new(node, session, Vec::new());
+    let admission = if view.members.contains(&transfer.own) {
+        // Admitted by an earlier attempt.
+        transfer.ask_admission(&mut lead)?
     } else {
-        taking.be_let_in(&mut lead, &view)?
+        transfer.be_let_in(&mut lead, &view)?
     };
-    taking.complete(&admission)?;
-    Ok(LetIn { admission, lead: lead.talk })
+    transfer.complete(&admission)?;
+    Ok(LetIn { admission, lead: lead.session })
 }
 
 /// The first member that answers, and its view.
 fn find_lead(
     own: NodeId,
-    outside: &Outside,
+    connector: &PeerConnector,
     stop: &Arc<AtomicBool>,
-) -> Result<(NodeId, View, Talk), AttemptError> {
-    let mut sent_away = None;
-    for node in outside.addresses.keys().copied().filter(|node| *node != own) {
-        match welcome(node, outside, stop) {
-            Ok((view, talk)) => return Ok((node, view, talk)),
-            Err(AttemptError::Visit(VisitError::Cancelled)) => {
-                return Err(VisitError::Cancelled.into());
+) -> Result<(NodeId, View, Session), AttemptError> {
+    let mut refused = None;
+    for node in connector.addresses.keys().copied().filter(|node| *node != own) {
+        match welcome(node, connector, stop) {
+            Ok((view, session)) => return Ok((node, view, session)),
+            Err(AttemptError::OpenSession(OpenSessionError::Cancelled)) => {
+                return Err(OpenSessionError::Cancelled.into());
             }
-            Err(AttemptError::Visit(why)) if is_for_good(&why) || is_stranger(&why) => {
-                sent_away = Some(AttemptError::SentAway { node, why });
+            Err(AttemptError::OpenSession(why)) if is_for_good(&why) || is_stranger(&why) => {
+                refused = Some(AttemptError::Refused { node, why });
             }
-            Err(error) => tracing::debug!(%node, %error, "does not lead a join"),
+            Err(error) => tracing::debug!(%node, %error, "this member does not lead the join"),
         }
     }
-    Err(sent_away.unwrap_or(AttemptError::Nobody))
+    Err(refused.unwrap_or(AttemptError::Nobody))
 }
 
 pub(super) fn welcome(
     node: NodeId,
-    outside: &Outside,
+    connector: &PeerConnector,
     stop: &Arc<AtomicBool>,
-) -> Result<(View, Talk), AttemptError> {
-    let mut talk = outside.call(node, Purpose::Join, stop)?.talk;
-    talk.stop_with(Arc::clone(stop));
-    say(&mut talk, &JoinerAsks::Welcome, STALL)?;
-    match hear(&mut talk, AROUND * 16, STALL)? {
-        JoinerHears::View(view) => Ok((view.into(), talk)),
-        JoinerHears::NotNow(why) => Err(AttemptError::NotNow(why)),
-        _ => Err(AttemptError::Garbled),
+) -> Result<(View, Session), AttemptError> {
+    let mut session = connector.call(node, Purpose::Join, stop)?.session;
+    session.stop_with(Arc::clone(stop));
+    send_message(&mut session, &JoinRequest::Welcome, STALL)?;
+    match receive_message(&mut session, AROUND * 16, STALL)? {
+        JoinReply::View(view) => Ok((view.into(), session)),
+        JoinReply::NotNow(why) => Err(AttemptError::NotNow(why)),
+        _ => Err(AttemptError::Malformed),
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! - Asked to leave, it takes on no other node, and waits for those that it supplies: for longer
 //!   where they would lose the state for good without it.
-//! - Once the next view is decided, it stays until those that were let in by it are told.
+//! - Once the next view is decided, it stays until the nodes that it admits are told.
 //!
 //! Neither wait is without end.
 
@@ -32,7 +32,7 @@ pub(super) struct Leaving {
     since: Option<Time>,
     /// The group knows, in the present view.
     is_asked: bool,
-    /// It is out; until when it stays for those that were let in.
+    /// It is out; until when it stays for the nodes that were admitted.
     out_until: Option<Time>,
 }
 
@@ -76,7 +76,7 @@ impl<R: Replica> Engine<R> {
         Ok(())
     }
 
-    /// Whether somebody takes over a state that no other member has.
+    /// Whether a joiner restores a state that no other member has.
     fn is_needed(&self) -> bool {
         let description = &self.parts.participant.description;
         let is_alone =
@@ -84,7 +84,7 @@ impl<R: Replica> Engine<R> {
         self.view.members.len() == 1 || self.joiners.any_supplied(is_alone)
     }
 
-    /// This member is out. Those that were let in by the view without it have its part of what came
+    /// This member is out. The nodes that the view without it admitted have its part of what came
     /// before that view; it ends once they have taken that, and its peers know all that they need
     /// to.
     pub(super) fn go(&mut self) -> Result<(), Stopped> {

@@ -1,26 +1,26 @@
 //! Before a process is a member: it looks for one that runs, meets the other initial nodes, and
-//! says what it waits for.
+//! reports what it waits for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tramontane_control::{Address, Attendant, Mesh, MeshError, MeshOptions, Refusal, Talk};
+use tramontane_control::{Address, MeetingHandler, Mesh, MeshError, MeshOptions, Refusal, Session};
 use tramontane_core::ids::NodeId;
 
+use super::control_service::ControlService;
 use super::description::{Description, Membership};
 use super::digest::differing;
-use super::door::Hall;
 use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
-use super::looking::{Looked, look};
 use super::operator;
+use super::probe::{Probed, probe};
 use super::start::{Place, StartError};
 use super::view::{FIRST_VIEW, View};
 
 /// Between two looks while the initial nodes meet.
 const LOOK_PAUSE: Duration = Duration::from_millis(300);
 
-/// From one word on what is waited for to the next; the first comes after as long.
+/// From one report of what is waited for to the next; the first comes after as long.
 const TELL_PAUSE: Duration = Duration::from_secs(4);
 
 /// How long a member of another configuration is looked at before that ends a node: one that still
@@ -29,8 +29,8 @@ const OTHER_CONFIGURATION: Duration = Duration::from_secs(1);
 
 /// What came of a meeting.
 enum Met {
-    /// All initial nodes form the group, on these talks.
-    All(Vec<(NodeId, Talk)>),
+    /// All initial nodes form the group, on these sessions.
+    All(Vec<(NodeId, Session)>),
     /// Somebody runs.
     Running,
     /// All came, and may not form the group.
@@ -40,37 +40,43 @@ enum Met {
 }
 
 impl Place {
-    /// Meets all other initial nodes; nothing once somebody is found running, which this node can
+    /// Meets all other initial nodes; nothing once a member is found running, which this node can
     /// then join.
     pub(super) fn meet_unless_running(
         &self,
         description: &Description,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Option<Vec<(NodeId, Talk)>>, StartError> {
+    ) -> Result<Option<Vec<(NodeId, Session)>>, StartError> {
         if description.membership == Membership::Fixed {
             return self.meet_fixed(description, until, cancel).map(Some);
         }
         let is_initial = description.initial.contains(&self.own.get());
-        // Nobody else can run who would let this node in.
+        // No member can run that would admit this node.
         let is_hopeless =
             description.nodes.iter().all(|node| description.initial.contains(&node.id));
         let telling = Telling::new(self.forming.told);
         let mut not_formed = None;
         // Operators are answered meanwhile; where nodes meet, by the meeting.
-        let door = || {
+        let server = || {
             let nodes = description.nodes.iter().map(|node| NodeId(node.id));
-            Hall::default().open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())
+            ControlService::default().open(
+                self.listener.try_clone()?,
+                self.identity,
+                nodes,
+                self.key.clone(),
+            )
         };
-        let _door = if is_initial { None } else { Some(door()?) };
+        let _server = if is_initial { None } else { Some(server()?) };
         loop {
-            let looked = if self.forming.first_view_only { Looked::default() } else { self.look() };
-            if looked.is_running {
+            let probed =
+                if self.forming.first_view_only { Probed::default() } else { self.probe() };
+            if probed.is_running {
                 return Ok(None);
             }
             if is_initial {
                 match self.meet(description, &telling, until, cancel) {
-                    Ok(Met::All(talks)) => return Ok(Some(talks)),
+                    Ok(Met::All(sessions)) => return Ok(Some(sessions)),
                     Ok(Met::Running) => return Ok(None),
                     Ok(Met::NotFormed(why)) if is_hopeless => return Err(why.into()),
                     Ok(Met::NotFormed(why)) => not_formed = Some(why),
@@ -78,7 +84,7 @@ impl Place {
                     Err(StartError::Meet(MeshError::Missing { .. })) if not_formed.is_some() => {}
                     Err(error) => return Err(error),
                 }
-            } else if let Some(error) = self.other_configuration(&looked) {
+            } else if let Some(error) = self.other_configuration(&probed) {
                 return Err(error);
             }
             if cancel.load(Ordering::Relaxed) {
@@ -88,8 +94,8 @@ impl Place {
                 if let Some(why) = not_formed {
                     return Err(why.into());
                 }
-                if let Some((node, why)) = looked.sent_away {
-                    return Err(StartError::SentAway { node: node.get(), why });
+                if let Some((node, why)) = probed.refused {
+                    return Err(StartError::Refused { node: node.get(), why });
                 }
                 let group = description.name.clone();
                 return Err(StartError::NobodyRuns { group, node: self.own.get() });
@@ -108,15 +114,16 @@ impl Place {
         description: &Description,
         until: Instant,
         cancel: &AtomicBool,
-    ) -> Result<Vec<(NodeId, Talk)>, StartError> {
+    ) -> Result<Vec<(NodeId, Session)>, StartError> {
         let telling = Telling::new(self.forming.told);
         let digest = self.identity.digest;
-        let porch = Porch { digest, telling: &telling, but: None, missing: Mutex::default() };
+        let handler =
+            FormingHandler { digest, telling: &telling, but: None, missing: Mutex::default() };
         let statement =
             Statement { remembers: Remembers::Fresh, new_group: true, living: Vec::new() };
-        let met = self.meet_all(description, &statement, &porch, until, cancel);
+        let met = self.meet_all(description, &statement, &handler, until, cancel);
         match met {
-            Ok(Met::All(talks)) => Ok(talks),
+            Ok(Met::All(sessions)) => Ok(sessions),
             Ok(Met::NotFormed(why)) => Err(why.into()),
             Ok(Met::Running) | Err(MeshError::Running { .. }) => {
                 Err(StartError::FixedRuns { node: self.own.get() })
@@ -131,20 +138,20 @@ impl Place {
         }
     }
 
-    fn look(&self) -> Looked {
-        look(&self.identity, &self.addresses, self.key.as_ref())
+    fn probe(&self) -> Probed {
+        probe(&self.identity, &self.addresses, self.key.as_ref())
     }
 
-    fn other_configuration(&self, looked: &Looked) -> Option<StartError> {
-        let (node, digest) = looked.other_configuration?;
+    fn other_configuration(&self, probed: &Probed) -> Option<StartError> {
+        let (node, digest) = probed.other_configuration?;
         Some(StartError::other_configuration(node, self.identity.digest, digest))
     }
 
-    /// What this node says at the barrier.
+    /// What this node states at the barrier.
     fn statement(&self, description: &Description) -> Result<Statement, StartError> {
         let remembers = match (&self.state, &self.residence) {
-            (Some(state), _) => Remembers::from(state.past()),
-            // Locks tell who lives.
+            (Some(state), _) => Remembers::from(state.last_membership()),
+            // Locks tell which members live.
             (None, Some(_)) => Remembers::Fresh,
             (None, None) => Remembers::Nothing,
         };
@@ -171,7 +178,12 @@ impl Place {
     ) -> Result<Met, StartError> {
         let statement = self.statement(description)?;
         let but = (!statement.new_group).then(|| reason(self.own, &statement)).flatten();
-        let porch = Porch { digest: self.identity.digest, telling, but, missing: Mutex::default() };
+        let handler = FormingHandler {
+            digest: self.identity.digest,
+            telling,
+            but,
+            missing: Mutex::default(),
+        };
         let (is_found, is_met, stop) =
             (AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false));
         let other = Mutex::new(None);
@@ -191,8 +203,8 @@ impl Place {
                     if is_met.load(Ordering::Relaxed) {
                         break;
                     }
-                    let looked = self.look();
-                    let error = self.other_configuration(&looked);
+                    let probed = self.probe();
+                    let error = self.other_configuration(&probed);
                     if error.is_none() {
                         other_since = None;
                     } else if other_since.get_or_insert_with(Instant::now).elapsed()
@@ -201,7 +213,7 @@ impl Place {
                         *other.lock().unwrap_or_else(PoisonError::into_inner) = error;
                         stop.store(true, Ordering::Relaxed);
                     }
-                    if looked.is_running {
+                    if probed.is_running {
                         is_found.store(true, Ordering::Relaxed);
                         stop.store(true, Ordering::Relaxed);
                     }
@@ -210,7 +222,7 @@ impl Place {
             if !self.forming.first_view_only {
                 scope.spawn(look_around);
             }
-            let met = self.meet_all(description, &statement, &porch, until, &stop);
+            let met = self.meet_all(description, &statement, &handler, until, &stop);
             is_met.store(true, Ordering::Relaxed);
             met
         });
@@ -240,7 +252,7 @@ impl Place {
         &self,
         description: &Description,
         statement: &Statement,
-        porch: &Porch<'_>,
+        handler: &FormingHandler<'_>,
         until: Instant,
         stop: &AtomicBool,
     ) -> Result<Met, MeshError> {
@@ -257,13 +269,13 @@ impl Place {
             view: FIRST_VIEW,
             digest: description.forming_digest() ^ self.terms,
             key: self.key.clone(),
-            // Looked at before.
+            // Probed at before.
             allow_clear: true,
             time_limit: until.saturating_duration_since(Instant::now()),
             cancel: stop,
         };
-        let mut mesh = Mesh::join_attended(options, porch)?;
-        porch.waits_for(&[]);
+        let mut mesh = Mesh::join_with(options, handler)?;
+        handler.waits_for(&[]);
         let bytes = postcard::to_stdvec(statement).unwrap_or_default();
         let heard = mesh.exchange(|_| bytes.clone())?;
         let mut said = Vec::with_capacity(view.members.len());
@@ -271,15 +283,15 @@ impl Place {
             let statement = if *node == self.own {
                 statement.clone()
             } else {
-                postcard::from_bytes(&bytes).map_err(|_| MeshError::Garbled { peer: *node })?
+                postcard::from_bytes(&bytes).map_err(|_| MeshError::Malformed { peer: *node })?
             };
             said.push((*node, statement));
         }
         if let Err(why) = judge(&said) {
             return Ok(Met::NotFormed(why));
         }
-        let talks = view.members.iter().copied().zip(mesh.into_talks());
-        Ok(Met::All(talks.filter_map(|(node, talk)| Some((node, talk?))).collect()))
+        let sessions = view.members.iter().copied().zip(mesh.into_sessions());
+        Ok(Met::All(sessions.filter_map(|(node, session)| Some((node, session?))).collect()))
     }
 }
 
@@ -319,22 +331,22 @@ impl Telling {
 }
 
 /// Hears of the meeting, and answers operators meanwhile.
-struct Porch<'p> {
+struct FormingHandler<'p> {
     digest: u64,
     telling: &'p Telling,
     but: Option<NotFormed>,
     missing: Mutex<Vec<u32>>,
 }
 
-impl Porch<'_> {
+impl FormingHandler<'_> {
     fn waiting(&self) -> Waiting {
         let missing = self.missing.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Waiting::Forming { missing, but: self.but.clone() }
     }
 }
 
-impl Attendant for Porch<'_> {
-    fn visitors_digest(&self) -> u64 {
+impl MeetingHandler for FormingHandler<'_> {
+    fn clients_digest(&self) -> u64 {
         self.digest
     }
 
@@ -353,8 +365,8 @@ impl Attendant for Porch<'_> {
         true
     }
 
-    fn receive(&self, mut talk: Talk) {
-        if let Err(error) = operator::answer_forming(&mut talk, &self.waiting()) {
+    fn receive(&self, mut session: Session) {
+        if let Err(error) = operator::answer_forming(&mut session, &self.waiting()) {
             tracing::debug!(%error, "an operator went away");
         }
     }

@@ -16,93 +16,96 @@
 //! with a [`Receipt`] for each. [`leave`](Running::leave) and [`close`](Running::close) end either.
 //!
 //! The protocol itself is the core's; here is what it needs of a host: memory for each view,
-//! connections, state for those who join, threads.
+//! connections, state for joiners, threads.
 //!
 //! | file | subject |
 //! |---|---|
 //! | `description`, `builder`, `digest`, `view`, `layout` | the group file; the same from a program; what is compared of it; a view; a view's layout, the same at all members |
-//! | `start`, `start_fixed`, `looking` | how a process becomes a member; the same where membership is fixed; whether a member runs already |
-//! | `meeting`, `forming`, `past` | how initial nodes meet; whether they may form the group; what a node remembers of it |
+//! | `start`, `start_fixed`, `probe` | how a process becomes a member; the same where membership is fixed; whether a member runs already |
+//! | `meeting`, `forming`, `membership_record` | how initial nodes meet; whether they may form the group; what a node remembers of it |
 //! | `running`, `replica`, `delivery_queue` | the handle; the application's side; delivery into a queue |
 //! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
-//! | `changing`, `asked`, `prepared`, `open_view` | a member whose membership changes, from view to view; what others ask of it; the next view; one view |
-//! | `joining`, `taking`, `taken` | the joiner: its attempts; what it takes over and from whom; whether that is all |
-//! | `supply`, `said`, `admission` | the thread that supplies a joiner; what they say; by which view it is let in |
-//! | `joiners`, `queue`, `leaving` | all whom a member supplies; what waits for one of them; when a member may leave them |
-//! | `outgoing` | senders that outlive views |
+//! | `changing`, `changing_requests`, `prepared`, `open_view` | a member whose membership changes, from view to view; what other threads ask of it; the next view; one view |
+//! | `joining`, `state_transfer`, `transfer_progress` | the joiner: its attempts; what it restores; whether that is all |
+//! | `supply`, `join_messages`, `admission` | the thread that supplies a joiner; their messages; which view admits it |
+//! | `joiners`, `queue`, `leaving` | all joiners that a member supplies; what waits for one of them; when a member may leave them |
+//! | `sender`, `send_state`, `subgroup_sending` | the handle that outlives views; what it shares with the engine; the engine's side |
 //! | `large` | large messages, whose bytes go by block multicast |
-//! | `fabric`, `outside`, `door` | what carries writes; calls to others; visitors |
-//! | `losses` | which members were lost in a view that is still to come |
+//! | `fabric`, `peer_connector`, `control_service` | what carries writes; calls to peers; the control server |
+//! | `lost_peers` | which members were lost in a view that is still to come |
 //! | `participant`, `request` | what stays the same; what other threads ask of the member |
-//! | `status`, `account`, `operator` | what is seen from outside |
-//! | `doors`, `visits` | where the doors are, and what keys they take; an operator's side of them |
+//! | `status`, `statistics`, `operator` | what is seen from outside; counts; an operator's requests |
+//! | `control_endpoints`, `operator_client` | addresses and key of the control servers; an operator's client |
 
-mod account;
 mod admission;
-mod asked;
 mod builder;
 mod changing;
+mod changing_requests;
+mod control_endpoints;
+mod control_service;
 mod delivery_queue;
 mod description;
 mod digest;
-mod door;
-mod doors;
 mod fabric;
 mod fixed;
 mod forming;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod garbage;
+pub(crate) mod hostile_bytes;
+mod join_messages;
 mod joiners;
 mod joining;
 mod large;
 mod layout;
 mod leaving;
-mod looking;
-mod losses;
+mod lost_peers;
 mod meeting;
+mod membership_record;
 mod open_view;
 mod operator;
-mod outgoing;
-mod outside;
+mod operator_client;
 mod participant;
 mod parts;
-mod past;
+mod peer_connector;
 mod prepared;
+mod probe;
 mod queue;
 mod replica;
 mod request;
 mod running;
-mod said;
+mod send_state;
+mod sender;
+mod session_messages;
 mod start;
 mod start_fixed;
+mod state_transfer;
+mod statistics;
 mod status;
+mod subgroup_sending;
 mod supply;
-mod taken;
-mod taking;
-mod talking;
+mod transfer_progress;
 mod view;
-mod visits;
 
 pub use builder::DescriptionBuilder;
+pub use control_endpoints::ControlEndpoints;
+pub use control_endpoints::ControlEndpointsError;
 pub use delivery_queue::{QueueEnd, QueuedMessage, queue};
 pub use description::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, Membership, NodeDescription,
     SubgroupDescription, WINDOW_DEFAULT,
 };
-pub use doors::Doors;
-pub use doors::DoorsError;
 pub use fabric::NoFabric;
 pub use forming::{Forming, NotFormed, Waiting};
 pub use large::{LARGE_MAX, LargeBlocks, LargeUnsent, SendLargeError};
 pub use layout::ViewLayout;
-pub use outgoing::{Fate, Receipt, Run, Sender, Slot, Unsent};
+pub use membership_record::StateError;
+pub use operator_client::{OperatorClient, OperatorError};
 pub use parts::Step;
-pub use past::StateError;
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::{ByCaller, ByThread, Running, Stepped};
+pub use sender::{Fate, Receipt, Run, Sender, Slot};
 pub use start::{StartError, StartOptions, start, start_stepped};
 pub use start_fixed::ConnectError;
 pub(crate) use start_fixed::{Connected, connect};
-pub use status::{Board, GroupStatus, SubgroupStatus};
+pub use status::{GroupStatus, SharedStatus, SubgroupStatus};
+pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};
-pub use visits::{AskError, Visits};

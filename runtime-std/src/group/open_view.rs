@@ -209,7 +209,7 @@ impl OpenView {
     }
 
     /// Closes the own outbox of a subgroup, and says what the view ended without there.
-    pub(super) fn remains(&self, subgroup: SubgroupId) -> Option<Undelivered> {
+    pub(super) fn undelivered(&self, subgroup: SubgroupId) -> Option<Undelivered> {
         self.cell.with_dependent(|_, node| node.node().undelivered(subgroup))
     }
 }

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tramontane_control::{Talk, TalkError};
+use tramontane_control::{Session, SessionError};
 
 use super::forming::Waiting;
 use super::request::{Request, Requests};
-use super::status::{Board, GroupStatus};
-use super::talking::{hear, say};
+use super::session_messages::{receive_message, send_message};
+use super::status::{GroupStatus, SharedStatus};
 
 /// How long either end may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,14 +21,14 @@ const ASK_MAX: u64 = 64;
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum OperatorAsks {
+pub(super) enum OperatorRequest {
     Status,
     Leave,
 }
 
 /// What is answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum OperatorHears {
+pub(super) enum OperatorReply {
     Status(Box<GroupStatus>),
     /// It leaves from now on; its process ends once it has.
     Leaving,
@@ -45,38 +45,41 @@ pub(super) enum OperatorHears {
 
 /// Answers one operator. Without `requests` this process is no member yet.
 pub(super) fn answer(
-    talk: &mut Talk,
-    board: &Board,
+    session: &mut Session,
+    board: &SharedStatus,
     requests: Option<&Requests>,
-) -> Result<(), TalkError> {
-    let heard = match (hear(talk, ASK_MAX, PATIENCE)?, requests, board.status()) {
-        (_, None, _) | (_, _, None) => OperatorHears::NotYet,
-        (OperatorAsks::Status, Some(_), Some(status)) => OperatorHears::Status(Box::new(status)),
-        (OperatorAsks::Leave, Some(requests), Some(status)) => {
+) -> Result<(), SessionError> {
+    let heard = match (receive_message(session, ASK_MAX, PATIENCE)?, requests, board.status()) {
+        (_, None, _) | (_, _, None) => OperatorReply::NotYet,
+        (OperatorRequest::Status, Some(_), Some(status)) => OperatorReply::Status(Box::new(status)),
+        (OperatorRequest::Leave, Some(requests), Some(status)) => {
             let is_asked = !status.is_over() && requests.ask(Request::Leave);
-            if is_asked { OperatorHears::Leaving } else { OperatorHears::Over }
+            if is_asked { OperatorReply::Leaving } else { OperatorReply::Over }
         }
     };
-    say(talk, &heard, PATIENCE)
+    send_message(session, &heard, PATIENCE)
 }
 
 /// Answers one operator while the initial nodes meet.
-pub(super) fn answer_forming(talk: &mut Talk, waiting: &Waiting) -> Result<(), TalkError> {
-    let _: OperatorAsks = hear(talk, ASK_MAX, PATIENCE)?;
+pub(super) fn answer_forming(session: &mut Session, waiting: &Waiting) -> Result<(), SessionError> {
+    let _: OperatorRequest = receive_message(session, ASK_MAX, PATIENCE)?;
     let heard = match waiting {
         Waiting::Forming { missing, but } => {
             let but = but.as_ref().map(ToString::to_string);
-            OperatorHears::Forming { missing: missing.clone(), but }
+            OperatorReply::Forming { missing: missing.clone(), but }
         }
-        _ => OperatorHears::NotYet,
+        _ => OperatorReply::NotYet,
     };
-    say(talk, &heard, PATIENCE)
+    send_message(session, &heard, PATIENCE)
 }
 
 /// Asks a member; nothing if it is none yet.
-pub(super) fn ask(talk: &mut Talk, what: OperatorAsks) -> Result<OperatorHears, TalkError> {
-    say(talk, &what, PATIENCE)?;
-    hear(talk, ANSWER_MAX, PATIENCE)
+pub(super) fn ask(
+    session: &mut Session,
+    what: OperatorRequest,
+) -> Result<OperatorReply, SessionError> {
+    send_message(session, &what, PATIENCE)?;
+    receive_message(session, ANSWER_MAX, PATIENCE)
 }
 
 #[cfg(test)]
@@ -85,36 +88,37 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
 
-    use tramontane_control::{Door, Identity, Listener, Purpose, visit};
+    use tramontane_control::{ControlServer, Identity, Listener, Purpose, open_session};
     use tramontane_core::ids::NodeId;
 
     use super::*;
 
-    /// Anybody may come to a door without a key, and many at once.
+    /// Any process may connect to a control server without a key, and many at once.
     #[test]
     fn a_question_is_a_few_bytes() {
         let identity = |node| Identity { node, incarnation: 1, digest: 7 };
         let listener =
             Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
         let (sender, answered) = channel();
-        let door = Door::open(listener, identity(NodeId(1)), [], None, move |mut visitor| {
-            // A test that ended need not know.
-            let _ = sender.send(answer(&mut visitor.talk, &Board::default(), None));
-        });
-        let door = door.expect("a thread");
+        let server =
+            ControlServer::open(listener, identity(NodeId(1)), [], None, move |mut client| {
+                // A test that ended need not know.
+                let _ = sender.send(answer(&mut client.session, &SharedStatus::default(), None));
+            });
+        let server = server.expect("a thread");
         let go = || {
             let never = AtomicBool::new(false);
             let identity = identity(Identity::NO_MEMBER);
-            visit(door.address(), &identity, None, Purpose::Ask, PATIENCE, &never)
+            open_session(server.address(), &identity, None, Purpose::Ask, PATIENCE, &never)
                 .expect("let in")
-                .talk
+                .session
         };
-        let heard = ask(&mut go(), OperatorAsks::Status).expect("an answer");
-        assert_eq!(heard, OperatorHears::NotYet);
+        let heard = ask(&mut go(), OperatorRequest::Status).expect("an answer");
+        assert_eq!(heard, OperatorReply::NotYet);
         answered.recv().expect("it was asked").expect("it answered");
-        // It may be closed before all is said.
+        // It may be closed before all is sent.
         let _ = go().send_stream(&mut std::io::Read::take(std::io::repeat(0), 1 << 20), PATIENCE);
         let error = answered.recv().expect("it was asked").expect_err("too long");
-        assert!(matches!(error, TalkError::TooLong { limit: ASK_MAX }), "{error}");
+        assert!(matches!(error, SessionError::TooLong { limit: ASK_MAX }), "{error}");
     }
 }

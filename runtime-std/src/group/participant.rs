@@ -38,7 +38,7 @@ impl Participant {
 
     /// Upcalls, each as long as a failure timeout at most, that a member may be in between the
     /// decision of a view and its first step in it: what the last view still delivers in each
-    /// subgroup, the word of the view, and one that was under way.
+    /// subgroup, the report of the view, and one that was under way.
     fn calls_before_first(&self) -> u32 {
         u32::try_from(self.description.subgroups.len()).unwrap_or(u32::MAX).saturating_add(2)
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 use tramontane_core::ids::{Position, SubgroupId};
 use tramontane_core::node::{Progress, Undelivered};
 
-use super::account::Account;
 use super::fabric::GroupFabric;
-use super::outgoing::{Outgoing, Unsent};
 use super::participant::Participant;
 use super::request::Request;
+use super::statistics::Statistics;
+use super::subgroup_sending::{SubgroupSending, Unsent};
 use crate::member::Stopped;
 use crate::poll::Done;
 use tramontane_core::fabric::HostFabric as _;
@@ -20,10 +20,10 @@ use tramontane_core::fabric::HostFabric as _;
 pub(super) struct Parts<R> {
     pub(super) participant: Arc<Participant>,
     pub(super) fabric: GroupFabric,
-    pub(super) outgoing: Vec<Outgoing>,
+    pub(super) sending: Vec<SubgroupSending>,
     pub(super) requests: Receiver<Request>,
     pub(super) replica: R,
-    pub(super) account: Account,
+    pub(super) statistics: Statistics,
     /// Where messages go that this member ends without.
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
     pub(super) idle_time: Option<Duration>,
@@ -40,9 +40,9 @@ impl<R> Parts<R> {
     /// Receipts say how much was delivered.
     #[inline]
     pub(super) fn note_delivered(&self, delivered: impl Fn(SubgroupId) -> Option<Position>) {
-        for outgoing in &self.outgoing {
-            if let Some(position) = delivered(outgoing.subgroup()) {
-                outgoing.delivered(position.0);
+        for sending in &self.sending {
+            if let Some(position) = delivered(sending.subgroup()) {
+                sending.delivered(position.0);
             }
         }
     }
@@ -50,7 +50,7 @@ impl<R> Parts<R> {
     /// Takes in what a step did.
     #[inline]
     pub(super) fn count(&mut self, progress: &Progress) {
-        self.account.add(progress);
+        self.statistics.add(progress);
         if progress.overdue != self.overdue {
             self.report_overdue(progress.overdue);
         }
@@ -74,15 +74,15 @@ impl<R> Parts<R> {
     pub(super) fn give_back(
         &mut self,
         why: &Stopped,
-        remains: impl Fn(SubgroupId) -> Option<Undelivered>,
+        undelivered: impl Fn(SubgroupId) -> Option<Undelivered>,
         mut large: impl FnMut(SubgroupId, u64) -> Option<Vec<u8>>,
     ) {
         let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-        for outgoing in &mut self.outgoing {
-            let subgroup = outgoing.subgroup();
-            outgoing.end(remains(subgroup));
+        for sending in &mut self.sending {
+            let subgroup = sending.subgroup();
+            sending.end(undelivered(subgroup));
             let has_left = *why == Stopped::Left;
-            outgoing.give_back(has_left, &mut unsent, |ordinal| large(subgroup, ordinal));
+            sending.give_back(has_left, &mut unsent, |ordinal| large(subgroup, ordinal));
         }
     }
 }

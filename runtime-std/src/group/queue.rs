@@ -4,9 +4,9 @@
 //! # Invariants
 //! - A queue holds at most [`BACKLOG_MAX`] bytes of messages, and as much more as the group's large
 //!   messages can be under way at a time; what is being sent counts until it is taken.
-//! - A message is copied once, whoever is supplied with it.
-//! - Who is behind by more than it may be holds the member back, and so the group; by [`HELD_MAX`]
-//!   in all without getting on, and then it is given up.
+//! - A message is copied once, for all joiners that are supplied with it.
+//! - A joiner that is behind by more than it may be holds the member back, and so the group; by
+//!   [`HELD_MAX`] in all without getting on, and then it is given up.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use tramontane_core::ids::SubgroupId;
 
 use super::admission::{Admission, Sent};
-use super::said::Shared;
+use super::join_messages::Shared;
 use super::view::View;
 
 /// Messages that may wait for one joiner, in bytes, beside large ones.
@@ -42,7 +42,7 @@ pub(super) const TOGETHER_MAX: usize = 256 << 10;
 /// it does are not counted: it gets on.
 pub(super) const HELD_MAX: Duration = Duration::from_secs(10);
 
-/// Between two looks whether a joiner is still there.
+/// Between two checks whether a joiner is still there.
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
 /// The states of some subgroups, to be read while the group goes on.
@@ -102,7 +102,7 @@ impl Sink {
         self
     }
 
-    /// Puts something in. False if nobody takes it any more.
+    /// Puts something in. False if no thread takes it any more.
     pub(super) fn put(&self, supplied: Supplied) -> bool {
         self.sender.send(supplied).is_ok()
     }
@@ -222,7 +222,7 @@ impl Queue {
 }
 
 impl Drop for Queue {
-    /// Nobody is held back by who is gone.
+    /// A joiner that is gone holds no member back.
     fn drop(&mut self) {
         self.backlog.bearable.store(usize::MAX, Ordering::Relaxed);
         self.backlog.is_over.store(true, Ordering::Relaxed);
@@ -231,7 +231,7 @@ impl Drop for Queue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::said::tests::message;
+    use super::super::join_messages::tests::message;
     use super::*;
     use crate::group::{Description, LARGE_MAX};
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_behind_holds_the_member_back_until_it_has_caught_up_or_is_gone() {
+    fn a_joiner_that_is_behind_holds_the_member_back_until_it_has_caught_up_or_is_gone() {
         let megabyte = message(&vec![7; 1 << 20]);
         let (sink, queue) = Sink::new();
         let put = |count: usize| (0..count).for_each(|_| assert!(sink.put_message(&megabyte)));

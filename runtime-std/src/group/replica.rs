@@ -80,9 +80,9 @@ pub struct ViewChanged<'a> {
     pub view: &'a View,
     /// The own node.
     pub own: NodeId,
-    /// Who came.
+    /// The nodes that joined.
     pub joined: &'a [NodeId],
-    /// Who left, or was lost.
+    /// The nodes that left, or were lost.
     pub gone: &'a [NodeId],
 }
 
@@ -96,7 +96,7 @@ pub struct Message<'a> {
     /// Its place in the view's delivery order of the subgroup: rises, and is the same at all
     /// members.
     pub place: Place,
-    /// Who sent it.
+    /// The member that sent it.
     pub sender: NodeId,
     /// The bytes. They may be none. They lie where the sender writes: an application that does not
     /// trust all members copies them before it validates them, and uses the copy.

@@ -2,24 +2,24 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use tramontane_control::Talk;
+use tramontane_control::Session;
 use tramontane_core::ids::{NodeId, SubgroupId};
 
-use super::outside::Call;
+use super::peer_connector::Call;
 use super::queue::{QueueId, Sink};
 use tramontane_core::fabric::LocalBell;
 
 /// One request.
 pub(super) enum Request {
     /// A node that is to be a member, or is one, is connected.
-    Connected { node: NodeId, talk: Talk, call: Call },
+    Connected { node: NodeId, session: Session, call: Call },
     /// A node wants the state of these subgroups, and all that is delivered after it.
     Supply { node: NodeId, subgroups: Vec<SubgroupId>, sink: Sink },
-    /// A node that takes over state has caught up: it is to be let in. Each of its subgroups comes
-    /// from that member.
+    /// A node that takes over state has caught up: it is to be admitted. Each of its subgroups
+    /// comes from that member.
     Wish { node: NodeId, sources: Vec<(SubgroupId, NodeId)> },
-    /// A node that takes over state is gone; or, if it was let in already, before it said that it
-    /// is up. `led` says whether this member leads its join.
+    /// A node that takes over state is gone; or, if it was admitted already, before it reported
+    /// that it is up. `led` says whether this member leads its join.
     Gone { node: NodeId, led: bool, queue: QueueId },
     /// Leave the group.
     Leave,

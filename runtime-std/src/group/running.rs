@@ -4,18 +4,20 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tramontane_control::Door;
+use tramontane_control::ControlServer;
 use tramontane_core::ids::SubgroupId;
 
 use self::driven::Driven;
 use super::changing::Engine;
 use super::fixed::Fixed;
-use super::outgoing::{Gate, Sender, Unsent};
 use super::participant::Participant;
 use super::parts::Step;
 use super::replica::Replica;
 use super::request::{Request, Requests};
-use super::status::{Board, GroupStatus};
+use super::send_state::SendState;
+use super::sender::Sender;
+use super::status::{GroupStatus, SharedStatus};
+use super::subgroup_sending::Unsent;
 use crate::member::Stopped;
 use crate::poll::{Drive, Idle, Poller, Slept, Steps as _, sleep, step};
 
@@ -25,12 +27,12 @@ const LOOK_PAUSE: Duration = Duration::from_millis(1);
 /// What every handle has.
 pub(super) struct Handle {
     pub(super) participant: Arc<Participant>,
-    pub(super) gates: Vec<Arc<Gate>>,
+    pub(super) send_states: Vec<Arc<SendState>>,
     pub(super) requests: Requests,
-    pub(super) board: Board,
+    pub(super) board: SharedStatus,
     pub(super) unsent: Arc<Mutex<Vec<Unsent>>>,
-    // Dropped last: visitors find an ended member, and no closed door.
-    pub(super) _door: Door,
+    // Dropped last: clients find an ended member, and not a closed server.
+    pub(super) _server: ControlServer,
 }
 
 /// A member that runs. Dropping it closes it.
@@ -38,7 +40,7 @@ pub(super) struct Handle {
 /// `Running` is driven by a thread of its own ([`start`](super::start)); [`Stepped`] is stepped by
 /// its caller ([`start_stepped`](super::start_stepped)). All else is the same for both.
 pub struct Running<D: Driven = ByThread> {
-    // Dropped first: the handle's door outlives it.
+    // Dropped first: the handle's control server outlives it.
     driven: D,
     handle: Handle,
 }
@@ -151,7 +153,7 @@ impl<R: Replica> Driven for ByCaller<R> {
     }
 
     fn go_on(&mut self, pause: Duration) {
-        // Why it ended is known to whoever asks for it.
+        // The cause of the end can still be asked for.
         let is_idle = each!(&mut self.0, member => match step(member) {
             Ok(done) if done.is_idle() => sleep(member, pause).is_err(),
             Ok(_) => false,
@@ -175,8 +177,8 @@ impl<D: Driven> Running<D> {
     /// A handle to send in a subgroup, if this node sends in it. Any thread may have one.
     #[must_use]
     pub fn sender(&self, subgroup: SubgroupId) -> Option<Sender> {
-        let gate = self.handle.gates.iter().find(|gate| gate.subgroup() == subgroup)?;
-        Some(Sender::new(gate, self.driven.driver()))
+        let state = self.handle.send_states.iter().find(|state| state.subgroup() == subgroup)?;
+        Some(Sender::new(state, self.driven.driver()))
     }
 
     /// The subgroup of that name.
@@ -194,7 +196,7 @@ impl<D: Driven> Running<D> {
 
     /// The same for other threads, and for after the end.
     #[must_use]
-    pub fn board(&self) -> Board {
+    pub fn shared_status(&self) -> SharedStatus {
         self.handle.board.clone()
     }
 

@@ -1,11 +1,11 @@
 //! How a process becomes a member: with all initial nodes in the first view, or let into a group
 //! that runs (VIE-12).
 //!
-//! A node looks for a member first. If somebody runs, it joins. If nobody does, and it is an
-//! initial node, it meets the others (`meeting`), until all are there or somebody is found running
-//! after all. So nodes may be started in any order, and a node that comes back needs no other
-//! command than one that comes first. Those who meet form the group if none of them was ever a
-//! member of it, or if all of them are told to (`forming`).
+//! A node looks for a member first. If one runs, it joins. If none does, and it is an initial node,
+//! it meets the others (`meeting`), until all are there or a member is found running after all. So
+//! nodes may be started in any order, and a node that comes back needs no other command than one
+//! that comes first. Nodes that meet form the group if none of them was ever a member of it, or if
+//! all of them are told to (`forming`).
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -15,29 +15,30 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tramontane_control::{
-    Address, Identity, Listener, MeshError, SharedKey, VisitError, incarnation,
+    Address, Identity, Listener, MeshError, OpenSessionError, SharedKey, incarnation,
 };
 use tramontane_core::ids::{NodeId, SubgroupId};
 use tramontane_core::layout::LayoutError;
 
-use super::account::Account;
 use super::admission::Admission;
 use super::changing::{ChangingParts, Engine};
+use super::control_endpoints::{ControlEndpoints, ControlEndpointsError};
+use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, Membership};
-use super::door::{Hall, Inside};
-use super::doors::{Doors, DoorsError};
 use super::fabric::{GroupFabric, NoFabric};
 use super::forming::{Forming, NotFormed};
 use super::joining::{self, AttemptError, LetIn};
-use super::large::{Handing, Large, LargeGate};
-use super::outgoing::{Gate, Outgoing};
-use super::outside::{Calls, Outside};
+use super::large::{Large, LargeSendQueue, LargeSendQueueReader};
+use super::membership_record::{Record, StateError, StateFolder};
 use super::participant::Participant;
 use super::parts::Parts;
-use super::past::{Record, StateError, StateFolder};
+use super::peer_connector::{Calls, PeerConnector};
 use super::replica::Replica;
 use super::request::Requests;
 use super::running::{Handle, Running, Stepped};
+use super::send_state::SendState;
+use super::statistics::Statistics;
+use super::subgroup_sending::SubgroupSending;
 use super::view::View;
 use crate::carrier::Carrier;
 use crate::joined::BlockStore;
@@ -47,7 +48,7 @@ use crate::rdma::DeviceOptions;
 use crate::shared_memory::{self, GroupName, Residence, Root};
 use tramontane_core::fabric::{HostBlocks as _, HostFabric as _};
 
-/// How long it may take to become a member, where nothing else is said.
+/// How long it may take to become a member, unless set otherwise.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where and how a process becomes a member.
@@ -112,9 +113,9 @@ pub enum StartError {
         /// Those that it has.
         known: Vec<u32>,
     },
-    /// The others' doors cannot be gone to.
+    /// The others' control servers cannot be reached.
     #[error(transparent)]
-    Doors(#[from] DoorsError),
+    ControlEndpoints(#[from] ControlEndpointsError),
     /// No place in shared memory.
     #[error(transparent)]
     SharedMemory(#[from] shared_memory::Error),
@@ -189,11 +190,11 @@ pub enum StartError {
     State(#[from] StateError),
     /// A process of the group goes by another key or program, and no other one runs.
     #[error("node {node}: {why}")]
-    SentAway {
+    Refused {
         /// The node.
         node: u32,
         /// What it said.
-        why: VisitError,
+        why: OpenSessionError,
     },
     /// The wait was ended.
     #[error("interrupted while joining")]
@@ -274,7 +275,7 @@ impl Place {
             let known = description.nodes.iter().map(|node| node.id).collect();
             return Err(StartError::UnknownNode { node: options.node, known });
         }
-        let Doors { addresses, key } = Doors::of(description, &options.root)?;
+        let ControlEndpoints { addresses, key } = ControlEndpoints::of(description, &options.root)?;
         let digest = description.digest();
         let identity = Identity { node: own, incarnation: incarnation()?, digest };
         let mut residence = None;
@@ -335,11 +336,12 @@ impl Place {
         cancel: &AtomicBool,
     ) -> Result<Stepped<R>, StartError> {
         let met = self.meet_unless_running(&description, until, cancel)?;
-        let hall = Hall::default();
+        let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
-        let door = hall.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
+        let server =
+            service.open(self.listener.try_clone()?, self.identity, nodes, self.key.clone())?;
         let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
-        let outside = Arc::new(Outside {
+        let connector = Arc::new(PeerConnector {
             identity: self.identity,
             addresses: self.addresses,
             key: self.key,
@@ -355,15 +357,15 @@ impl Place {
         };
         let mut let_in = None;
         let admission = match met {
-            Some(talks) => {
-                for (node, talk) in talks {
-                    fabric.connect(node, talk);
+            Some(sessions) => {
+                for (node, session) in sessions {
+                    fabric.connect(node, session);
                 }
                 Admission::first(View::first(&description))
             }
             None => {
                 let joined =
-                    joining::join(&description, self.own, &outside, &mut replica, until, cancel);
+                    joining::join(&description, self.own, &connector, &mut replica, until, cancel);
                 let joined = joined.map_err(|error| not_let_in(&self.identity, error))?;
                 let admission = joined.admission.clone();
                 let_in = Some(joined);
@@ -372,41 +374,49 @@ impl Place {
         };
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
-        let Senders { gates, outgoing, handings } =
+        let Senders { send_states, sending, large_queues } =
             Senders::new(&description, self.own, &store, &ending);
-        let large = Large::new(&description, store, handings.into_iter());
+        let large = Large::new(&description, store, large_queues.into_iter());
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
         let unsent = Arc::new(Mutex::new(Vec::new()));
         let parts = Parts {
             participant: Arc::clone(&participant),
             fabric,
-            outgoing,
+            sending,
             requests: receiver,
             replica,
-            account: Account::new(hall.board.clone()),
+            statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
             overdue: None,
         };
-        let changing = ChangingParts { large, outside: Arc::clone(&outside), record };
+        let changing = ChangingParts { large, connector: Arc::clone(&connector), record };
         let engine = Engine::open(admission, parts, changing)?;
         // Visitors are answered from now on.
-        let _ = hall.inside.set(Inside { requests: requests.clone(), outside: Some(outside) });
+        let _ = service
+            .inside
+            .set(MemberAccess { requests: requests.clone(), connector: Some(connector) });
         let_in.into_iter().for_each(LetIn::tell_up);
-        let handle =
-            Handle { participant, gates, requests, board: hall.board, unsent, _door: door };
+        let handle = Handle {
+            participant,
+            send_states,
+            requests,
+            board: service.board,
+            unsent,
+            _server: server,
+        };
         Ok(Running::changing(handle, engine))
     }
 }
 
 fn not_let_in(own: &Identity, error: AttemptError) -> StartError {
     match error {
-        AttemptError::SentAway { node, why: VisitError::OtherConfiguration { digest } } => {
+        AttemptError::Refused { node, why: OpenSessionError::OtherConfiguration { digest } } => {
             StartError::other_configuration(node, own.digest, digest)
         }
-        AttemptError::Visit(VisitError::Cancelled) => StartError::Cancelled,
-        AttemptError::SentAway { node, why } => StartError::SentAway { node: node.get(), why },
+        AttemptError::OpenSession(OpenSessionError::Cancelled) => StartError::Cancelled,
+        AttemptError::Refused { node, why } => StartError::Refused { node: node.get(), why },
         error => StartError::NotLetIn { node: own.node.get(), why: error.to_string() },
     }
 }
@@ -414,9 +424,9 @@ fn not_let_in(own: &Identity, error: AttemptError) -> StartError {
 /// What there is of each subgroup in which this node sends: for senders, for the engine, and for
 /// large messages.
 pub(super) struct Senders {
-    pub(super) gates: Vec<Arc<Gate>>,
-    pub(super) outgoing: Vec<Outgoing>,
-    pub(super) handings: Vec<(SubgroupId, Handing)>,
+    pub(super) send_states: Vec<Arc<SendState>>,
+    pub(super) sending: Vec<SubgroupSending>,
+    pub(super) large_queues: Vec<(SubgroupId, LargeSendQueueReader)>,
 }
 
 impl Senders {
@@ -426,18 +436,18 @@ impl Senders {
         store: &BlockStore,
         ending: &Arc<Ending>,
     ) -> Self {
-        let (mut gates, mut outgoing, mut handings) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut send_states, mut sending, mut large_queues) = (Vec::new(), Vec::new(), Vec::new());
         let subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
         for (id, subgroup) in subgroups.filter(|(_, of)| of.senders().contains(&own.get())) {
             let large = description.large(id);
-            let large =
-                large.map(|large| LargeGate::new(large.bytes_max, large.window, store.clone()));
-            let (large, handing) = large.unzip();
-            let gate = Gate::new(id, subgroup.message_max, large, ending);
-            outgoing.push(Outgoing::new(Arc::clone(&gate), subgroup.unordered));
-            handings.extend(handing.map(|handing| (id, handing)));
-            gates.push(gate);
+            let large = large
+                .map(|large| LargeSendQueue::new(large.bytes_max, large.window, store.clone()));
+            let (large, reader) = large.unzip();
+            let state = SendState::new(id, subgroup.message_max, large, ending);
+            sending.push(SubgroupSending::new(Arc::clone(&state), subgroup.unordered));
+            large_queues.extend(reader.map(|reader| (id, reader)));
+            send_states.push(state);
         }
-        Self { gates, outgoing, handings }
+        Self { send_states, sending, large_queues }
     }
 }

@@ -10,9 +10,8 @@ use tramontane_core::fabric::{Event, Fabric as _};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
-use super::account::Account;
+use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
-use super::door::{Hall, Inside};
 use super::fabric::GroupFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
@@ -21,6 +20,7 @@ use super::replica::Replica;
 use super::request::Requests;
 use super::running::{Handle, Running, Stepped};
 use super::start::{Place, Senders, StartError, StartOptions};
+use super::statistics::Statistics;
 use super::view::{FIRST_VIEW, View};
 use crate::joined::JoinedFabric;
 use crate::member::{Memory, Settings, Stopped};
@@ -85,8 +85,8 @@ impl Place {
         cancel: &AtomicBool,
     ) -> Result<(), StartError> {
         let met = self.meet_unless_running(description, until, cancel)?;
-        for (node, talk) in met.into_iter().flatten() {
-            fabric.connect(node, talk);
+        for (node, session) in met.into_iter().flatten() {
+            fabric.connect(node, session);
         }
         fabric.limit_rates(&self.rates)?;
         Ok(())
@@ -105,32 +105,39 @@ impl Place {
         let own = self.rank_in(&view)?;
         let layout = description.view_layout(&view)?;
         self.connect_all(&description, &mut fabric, until, cancel)?;
-        let hall = Hall::default();
+        let service = ControlService::default();
         let nodes = description.nodes.iter().map(|node| NodeId(node.id));
-        let door = hall.open(self.listener, self.identity, nodes, self.key)?;
+        let server = service.open(self.listener, self.identity, nodes, self.key)?;
         let memory = open_at_all(&mut fabric, layout.get(), own, &view, until, cancel)?;
         let (requests, receiver) = Requests::new(fabric.fabric.local_bell());
         let ending = Arc::default();
         let store = fabric.fabric.block_store();
-        let Senders { gates, outgoing, .. } = Senders::new(&description, self.own, &store, &ending);
+        let Senders { send_states, sending, .. } =
+            Senders::new(&description, self.own, &store, &ending);
         let participant =
             Arc::new(Participant { description, own: self.own, options: settings.options, ending });
         let unsent = Arc::new(Mutex::new(Vec::new()));
         let parts = Parts {
             participant: Arc::clone(&participant),
             fabric,
-            outgoing,
+            sending,
             requests: receiver,
             replica,
-            account: Account::new(hall.board.clone()),
+            statistics: Statistics::new(service.board.clone()),
             unsent: Arc::clone(&unsent),
             idle_time: settings.idle_time,
             overdue: None,
         };
         let member = Fixed::open(parts, own, layout, memory)?;
-        let _ = hall.inside.set(Inside { requests: requests.clone(), outside: None });
-        let handle =
-            Handle { participant, gates, requests, board: hall.board, unsent, _door: door };
+        let _ = service.inside.set(MemberAccess { requests: requests.clone(), connector: None });
+        let handle = Handle {
+            participant,
+            send_states,
+            requests,
+            board: service.board,
+            unsent,
+            _server: server,
+        };
         Ok(Running::fixed(handle, member))
     }
 }

@@ -73,11 +73,11 @@ pub struct SubgroupStatus {
 /// Where the last status hangs, for any thread to look at. Nothing until this process is a member;
 /// the last one stays when it is none any more.
 #[derive(Clone, Debug, Default)]
-pub struct Board(Arc<Mutex<Option<Hung>>>);
+pub struct SharedStatus(Arc<Mutex<Option<Hung>>>);
 
 type Hung = (GroupStatus, Arc<View>);
 
-impl Board {
+impl SharedStatus {
     pub(super) fn put(&self, status: GroupStatus, view: &Arc<View>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((status, Arc::clone(view)));
     }

@@ -11,7 +11,7 @@
 //!   missing in between.
 //! - The group is asked to let the joiner in when each of its subgroups that has members is
 //!   supplied by a member of the view. Where that is not so any more, the joiner is told, and looks
-//!   for who is missing.
+//!   for other suppliers.
 //! - The group is asked to let the joiner in when that is close behind. While it catches up to
 //!   that, the member waits for it (`queue`): a joiner that is slower than the group would never
 //!   be.
@@ -19,15 +19,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_control::{Talk, TalkError};
+use tramontane_control::{Session, SessionError};
 use tramontane_core::ids::{NodeId, SubgroupId};
 
 use super::admission::{Admission, Sent};
+use super::join_messages::{JoinReply, JoinRequest};
 use super::queue::{Ended, Queue, Sink, Supplied};
 use super::request::{Request, Requests};
-use super::said::{JoinerAsks, JoinerHears};
-use super::status::Board;
-use super::talking::{hear, say};
+use super::session_messages::{receive_message, send_message};
+use super::status::SharedStatus;
 use super::view::{View, WireView};
 
 /// How long a joiner may take nothing.
@@ -40,9 +40,9 @@ const ANSWER: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 enum SupplyError {
     #[error(transparent)]
-    Talk(#[from] TalkError),
-    #[error("it said what no joiner says")]
-    Garbled,
+    Session(#[from] SessionError),
+    #[error("it sent a message that makes no sense here")]
+    Malformed,
     #[error("this member has ended")]
     Ended,
     #[error("it is too slow")]
@@ -55,113 +55,120 @@ impl From<Ended> for SupplyError {
     }
 }
 
-/// The longest thing that a joiner says.
+/// The longest message of a joiner.
 const ASK_MAX: u64 = 1 << 16;
 
-/// How long a joiner may take to its first word: it has nothing to do before.
+/// How long a joiner may take until its first message: it has nothing to do before.
 const FIRST_WORD: Duration = Duration::from_secs(5);
 
 /// How long it may take from there to its wish, while it looks for others that supply it.
 const CHOICE: Duration = Duration::from_secs(60);
 
-/// How long a joiner may take to restore what it was sent, before it says so.
+/// How long a joiner may take to restore what it was sent, before it reports that.
 const RESTORE_MAX: Duration = Duration::from_secs(3600);
 
-/// What a member that leaves says to whoever comes to join.
+/// What a member that leaves answers joiners.
 pub(super) const LEAVES: &str = "this member is leaving";
 
 /// Serves one joiner, to its end. Runs in a thread of its own.
-pub(super) fn serve(node: NodeId, mut talk: Talk, board: &Board, requests: &Requests) {
-    // Whoever goes before it is supplied changes nothing: it may be a second process of a member's
-    // id.
-    if let Err(error) = converse(node, &mut talk, board, requests) {
+pub(super) fn serve(node: NodeId, mut session: Session, board: &SharedStatus, requests: &Requests) {
+    // A joiner that goes before it is supplied changes nothing: it may be a second process of a
+    // member's id.
+    if let Err(error) = converse(node, &mut session, board, requests) {
         tracing::info!(%node, %error, "a node that wants to join is not supplied");
     }
 }
 
 fn converse(
     node: NodeId,
-    talk: &mut Talk,
-    board: &Board,
+    session: &mut Session,
+    board: &SharedStatus,
     requests: &Requests,
 ) -> Result<(), SupplyError> {
-    let (subgroups, leads) = greet(node, talk, board)?;
+    let (subgroups, leads) = greet(node, session, board)?;
     let subgroups = subgroups.into_iter().map(SubgroupId).collect();
     let (sink, mut queue) = Sink::new();
     if !requests.ask(Request::Supply { node, subgroups, sink }) {
         return Err(SupplyError::Ended);
     }
-    let supplied = supply(node, talk, &mut queue, leads, requests);
+    let supplied = supply(node, session, &mut queue, leads, requests);
     if supplied.is_err() {
         requests.ask(Request::Gone { node, led: leads, queue: queue.id() });
     }
     supplied
 }
 
-/// A joiner's first words, each once: what it wants, and whether this member leads its join.
-/// Whoever says no more has its place at the door for so long, and no longer.
-fn greet(node: NodeId, talk: &mut Talk, board: &Board) -> Result<(Vec<u16>, bool), SupplyError> {
-    match hear(talk, ASK_MAX, FIRST_WORD)? {
-        JoinerAsks::Welcome => {}
-        _ => return Err(SupplyError::Garbled),
+/// A joiner's first messages: what it wants, and whether this member leads its join. Each has a
+/// time limit, after which a silent joiner loses its slot at the control server.
+fn greet(
+    node: NodeId,
+    session: &mut Session,
+    board: &SharedStatus,
+) -> Result<(Vec<u16>, bool), SupplyError> {
+    match receive_message(session, ASK_MAX, FIRST_WORD)? {
+        JoinRequest::Welcome => {}
+        _ => return Err(SupplyError::Malformed),
     }
     let view = board.view().ok_or(SupplyError::Ended)?;
     let goes = board.status().is_some_and(|status| status.is_leaving() || status.is_over());
     if goes && !view.members.contains(&node) {
-        return Ok(say(talk, &JoinerHears::NotNow(LEAVES.to_owned()), STALL)
-            .and(Err(TalkError::Closed))?);
+        return Ok(send_message(session, &JoinReply::NotNow(LEAVES.to_owned()), STALL)
+            .and(Err(SessionError::Closed))?);
     }
-    say(talk, &JoinerHears::View(WireView::from(&*view)), STALL)?;
-    match hear(talk, ASK_MAX, CHOICE)? {
+    send_message(session, &JoinReply::View(WireView::from(&*view)), STALL)?;
+    match receive_message(session, ASK_MAX, CHOICE)? {
         // Each once: the application is asked for a state for each.
-        JoinerAsks::Supply { subgroups, leads }
+        JoinRequest::Supply { subgroups, leads }
             if subgroups.is_sorted_by(|one, next| one < next) =>
         {
             Ok((subgroups, leads))
         }
-        _ => Err(SupplyError::Garbled),
+        _ => Err(SupplyError::Malformed),
     }
 }
 
-/// Sends states and messages, until the joiner is a member and says so.
+/// Sends states and messages, until the joiner reports that it is a member.
 fn supply(
     node: NodeId,
-    talk: &mut Talk,
+    session: &mut Session,
     queue: &mut Queue,
     leads: bool,
     requests: &Requests,
 ) -> Result<(), SupplyError> {
-    let (states, news) = match queue.take(ANSWER, || !talk.is_open())?.ok_or(SupplyError::Ended)? {
+    let (states, news) = match queue
+        .take(ANSWER, || !session.is_open())?
+        .ok_or(SupplyError::Ended)?
+    {
         Supplied::States(states) => (states, None),
         Supplied::Late(states, admission, sent) => (states, Some(News::Member(admission, sent))),
-        Supplied::NotNow(why) => return Ok(say(talk, &JoinerHears::NotNow(why), STALL)?),
+        Supplied::NotNow(why) => return Ok(send_message(session, &JoinReply::NotNow(why), STALL)?),
         _ => return Err(SupplyError::Ended),
     };
     for (subgroup, mut state) in states {
-        say(talk, &JoinerHears::State { subgroup: subgroup.0 }, STALL)?;
-        talk.send_stream(&mut state, STALL)?;
+        send_message(session, &JoinReply::State { subgroup: subgroup.0 }, STALL)?;
+        session.send_stream(&mut state, STALL)?;
     }
-    let mut supplier = Supplier { node, talk, queue, news };
+    let mut supplier = Supplier { node, session, queue, news };
     // What came meanwhile. What comes from now on may come for as long as the joiner takes over
     // other states.
     let missed = supplier.queue.bytes();
     supplier.send_until(|sent, queue| sent >= missed || queue.is_close())?;
     if supplier.news.is_none() {
-        say(supplier.talk, &JoinerHears::CaughtUp, STALL)?;
+        send_message(supplier.session, &JoinReply::CaughtUp, STALL)?;
         if leads {
             return supplier.lead(requests);
         }
     }
     supplier.send_until(|_, _| false)?;
     supplier.tell_admission()?;
-    if leads { hear_up(talk) } else { Ok(()) }
+    if leads { hear_up(session) } else { Ok(()) }
 }
 
-/// Until a joiner is up its end is known to who led its join by this talk alone.
-fn hear_up(talk: &mut Talk) -> Result<(), SupplyError> {
-    match hear(talk, ASK_MAX, STALL)? {
-        JoinerAsks::Up => Ok(()),
-        _ => Err(SupplyError::Garbled),
+/// Until a joiner is up, the member that led its join notices its end by this session alone.
+fn hear_up(session: &mut Session) -> Result<(), SupplyError> {
+    match receive_message(session, ASK_MAX, STALL)? {
+        JoinRequest::Up => Ok(()),
+        _ => Err(SupplyError::Malformed),
     }
 }
 
@@ -176,7 +183,7 @@ enum News {
 /// A joiner whose states are through.
 struct Supplier<'s> {
     node: NodeId,
-    talk: &'s mut Talk,
+    session: &'s mut Session,
     queue: &'s mut Queue,
     news: Option<News>,
 }
@@ -186,8 +193,10 @@ impl Supplier<'_> {
     /// suppliers.
     fn lead(mut self, requests: &Requests) -> Result<(), SupplyError> {
         loop {
-            let JoinerAsks::Ready { sources } = hear(self.talk, ASK_MAX, RESTORE_MAX)? else {
-                return Err(SupplyError::Garbled);
+            let JoinRequest::Ready { sources } =
+                receive_message(self.session, ASK_MAX, RESTORE_MAX)?
+            else {
+                return Err(SupplyError::Malformed);
             };
             self.queue.catches_up(true);
             self.send_until(|_, queue| queue.is_close())?;
@@ -199,12 +208,12 @@ impl Supplier<'_> {
             match self.news.take() {
                 Some(News::Choose(view)) => {
                     self.queue.catches_up(false);
-                    say(self.talk, &JoinerHears::Choose(WireView::from(&view)), STALL)?;
+                    send_message(self.session, &JoinReply::Choose(WireView::from(&view)), STALL)?;
                 }
                 news => {
                     self.news = news;
                     self.tell_admission()?;
-                    return hear_up(self.talk);
+                    return hear_up(self.session);
                 }
             }
         }
@@ -215,7 +224,7 @@ impl Supplier<'_> {
             return Err(SupplyError::Ended);
         };
         let (view, ends) = (WireView::from(&admission.view), admission.ends.clone());
-        Ok(say(self.talk, &JoinerHears::Member { view, ends, sent }, STALL)?)
+        Ok(send_message(self.session, &JoinReply::Member { view, ends, sent }, STALL)?)
     }
 
     /// Sends messages as they come, until there is news, or `is_enough` of the bytes that were sent
@@ -223,10 +232,10 @@ impl Supplier<'_> {
     fn send_until(&mut self, is_enough: impl Fn(usize, &Queue) -> bool) -> Result<(), SupplyError> {
         let mut sent = 0;
         while self.news.is_none() && !is_enough(sent, self.queue) {
-            match self.queue.take(STALL, || !self.talk.is_open())? {
+            match self.queue.take(STALL, || !self.session.is_open())? {
                 Some(Supplied::Message(message, cost)) => {
                     let (messages, bytes) = self.queue.take_more(message, cost);
-                    say(self.talk, &JoinerHears::Messages(messages), STALL)?;
+                    send_message(self.session, &JoinReply::Messages(messages), STALL)?;
                     self.queue.release(bytes);
                     sent += bytes;
                 }
@@ -238,7 +247,7 @@ impl Supplier<'_> {
                 Some(Supplied::NotNow(_) | Supplied::States(_) | Supplied::Late(..)) => {
                     return Err(SupplyError::Ended);
                 }
-                None if !self.talk.is_open() => return Err(TalkError::Closed.into()),
+                None if !self.session.is_open() => return Err(SessionError::Closed.into()),
                 // A group in which nothing happens.
                 None => {}
             }
@@ -253,30 +262,33 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::sync::mpsc::channel;
 
-    use tramontane_control::{Door, Identity, Listener, Purpose, visit};
+    use tramontane_control::{ControlServer, Identity, Listener, Purpose, open_session};
 
     use super::*;
 
-    /// Time that no joiner is given before it has said what it wants.
+    /// Longer than a joiner may take before it has sent what it wants.
     const LONG: Duration = Duration::from_secs(120);
 
     #[test]
-    fn who_comes_to_join_and_says_nothing_does_not_keep_its_place() {
+    fn a_joiner_that_sends_nothing_does_not_keep_its_slot() {
         let identity = |node| Identity { node: NodeId(node), incarnation: 1, digest: 7 };
         let listener =
             Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
         let (sender, ended) = channel();
-        let door = Door::open(listener, identity(1), [NodeId(2)], None, move |mut visitor| {
-            // A test that ended need not know.
-            let _ = sender.send(greet(NodeId(2), &mut visitor.talk, &Board::default()));
-        });
-        let door = door.expect("a thread");
+        let server =
+            ControlServer::open(listener, identity(1), [NodeId(2)], None, move |mut client| {
+                // A test that ended need not know.
+                let _ =
+                    sender.send(greet(NodeId(2), &mut client.session, &SharedStatus::default()));
+            });
+        let server = server.expect("a thread");
         let never = AtomicBool::new(false);
         let silent =
-            visit(door.address(), &identity(2), None, Purpose::Join, LONG, &never).expect("let in");
+            open_session(server.address(), &identity(2), None, Purpose::Join, LONG, &never)
+                .expect("let in");
         let error =
             ended.recv_timeout(LONG).expect("it was given up").expect_err("it said nothing");
-        assert!(matches!(error, SupplyError::Talk(TalkError::TimeUp)), "{error}");
+        assert!(matches!(error, SupplyError::Session(SessionError::TimeUp)), "{error}");
         drop(silent);
     }
 }

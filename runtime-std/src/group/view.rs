@@ -8,7 +8,7 @@ use super::description::Description;
 /// The first view. Ids start at 1, so that fresh memory, all zero, names none.
 pub const FIRST_VIEW: ViewId = ViewId(1);
 
-/// Who belongs to the group, from one change to the next.
+/// The members of the group, from one change to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {
     /// Rises by one with each change.
@@ -86,7 +86,7 @@ impl View {
     }
 }
 
-/// A view as it is told to other processes.
+/// A view as it is sent to other processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WireView {
     id: u64,

@@ -46,7 +46,7 @@ pub enum Stopped {
     Fabric(String),
     /// A large message is not what its slot says. It was not handed over, nor anything after it.
     #[error("a large message is not what was announced: {0}")]
-    Mistold(String),
+    DescriptorMismatch(String),
     /// The application's upcall panicked; the order of what it has seen is intact.
     #[error("the application panicked in an upcall: {0}")]
     Panicked(String),

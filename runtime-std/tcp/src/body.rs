@@ -16,10 +16,10 @@ use super::incoming::End;
 use super::memory::Rows;
 
 /// Why the connection ends of a peer whose write does not fit.
-const OUTSIDE_ROW: End = End::Garbled("a write outside its row");
+const OUTSIDE_ROW: End = End::Malformed("a write outside its row");
 
 /// Why that of one ends whose block does not fit.
-const OUTSIDE_RECEIVE: End = End::Garbled("a block outside its receive");
+const OUTSIDE_RECEIVE: End = End::Malformed("a block outside its receive");
 
 /// Where bytes go.
 #[derive(Debug)]

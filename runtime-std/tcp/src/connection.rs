@@ -11,11 +11,11 @@ use tramontane_core::fabric::{Channel, LossCause, Token, ViewRows as _, Way, Wri
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::OutOfRow;
 
-use super::blocks::{Closed, Departing, Full, Receive};
+use super::blocks::{Closed, Full, Receive, SendingBlock};
 use super::frame::Frame;
-use super::incoming::{End, Incoming, News};
+use super::incoming::{End, Incoming, Notice};
 use super::memory::Rows;
-use super::outgoing::{Gone, Outgoing};
+use super::send_queue::{SendQueue, Sent};
 use super::watch::Change;
 
 /// The shortest time between two of the kernel's own probes.
@@ -49,7 +49,7 @@ pub(super) struct Connection {
     /// None once it has ended.
     stream: Option<TcpStream>,
     cipher: Option<Cipher>,
-    outgoing: Outgoing,
+    send_queue: SendQueue,
     incoming: Incoming,
     readable: bool,
     writable: bool,
@@ -79,7 +79,7 @@ impl Connection {
             peer,
             stream: Some(stream),
             cipher,
-            outgoing: Outgoing::new(is_keyed),
+            send_queue: SendQueue::new(is_keyed),
             incoming: Incoming::new(is_keyed),
             // Whatever was there before it was watched is not told as a change.
             readable: true,
@@ -119,7 +119,7 @@ impl Connection {
         self.is_live() && self.incoming.landings.is_ready(view)
     }
 
-    /// Takes note of what the kernel says.
+    /// Takes note of a change that the kernel reports.
     pub(super) fn note(&mut self, change: Change) {
         if let Change::Socket { readable, writable, hung_up, .. } = change {
             self.readable |= readable;
@@ -130,12 +130,12 @@ impl Connection {
 
     /// Whether something waits to be sent.
     pub(super) fn is_pending(&self) -> bool {
-        self.is_live() && self.outgoing.is_pending()
+        self.is_live() && self.send_queue.is_pending()
     }
 
     /// Whether a list waits, so that there is no room for another.
     pub(super) fn is_full(&self) -> bool {
-        self.is_live() && self.outgoing.is_full()
+        self.is_live() && self.send_queue.is_full()
     }
 
     /// Whether something waits that the socket may take now.
@@ -154,9 +154,9 @@ impl Connection {
         if !self.is_live() {
             return false;
         }
-        self.incoming.arrivals.open(view, closed);
+        self.incoming.block_receiving.open(view, closed);
         let row_bytes = u64::try_from(rows.row().bytes()).unwrap_or(u64::MAX);
-        self.outgoing.say(Frame::Open { view, row_bytes, digest: rows.digest() });
+        self.send_queue.push_frame(Frame::Open { view, row_bytes, digest: rows.digest() });
         match self.incoming.landings.open(view, rows, peer) {
             Ok(is_ready) => is_ready,
             Err(end) => {
@@ -169,29 +169,29 @@ impl Connection {
     /// Ends a view: its memory is neither read nor written any more.
     pub(super) fn retire(&mut self, view: ViewId, rows: &Rows) {
         self.incoming.retire(view);
-        self.outgoing.keep(rows);
-        self.outgoing.departures.retire(view);
+        self.send_queue.keep(rows);
+        self.send_queue.block_sending.retire(view);
     }
 
     /// Ends a channel: the memory of its blocks is neither read nor written any more.
     pub(super) fn close_channel(&mut self, view: ViewId, channel: Channel) {
         self.incoming.close(view, channel);
-        self.outgoing.departures.close(view, channel);
+        self.send_queue.block_sending.close(view, channel);
     }
 
     /// Adds a block to what goes. The caller flushes.
-    pub(super) fn send(&mut self, way: Way, block: Departing) -> Result<(), Full> {
+    pub(super) fn send(&mut self, way: Way, block: SendingBlock) -> Result<(), Full> {
         if self.is_broken {
             // The next poll says why.
             return Ok(());
         }
         self.incoming.landings.note_post(way.view);
-        self.outgoing.departures.add(way, block)
+        self.send_queue.block_sending.add(way, block)
     }
 
     /// Adds a receive to what may come.
     pub(super) fn receive(&mut self, receive: Receive) -> Result<(), Full> {
-        self.incoming.arrivals.add(receive)
+        self.incoming.block_receiving.add(receive)
     }
 
     /// Adds a list to what goes. The caller looked whether there is room, and flushes.
@@ -207,25 +207,25 @@ impl Connection {
             return Ok(());
         }
         self.incoming.landings.note_post(view);
-        self.outgoing.add(view, rows, writes, token)
+        self.send_queue.add(view, rows, writes, token)
     }
 
     pub(super) fn wake(&mut self) {
-        self.outgoing.owe_wake();
+        self.send_queue.owe_wake();
     }
 
     /// Sends what the socket takes, if it may take anything, within bounds.
-    pub(super) fn flush(&mut self, gone: impl FnMut(Gone)) {
+    pub(super) fn flush(&mut self, gone: impl FnMut(Sent)) {
         let Some(stream) = &self.stream else { return };
         if !self.writable || self.is_broken {
             return;
         }
-        match self.outgoing.flush(stream, self.cipher.as_mut(), gone) {
+        match self.send_queue.flush(stream, self.cipher.as_mut(), gone) {
             Ok(has_room) => self.writable = has_room,
             Err(error) => {
-                // What the peer said before it went, that it leaves perhaps, is still to be read.
+                // What the peer sent before it went is still to be read: perhaps that it leaves.
                 tracing::debug!(peer = %self.peer, %error, "nothing more can be sent");
-                self.outgoing.clear();
+                self.send_queue.clear();
                 (self.is_broken, self.readable, self.hung_up) = (true, true, true);
                 self.is_unreachable = !is_ended(error.kind());
             }
@@ -233,14 +233,14 @@ impl Connection {
     }
 
     /// Reads and stores what has come, within bounds.
-    pub(super) fn read(&mut self, mut news: impl FnMut(News)) {
+    pub(super) fn read(&mut self, mut notify: impl FnMut(Notice)) {
         let Some(stream) = &self.stream else { return };
         let mut last = None;
         let read =
             self.incoming.read(stream, self.cipher.as_mut(), self.hung_up, |said| match said {
-                News::Left => last = last.or(Some(LossCause::Left)),
-                News::Denied => last = last.or(Some(LossCause::Denied)),
-                News::Ready(..) | News::Rung | News::Block(_) => news(said),
+                Notice::Left => last = last.or(Some(LossCause::Left)),
+                Notice::Denied => last = last.or(Some(LossCause::Denied)),
+                Notice::Ready(..) | Notice::Rung | Notice::Block(_) => notify(said),
             });
         match (last, read) {
             (Some(cause), _) => self.lose(cause),
@@ -253,7 +253,7 @@ impl Connection {
         let cause = match end {
             End::Closed if self.is_unreachable => LossCause::Unreachable,
             End::Closed => LossCause::Exited,
-            End::Garbled(what) => {
+            End::Malformed(what) => {
                 tracing::warn!(peer = %self.peer, what, "a peer sent what no member sends");
                 LossCause::Misbehaved
             }
@@ -278,18 +278,18 @@ impl Connection {
         self.is_untold = false;
     }
 
-    /// Says a last word, if it goes now: a peer that takes nothing is not told.
+    /// Sends a last frame, if it goes now: a peer that takes nothing is not told.
     pub(super) fn farewell(&mut self, word: Frame) {
         if self.stream.is_none() {
             return;
         }
         // What was not begun does not go.
-        self.outgoing.departures.give_up();
+        self.send_queue.block_sending.give_up();
         while self.is_sendable() {
             self.flush(|_| {});
         }
-        if !self.outgoing.is_pending() && !self.is_broken {
-            self.outgoing.say(word);
+        if !self.send_queue.is_pending() && !self.is_broken {
+            self.send_queue.push_frame(word);
             self.flush(|_| {});
         }
         if let Some(stream) = &self.stream {
@@ -297,17 +297,17 @@ impl Connection {
             let _ = stream.shutdown(Shutdown::Write);
         }
         self.is_broken = true;
-        self.outgoing.clear();
+        self.send_queue.clear();
     }
 
     fn close(&mut self) {
         self.stream = None;
-        self.outgoing.clear();
+        self.send_queue.clear();
         self.incoming.clear();
     }
 }
 
-/// Whether an error says that the other end is gone, rather than that it is not heard of.
+/// Whether an error means that the other end is gone, rather than that it is silent.
 fn is_ended(kind: ErrorKind) -> bool {
     matches!(
         kind,

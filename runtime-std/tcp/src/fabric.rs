@@ -18,10 +18,10 @@ use tramontane_core::memory::Row;
 
 use super::blocks::{BlockStore, Closed};
 use super::connection::{Connection, Settings};
+use super::event_queue::EventQueue;
 use super::frame::{Frame, WRITE_MAX};
 use super::memory::{MadeRows, NoRows, Rows};
-use super::outgoing::GUARD_MAX;
-use super::told::Told;
+use super::send_queue::GUARD_MAX;
 use super::views::{Route, View};
 use super::watch::{Bell, Change, Watch};
 
@@ -34,7 +34,7 @@ pub struct Tcp {
     own: NodeId,
     settings: Settings,
     watch: Watch,
-    // Borrowed from behind a shared reference for the last word, and to look.
+    // Borrowed from behind a shared reference for the last frame, and to look.
     pub(super) connections: RefCell<Vec<Connection>>,
     /// Memory of views that are not open yet; the caller that asked for it keeps it.
     made: Vec<MadeRows>,
@@ -43,7 +43,7 @@ pub struct Tcp {
     /// The newest view that was ever open here.
     newest: Option<ViewId>,
     pub(super) store: BlockStore,
-    pub(super) told: Told,
+    pub(super) events: EventQueue,
 }
 
 impl Tcp {
@@ -61,7 +61,7 @@ impl Tcp {
             views: Vec::new(),
             newest: None,
             store: BlockStore::default(),
-            told: Told::new(),
+            events: EventQueue::new(),
         })
     }
 
@@ -123,10 +123,10 @@ impl Tcp {
         self.look(Duration::ZERO);
         self.flush();
         let mut is_lost = false;
-        let Self { connections, told, .. } = self;
+        let Self { connections, events, .. } = self;
         for connection in connections.get_mut() {
             if connection.is_readable() {
-                connection.read(|news| told.heard(news));
+                connection.read(|notice| events.received(notice));
                 is_lost |= connection.is_untold;
             }
         }
@@ -163,24 +163,24 @@ impl Tcp {
     /// Sends what waits, as far as the sockets take it, within bounds. True if a queue that was
     /// full has room again, or a block has gone.
     fn flush(&mut self) -> bool {
-        let Self { connections, told, .. } = self;
-        let (mut is_room, had_no_block) = (false, told.has_no_block());
+        let Self { connections, events, .. } = self;
+        let (mut is_room, had_no_block) = (false, events.has_no_block());
         for connection in
             connections.get_mut().iter_mut().filter(|connection| connection.is_pending())
         {
             let was_full = connection.is_full();
-            connection.flush(|gone| told.gone(gone));
+            connection.flush(|sent| events.sent(sent));
             is_room |= was_full && !connection.is_full();
         }
-        is_room || (had_no_block && !told.has_no_block())
+        is_room || (had_no_block && !events.has_no_block())
     }
 
     /// Sends what waits for one peer.
     pub(super) fn flush_to(&mut self, view: ViewId, peer: Rank) {
-        let Self { views, connections, told, .. } = self;
+        let Self { views, connections, events, .. } = self;
         let route = views.iter().find(|open| open.id == view).and_then(|view| view.route(peer));
         if let Some(connection) = route.and_then(|index| connections.get_mut().get_mut(index)) {
-            connection.flush(|gone| told.gone(gone));
+            connection.flush(|sent| events.sent(sent));
         }
     }
 
@@ -198,7 +198,7 @@ impl Tcp {
                 self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?)))
             {
                 connection.is_untold = false;
-                self.told.push(Event::PeerLost { view, peer, cause });
+                self.events.push(Event::PeerLost { view, peer, cause });
             }
         }
     }
@@ -268,13 +268,13 @@ impl Fabric for Tcp {
             let route = connections.iter().position(is_route);
             if let Some(connection) = route.and_then(|index| connections.get_mut(index)) {
                 if let (Some(cause), false) = (connection.loss(), connection.is_untold) {
-                    // Told in an older view, and as true in this one.
-                    self.told.push(Event::PeerLost { view, peer: rank, cause });
+                    // EventQueue in an older view, and as true in this one.
+                    self.events.push(Event::PeerLost { view, peer: rank, cause });
                 }
                 if connection.open(view, &rows, Closed::default(), rank) {
-                    self.told.push(Event::Ready { view, peer: rank });
+                    self.events.push(Event::Ready { view, peer: rank });
                 }
-                connection.flush(|gone| self.told.gone(gone));
+                connection.flush(|sent| self.events.sent(sent));
             }
             routes.push(route.map_or(Route::NotYet, Route::Through));
         }
@@ -303,7 +303,7 @@ impl Fabric for Tcp {
             for (view, peer) in
                 self.views.iter().filter_map(|view| Some((view.id, view.rank_of(index)?)))
             {
-                self.told.forget_blocks(view, |_, of| of == peer);
+                self.events.forget_blocks(view, |_, of| of == peer);
             }
         }
     }
@@ -316,7 +316,7 @@ impl Fabric for Tcp {
         for connection in self.connections.get_mut() {
             connection.retire(view, &rows);
         }
-        self.told.retire(view);
+        self.events.retire(view);
         true
     }
 
@@ -327,7 +327,7 @@ impl Fabric for Tcp {
         writes: &[Write],
         token: Option<Token>,
     ) -> Result<(), ErrorKind> {
-        let Self { views, connections, told, .. } = self;
+        let Self { views, connections, events, .. } = self;
         let open = views.iter().find(|open| open.id == view).ok_or(ErrorKind::Other)?;
         let connection = open.reach(to, connections.get_mut())?;
         let rows = &open.rows;
@@ -335,25 +335,25 @@ impl Fabric for Tcp {
         if writes.len() > WRITES_MAX || !writes.iter().all(|write| is_carried(write, row_bytes)) {
             return Err(ErrorKind::OutOfRange);
         }
-        if !connection.is_ready(view) || (token.is_some() && !told.has_room()) {
+        if !connection.is_ready(view) || (token.is_some() && !events.has_room()) {
             return Err(ErrorKind::QueueFull);
         }
         if connection.is_full() {
-            connection.flush(|gone| told.gone(gone));
+            connection.flush(|sent| events.sent(sent));
             if connection.is_full() {
                 return Err(ErrorKind::QueueFull);
             }
         }
         connection.post(view, rows, writes, token).map_err(|_| ErrorKind::OutOfRange)?;
-        connection.flush(|gone| told.gone(gone));
+        connection.flush(|sent| events.sent(sent));
         Ok(())
     }
 
     fn poll(&mut self) -> Option<Event> {
-        if self.told.has_no_event() {
+        if self.events.has_no_event() {
             self.carry();
         }
-        self.told.next()
+        self.events.next()
     }
 
     fn wake(&mut self, view: ViewId, to: Rank) {
@@ -370,7 +370,7 @@ impl Fabric for Tcp {
         let is_news = self.look(Duration::ZERO) | self.flush();
         let has_more =
             |connection: &Connection| connection.is_readable() || connection.is_sendable();
-        !is_news && self.told.is_empty() && !self.connections.get_mut().iter().any(has_more)
+        !is_news && self.events.is_empty() && !self.connections.get_mut().iter().any(has_more)
     }
 
     fn disarm(&mut self) {

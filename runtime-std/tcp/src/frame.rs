@@ -1,14 +1,11 @@
-//! What two members say to each other once they have met: frames, one after the other.
+//! The frames that two members exchange once they have met, one after the other.
 //!
 //! ```text
-//! 0     kind: 1 open, 2 write, 3 wake, 4 leave, 5 cut, 6 piece of a block
-//! 1     zero
-//! 2-3   write: the region, 0 is the writer's row; piece: the channel; else zero
-//! 4-7   bytes that follow this header
-//! 8-15  view
-//! 16-23 write: where the bytes go in the region; open: how long the sender's own row is; piece: bytes still to come
-//!       of the block, these included (16-19), and the block's number (20-23); else zero
-//! 24-31 open alone: the digest of the layout by which the sender's memory was made
+//! 0 kind: 1 open, 2 write, 3 wake, 4 leave, 5 cut, 6 piece of a block 1 zero 2-3 write: the
+//! region, 0 is the writer's row; piece: the channel; else zero 4-7 bytes that follow this header
+//! 8-15 view 16-23 write: where the bytes go in the region; open: how long the sender's own row is;
+//! piece: bytes still to come of the block, these included (16-19), and the block's number (20-23);
+//! else zero 24-31 open alone: the digest of the layout by which the sender's memory was made
 //! ```
 //!
 //! Least byte first. There is no frame that the reader must believe: each is compared with what the
@@ -28,11 +25,11 @@ pub(super) const OPEN_REST: usize = 8;
 /// The most bytes of one write.
 pub(super) const WRITE_MAX: usize = 1 << 30;
 
-/// What is said.
+/// One frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
     /// The sender's memory for a view can be written to; its own row is so long, and its layout has
-    /// this digest. It takes the place of what the sender said of that view before.
+    /// this digest. It replaces what the sender sent of that view before.
     Open { view: ViewId, row_bytes: u64, digest: u64 },
     /// `length` bytes follow, for the reader's copy of the sender's region.
     Write { view: ViewId, region: Region, offset: u64, length: u32 },
@@ -58,7 +55,7 @@ const BLOCK: u8 = 6;
 pub(super) type FrameBytes = [u8; HEADER + OPEN_REST];
 
 impl Frame {
-    /// How many bytes say it, without those of a write or a block.
+    /// How many bytes it has, without those of a write or a block.
     pub(super) const fn length(self) -> usize {
         match self {
             Self::Open { .. } => HEADER + OPEN_REST,
@@ -141,7 +138,7 @@ pub(super) enum Decoded {
     Frame(Frame),
     /// A part of one, as far as can be seen.
     Short,
-    /// Nothing that a member says.
+    /// No frame of a member.
     Nonsense,
 }
 

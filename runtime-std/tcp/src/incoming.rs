@@ -15,7 +15,7 @@ use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 use tramontane_core::fabric::{BlockEvent, Channel, Region};
 use tramontane_core::ids::{Rank, ViewId};
 
-use super::blocks::{Arrivals, PieceHeader, Place};
+use super::blocks::{BlockReceiving, PieceHeader, Place};
 use super::body::{Body, Target};
 use super::frame::{Decoded, Frame};
 use super::landing::Landings;
@@ -32,9 +32,9 @@ const DIRECT_MIN: usize = 8 << 10;
 /// What one call reads of one peer before the others have their turn.
 const TURN_BYTES: usize = 1 << 20;
 
-/// What a peer has said that is more than bytes.
+/// What a peer has sent that the member must learn of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum Notice {
     /// Both ends have opened this view, in which the peer has this rank.
     Ready(ViewId, Rank),
     /// It rang.
@@ -53,8 +53,8 @@ pub(super) enum End {
     /// The other end closed it.
     Closed,
     /// What came makes no sense.
-    Garbled(&'static str),
-    /// The system says so.
+    Malformed(&'static str),
+    /// The system reports an error.
     Broken(io::Error),
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Incoming {
     /// Whether the last write was long.
     is_long: bool,
     pub(super) landings: Landings,
-    pub(super) arrivals: Arrivals,
+    pub(super) block_receiving: BlockReceiving,
     /// Bytes of records that are not whole yet, where there is a cipher.
     sealed: Option<Sealed>,
 }
@@ -88,7 +88,7 @@ impl Incoming {
             body: None,
             is_long: false,
             landings: Landings::default(),
-            arrivals: Arrivals::default(),
+            block_receiving: BlockReceiving::default(),
             sealed: is_keyed.then(|| Sealed { bytes: vec![0; 2 * RECORD_MAX].into(), length: 0 }),
         }
     }
@@ -96,7 +96,7 @@ impl Incoming {
     /// Ends a view: nothing of it is stored any more.
     pub(super) fn retire(&mut self, view: ViewId) {
         self.landings.retire(view);
-        self.arrivals.retire(view);
+        self.block_receiving.retire(view);
         if let Some(body) = self.body.as_mut().filter(|body| body.view() == view) {
             body.drop_rest();
         }
@@ -104,7 +104,7 @@ impl Incoming {
 
     /// Ends a channel: no block of it is stored any more.
     pub(super) fn close(&mut self, view: ViewId, channel: Channel) {
-        self.arrivals.close(view, channel);
+        self.block_receiving.close(view, channel);
         if let Some(body) = self.body.as_mut().filter(|body| body.is_of(view, channel)) {
             body.drop_rest();
         }
@@ -113,7 +113,7 @@ impl Incoming {
     /// Forgets what was to come, and the memory for it: the peer is gone, and its connection never
     /// comes again.
     pub(super) fn clear(&mut self) {
-        self.arrivals.clear();
+        self.block_receiving.clear();
         self.body = None;
         (self.buffer, self.start, self.end) = (Box::default(), 0, 0);
         self.sealed = None;
@@ -121,12 +121,16 @@ impl Incoming {
 
     /// Takes bytes as if they had come in clear.
     #[cfg(any(test, fuzzing))]
-    pub(super) fn feed(&mut self, mut bytes: &[u8], mut news: impl FnMut(News)) -> Result<(), End> {
+    pub(super) fn feed(
+        &mut self,
+        mut bytes: &[u8],
+        mut notify: impl FnMut(Notice),
+    ) -> Result<(), End> {
         while !bytes.is_empty() {
             let count = bytes.len().min(self.room());
             self.buffer[self.end..self.end + count].copy_from_slice(&bytes[..count]);
             (self.end, bytes) = (self.end + count, &bytes[count..]);
-            self.understand(&mut news)?;
+            self.understand(&mut notify)?;
         }
         Ok(())
     }
@@ -137,15 +141,15 @@ impl Incoming {
         stream: &TcpStream,
         mut cipher: Option<&mut Cipher>,
         is_hung_up: bool,
-        mut news: impl FnMut(News),
+        mut notify: impl FnMut(Notice),
     ) -> Result<bool, End> {
         let mut total = 0;
         while total < TURN_BYTES {
             let (count, is_drained) = match cipher.as_deref_mut() {
-                Some(cipher) => self.read_sealed(stream, cipher, &mut news)?,
-                None => self.read_clear(stream, is_hung_up, &mut news)?,
+                Some(cipher) => self.read_sealed(stream, cipher, &mut notify)?,
+                None => self.read_clear(stream, is_hung_up, &mut notify)?,
             };
-            self.understand(&mut news)?;
+            self.understand(&mut notify)?;
             total += count;
             if is_drained && !is_hung_up {
                 return Ok(false);
@@ -162,11 +166,11 @@ impl Incoming {
         &mut self,
         stream: &TcpStream,
         is_hung_up: bool,
-        news: &mut impl FnMut(News),
+        notify: &mut impl FnMut(Notice),
     ) -> Result<(usize, bool), End> {
         if self.start == self.end && !is_hung_up {
             (self.start, self.end) = (0, 0);
-            if let Some(read) = self.read_direct(stream, news)? {
+            if let Some(read) = self.read_direct(stream, notify)? {
                 return Ok(read);
             }
         }
@@ -200,7 +204,7 @@ impl Incoming {
     fn read_direct(
         &mut self,
         stream: &TcpStream,
-        news: &mut impl FnMut(News),
+        notify: &mut impl FnMut(Notice),
     ) -> Result<Option<(usize, bool)>, End> {
         let Some(body) =
             self.body.as_mut().filter(|body| body.is_stored() && body.left() >= DIRECT_MIN)
@@ -224,7 +228,7 @@ impl Incoming {
         };
         let Some(count) = received(read)? else { return Ok(Some((0, true))) };
         self.end = count - count.min(length);
-        self.finish(news);
+        self.finish(notify);
         Ok(Some((count, count < length + follows)))
     }
 
@@ -233,10 +237,10 @@ impl Incoming {
         &mut self,
         stream: &TcpStream,
         cipher: &mut Cipher,
-        news: &mut impl FnMut(News),
+        notify: &mut impl FnMut(Notice),
     ) -> Result<(usize, bool), End> {
         let Some(mut sealed) = self.sealed.take() else {
-            return Err(End::Garbled("no room for records"));
+            return Err(End::Malformed("no room for records"));
         };
         let free = sealed.bytes.get_mut(sealed.length..).unwrap_or_default();
         let room = free.len();
@@ -244,7 +248,7 @@ impl Incoming {
         let opened = match read {
             Ok(Some(count)) => {
                 sealed.length += count;
-                self.open_records(&mut sealed, cipher, news).map(|()| (count, count < room))
+                self.open_records(&mut sealed, cipher, notify).map(|()| (count, count < room))
             }
             Ok(None) => Ok((0, true)),
             Err(end) => Err(end),
@@ -257,7 +261,7 @@ impl Incoming {
         &mut self,
         sealed: &mut Sealed,
         cipher: &mut Cipher,
-        news: &mut impl FnMut(News),
+        notify: &mut impl FnMut(Notice),
     ) -> Result<(), End> {
         let mut from = 0;
         while let Some((header, rest)) =
@@ -267,7 +271,7 @@ impl Incoming {
             let Some(record) = rest.get(..length) else { break };
             self.open_record(record, cipher)?;
             from += RECORD_HEADER + length;
-            self.understand(news)?;
+            self.understand(notify)?;
         }
         sealed.bytes.copy_within(from..sealed.length, 0);
         sealed.length -= from;
@@ -276,7 +280,7 @@ impl Incoming {
 
     /// Opens a record into the buffer.
     fn open_record(&mut self, record: &[u8], cipher: &mut Cipher) -> Result<(), End> {
-        let forged = |_| End::Garbled("a record that nobody sealed");
+        let forged = |_| End::Malformed("a record that nobody sealed");
         let room = self.buffer.get_mut(self.end..).unwrap_or_default();
         debug_assert!(room.len() >= RECORD_CONTENT_MAX);
         self.end += cipher.open(record, room).map_err(forged)?;
@@ -284,25 +288,25 @@ impl Incoming {
     }
 
     /// If the write or piece under way is whole, goes on to the next frame.
-    fn finish(&mut self, news: &mut impl FnMut(News)) -> bool {
+    fn finish(&mut self, notify: &mut impl FnMut(Notice)) -> bool {
         let Some(body) = self.body.take_if(|body| body.left() == 0) else { return false };
         if let Some(piece) = body.piece()
-            && let Some(event) = self.arrivals.finish(piece)
+            && let Some(event) = self.block_receiving.finish(piece)
         {
-            news(News::Block(event));
+            notify(Notice::Block(event));
         }
         true
     }
 
     /// Takes all that is whole out of the buffer. Less than a header, or a part of a cell, stays.
-    fn understand(&mut self, news: &mut impl FnMut(News)) -> Result<(), End> {
+    fn understand(&mut self, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
         loop {
             let bytes = &self.buffer[self.start..self.end];
             if let Some(body) = &mut self.body {
                 let count = body.whole(bytes.len());
                 body.store(&bytes[..count])?;
                 self.start += count;
-                if !self.finish(news) {
+                if !self.finish(notify) {
                     break;
                 }
                 continue;
@@ -310,10 +314,10 @@ impl Incoming {
             let frame = match Frame::decode(bytes) {
                 Decoded::Frame(frame) => frame,
                 Decoded::Short => break,
-                Decoded::Nonsense => return Err(End::Garbled("a frame that no member sends")),
+                Decoded::Nonsense => return Err(End::Malformed("a frame that no member sends")),
             };
             self.start += frame.length();
-            self.take(frame, news)?;
+            self.take(frame, notify)?;
         }
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
@@ -322,22 +326,22 @@ impl Incoming {
         Ok(())
     }
 
-    fn take(&mut self, frame: Frame, news: &mut impl FnMut(News)) -> Result<(), End> {
+    fn take(&mut self, frame: Frame, notify: &mut impl FnMut(Notice)) -> Result<(), End> {
         match frame {
             Frame::Write { view, region, offset, length } => {
                 self.take_write(view, region, offset, length)?
             }
             Frame::Open { view, row_bytes, digest } => {
                 if let Some(rank) = self.landings.take_open(view, row_bytes, digest)? {
-                    news(News::Ready(view, rank));
+                    notify(Notice::Ready(view, rank));
                 }
             }
             Frame::Block { view, channel, length, left, immediate } => {
                 self.take_piece(view, channel, (length, left), immediate)?;
             }
-            Frame::Wake => news(News::Rung),
-            Frame::Leave => news(News::Left),
-            Frame::Cut => news(News::Denied),
+            Frame::Wake => notify(Notice::Rung),
+            Frame::Leave => notify(Notice::Left),
+            Frame::Cut => notify(Notice::Denied),
         }
         Ok(())
     }
@@ -350,7 +354,7 @@ impl Incoming {
         length: u32,
     ) -> Result<(), End> {
         let (Ok(offset), Ok(left)) = (usize::try_from(offset), usize::try_from(length)) else {
-            return Err(End::Garbled("a write outside its row"));
+            return Err(End::Malformed("a write outside its row"));
         };
         let into = self.landings.target(view, region, offset, left)?;
         self.is_long = left >= DIRECT_MIN;
@@ -370,11 +374,14 @@ impl Incoming {
         immediate: u32,
     ) -> Result<(), End> {
         let (Ok(length), Ok(left)) = (usize::try_from(length), usize::try_from(left)) else {
-            return Err(End::Garbled("a block longer than memory"));
+            return Err(End::Malformed("a block longer than memory"));
         };
         let piece = PieceHeader { view, channel, length, left, immediate };
-        let place =
-            if self.landings.takes_blocks(view)? { self.arrivals.begin(&piece)? } else { None };
+        let place = if self.landings.takes_blocks(view)? {
+            self.block_receiving.begin(&piece)?
+        } else {
+            None
+        };
         let target = match place {
             Some(Place { memory, offset }) => Target::Block { memory, offset },
             None => Target::Nowhere,

@@ -19,13 +19,13 @@ use super::memory::Rows;
 /// Views that a peer may open before this member does.
 const AHEAD_MAX: usize = 2;
 
-/// Why the connection ends that was used in a view that one end then opens anew.
-const ANEW: End = End::Garbled("a view opened anew after it was used");
+/// The end of a connection that was used in a view which one end then opens anew.
+const ANEW: End = End::Malformed("a view opened anew after it was used");
 
-/// Why one ends whose peer writes where it may not.
-const OUTSIDE: End = End::Garbled("a write outside its row");
+/// The end of a connection whose peer writes where it may not.
+const OUTSIDE: End = End::Malformed("a write outside its row");
 
-/// What a peer said of its memory for a view.
+/// What a peer sent of its memory for a view.
 #[derive(Clone, Copy, Debug)]
 struct Theirs {
     row_bytes: u64,
@@ -57,7 +57,7 @@ impl Landing {
             return Ok(None);
         }
         let is_as_long = u64::try_from(rows.row_bytes(*rank)) == Ok(theirs.row_bytes);
-        if is_as_long { Ok(Some(*rank)) } else { Err(End::Garbled("a row of another length")) }
+        if is_as_long { Ok(Some(*rank)) } else { Err(End::Malformed("a row of another length")) }
     }
 }
 
@@ -108,7 +108,7 @@ impl Landings {
         }
     }
 
-    /// Ends a view at this end: nothing of it is stored any more. What the peer said of the newest
+    /// Ends a view at this end: nothing of it is stored any more. What the peer sent of the newest
     /// is kept, since that may be opened anew.
     pub(super) fn retire(&mut self, view: ViewId) {
         if self.newest > Some(view) {
@@ -135,7 +135,7 @@ impl Landings {
             if self.landings.iter().filter(|landing| Some(landing.view) > newest).count()
                 >= AHEAD_MAX
             {
-                return Err(End::Garbled("too many views ahead"));
+                return Err(End::Malformed("too many views ahead"));
             }
             self.landings.push(Landing { view, own: None, theirs, is_used: false });
             return Ok(None);
@@ -167,7 +167,7 @@ impl Landings {
         self.memory(view).map(|memory| memory.is_some())
     }
 
-    /// The own memory of a view in which the peer says something.
+    /// The own memory of a view in which the peer sends something.
     fn memory(&mut self, view: ViewId) -> Result<Option<&(Rows, Rank)>, End> {
         let is_past = self.first.is_some_and(|first| first <= view) && self.newest >= Some(view);
         match self.of(view) {
@@ -180,7 +180,7 @@ impl Landings {
                 Ok(None)
             }
             None if is_past => Ok(None),
-            _ => Err(End::Garbled("a write in a view that is not open")),
+            _ => Err(End::Malformed("a write in a view that is not open")),
         }
     }
 }
@@ -221,7 +221,7 @@ mod tests {
         assert!(views.is_ready(VIEW) && lands(&mut views, VIEW));
         assert!(matches!(views.take_open(NEXT, 1, LAYOUT), Ok(None)));
         let short = views.open(NEXT, &rows(LAYOUT), Rank(1));
-        assert!(matches!(short, Err(End::Garbled("a row of another length"))), "{short:?}");
+        assert!(matches!(short, Err(End::Malformed("a row of another length"))), "{short:?}");
     }
 
     #[test]
@@ -252,7 +252,7 @@ mod tests {
             views.retire(VIEW);
             assert!(views.open(VIEW, &rows(OTHER), Rank(1)).is_err());
         }
-        // What came while nobody here had that list is lost, and that is told.
+        // What came while this end did not have that list is lost, and that is reported.
         let mut views = Landings::default();
         opened(&mut views, VIEW, LAYOUT);
         assert!(views.take_open(VIEW, 64, LAYOUT).is_ok_and(|rank| rank.is_some()));

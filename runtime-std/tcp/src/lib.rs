@@ -9,13 +9,14 @@
 //! |---|---|
 //! | `memory` | the rows of one view at one member |
 //! | `blocks` | the [`Blocks`](tramontane_core::fabric::Blocks) of the fabric, and their memory |
-//! | `frame` | what is said on a connection |
-//! | `outgoing`, `incoming` | what goes to a peer, and what comes from it |
+//! | `frame` | the frames of a connection |
+//! | `send_queue`, `row_content` | what waits to be sent to a peer; a part of a row in it |
+//! | `incoming` | what comes from a peer |
 //! | `body` | where the rest of a frame goes |
 //! | `landing` | which views both ends have open, and where writes go in each |
 //! | `connection` | one peer: its socket, and how it ended |
 //! | `views` | the views that are open, and the way to each member |
-//! | `told` | what the member is still to be told |
+//! | `event_queue` | events that the member has not polled yet |
 //! | `rate` | how fast a connection may send |
 //! | `watch` | waiting for sockets, and for the bell of the own process |
 //! | `fabric` | the [`Fabric`](tramontane_core::fabric::Fabric) of all that |
@@ -36,24 +37,25 @@
 //!   member that shares its processor does best to sleep as soon as it finds no work
 //!   ([`idle_time`](tramontane_core::fabric::HostFabric::idle_time) of zero): to give way and look
 //!   again costs it whole time slices wherever another thread computes.
-//! - **Strangers.** They reach nobody: members listen only while they meet, and what a stranger can
-//!   cost then is bounded there.
+//! - **Strangers.** They reach no member: members listen only while they meet, and what a stranger
+//!   can cost then is bounded there.
 
 mod blocks;
 mod body;
 mod connection;
+mod event_queue;
 mod fabric;
 mod frame;
 #[cfg(any(test, fuzzing))]
-pub mod garbage;
+pub mod hostile_bytes;
 mod incoming;
 mod join;
 mod landing;
 mod memory;
-mod outgoing;
 mod peers;
 mod rate;
-mod told;
+mod row_content;
+mod send_queue;
 mod views;
 mod watch;
 

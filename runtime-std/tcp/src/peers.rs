@@ -21,8 +21,8 @@ impl Tcp {
             .any(|connection| connection.peer == node && connection.is_used())
     }
 
-    /// A node is out of all views that are open. Its connection stays, so that what is said on it
-    /// is heard to its end, and makes way for the next process of that node.
+    /// A node is out of all views that are open. Its connection stays, so that what is sent on it
+    /// is read to its end, and is replaced by one of the node's next process.
     pub fn part_from(&mut self, node: NodeId) {
         for connection in
             self.connections.get_mut().iter_mut().filter(|connection| connection.peer == node)
@@ -47,9 +47,9 @@ impl Tcp {
 
     /// Opens the newest view to a peer that came after it was opened here; and the one before, if
     /// it had not come in that either. Otherwise that one is of an earlier process of its node, if
-    /// of any: nobody is let in again before it is out.
+    /// of any: a node is admitted again only after it is out.
     pub(super) fn open_newest_to(&mut self, index: usize) {
-        let Self { connections, views, told, .. } = self;
+        let Self { connections, views, events, .. } = self;
         let Some(connection) = connections.get_mut().get_mut(index) else { return };
         let place_in =
             |view: &View| view.members.iter().position(|member| *member == connection.peer);
@@ -69,9 +69,9 @@ impl Tcp {
                 *route = Route::Through(index);
             }
             if connection.open(view.id, &view.rows, view.closed, rank) {
-                told.push(Event::Ready { view: view.id, peer: rank });
+                events.push(Event::Ready { view: view.id, peer: rank });
             }
         }
-        connection.flush(|gone| told.gone(gone));
+        connection.flush(|sent| events.sent(sent));
     }
 }

@@ -66,7 +66,7 @@ impl View {
         if connection.is_live() {
             return Ok(connection);
         }
-        // A peer that cut this member off has said so: it need not be dead.
+        // A peer that cut this member off reported it, so it need not be dead.
         let is_denied = connection.loss() == Some(LossCause::Denied);
         Err(if is_denied { ErrorKind::Revoked } else { ErrorKind::PeerLost })
     }

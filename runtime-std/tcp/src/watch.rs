@@ -1,12 +1,12 @@
-//! What a member waits for: its sockets, and the bell that threads of its own process ring.
+//! Waiting for a member's sockets, and for the bell that threads of its own process ring.
 //!
 //! Sockets are watched for changes and not for states: a call says what became readable or writable
 //! since the last one, and costs the same however many peers there are. Nothing has to be told to
 //! the kernel when a queue fills or empties.
 //!
-//! The bell: who is about to sleep raises a flag, then looks once more, then sleeps. Who rings has
-//! stored something before, then looks at the flag. With a full fence at either end, between store
-//! and look, one of the two sees the other (IDL-1).
+//! The bell: a thread that is about to sleep raises a flag, then looks once more, then sleeps. A
+//! thread that rings has stored something before, then looks at the flag. With a full fence at
+//! either end, between store and look, one of the two sees the other (IDL-1).
 
 use std::mem::MaybeUninit;
 use std::net::TcpStream;
@@ -73,10 +73,9 @@ impl Bell {
 
     #[cold]
     fn ring(&self) {
-        // Of several who see the flag, one makes the call.
+        // Of several threads that see the flag, one makes the call.
         if self.shared.is_asleep.swap(false, Ordering::SeqCst) {
-            // Fails only when its count is full: then nobody has slept for longer than machines
-            // live.
+            // This fails only when the count is full, which takes longer than any machine lives.
             let _ = rustix::io::write(&self.shared.event, &1_u64.to_ne_bytes());
         }
     }
@@ -156,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bell_rings_who_raised_the_flag_and_nobody_else() {
+    fn the_bell_wakes_a_thread_only_if_it_raised_the_flag() {
         let watch = Watch::new().expect("descriptors");
         let bell = watch.bell().clone();
         bell.ring_if_asleep();

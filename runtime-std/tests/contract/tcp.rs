@@ -337,7 +337,7 @@ impl Actor<Tcp> for Draining<'_> {
 
 /// Two clauses did not end under load, once in ten runs: who was done carried nothing any more.
 #[test]
-fn what_was_posted_last_arrives_although_who_posted_it_is_done() {
+fn what_was_posted_last_arrives_although_its_sender_is_done() {
     Connected { key: None, settings: small(), rounds: 1 }.with(|group| {
         for member in (0..MEMBERS).map(Rank) {
             group.open(member).expect("a fresh view");

@@ -48,7 +48,7 @@ fn every_message_reaches_everybody_whole_and_in_order() {
 }
 
 #[test]
-fn groups_that_overlap_run_at_once_and_who_is_late_is_waited_for() {
+fn groups_that_overlap_run_at_once_and_late_members_are_waited_for() {
     Crowd::each(3, |crowd| {
         let rotations = [[0, 1, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
         let roots: Vec<Part> = (0..)
@@ -84,7 +84,7 @@ fn groups_that_overlap_run_at_once_and_who_is_late_is_waited_for() {
 }
 
 #[test]
-fn who_has_no_memory_ends_that_group_for_all_and_no_other() {
+fn a_member_without_memory_ends_that_group_for_all_and_no_other() {
     Crowd::each(3, |crowd| {
         let members = [0, 1, 2];
         let other = crowd.create_all(7, &members, OPTIONS);
@@ -242,7 +242,7 @@ impl Recipient for Slow {
 /// Two members know that the group is closed and leave, while the third stands still: it finds the
 /// decision and their leaving at once.
 #[test]
-fn who_leaves_a_closed_group_makes_it_fail_for_nobody() {
+fn a_member_that_leaves_a_closed_group_makes_it_fail_for_no_other() {
     Crowd::each(3, |mut crowd| {
         let root = crowd.create(0, 0, &[0, 1, 2], OPTIONS, usize::MAX);
         let third = crowd.create(2, 0, &[0, 1, 2], OPTIONS, usize::MAX);
@@ -278,7 +278,7 @@ impl Recipient for Careless {
 }
 
 #[test]
-fn an_application_that_panics_ends_its_node_and_whoever_waits_is_told() {
+fn an_application_that_panics_ends_its_node_and_waiting_callers_are_told() {
     Crowd::each(2, |mut crowd| {
         let asked = Arc::new(Mutex::new(false));
         let both = [NodeId(0), NodeId(1)];

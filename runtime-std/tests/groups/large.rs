@@ -183,7 +183,7 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn who_dies_in_the_middle_of_large_messages_takes_none_of_the_others_along() {
+fn a_member_that_dies_in_the_middle_of_large_messages_ends_none_of_the_others() {
     let seed = seed();
     println!("TRAMONTANE_LARGE_SEED={seed}");
     let rounds = [Death::Closed, Death::Stuck, Death::Closed, Death::Stuck];
@@ -198,7 +198,7 @@ fn who_dies_in_the_middle_of_large_messages_takes_none_of_the_others_along() {
 }
 
 #[test]
-fn who_joins_is_given_large_messages_and_takes_part_in_the_next() {
+fn a_joiner_is_given_large_messages_and_takes_part_in_the_next() {
     for carrier in carriers() {
         let mut crowd = crowd(carrier, 3);
         crowd.start_all(&[0, 1, 2]);

@@ -52,10 +52,11 @@ pub use tramontane_runtime::blocks;
 pub use tramontane_runtime::carrier::Carrier;
 #[doc(inline)]
 pub use tramontane_runtime::group::{
-    self, AskError, Board, Description, DescriptionBuilder, DescriptionError, Fate, Forming,
-    GroupStatus, Membership, Message, Messages, NodeDescription, NotFormed, Receipt, Replica, Run,
-    Running, Sender, Slot, StartError, StartOptions, Step, Stepped, SubgroupDescription,
-    SubgroupStatus, Unsent, View, ViewChanged, Visits, Waiting, start, start_stepped,
+    self, Description, DescriptionBuilder, DescriptionError, Fate, Forming, GroupStatus,
+    Membership, Message, Messages, NodeDescription, NotFormed, OperatorClient, OperatorError,
+    Receipt, Replica, Run, Running, Sender, SharedStatus, Slot, StartError, StartOptions, Step,
+    Stepped, SubgroupDescription, SubgroupStatus, Unsent, View, ViewChanged, Waiting, start,
+    start_stepped,
 };
 #[doc(inline)]
 pub use tramontane_runtime::member::{SendError, Settings, Stopped};

@@ -90,7 +90,7 @@ fn what_is_under_way_at_once() {
 }
 
 #[test]
-fn who_is_silent_and_who_is_late() {
+fn silent_and_late_members() {
     let history = ["m 1 n0 a g0 40", "d 2 n1 a 1", "m 3 n1 b g0 40"];
     tells(&Reach::Silent { nodes: vec![1, 2] }, &history[..2], &history);
     let early = ["m 1 n0 a g0 40", "m 1 n1 b g0 40", "d 2 n1 a 1"];
@@ -119,7 +119,7 @@ fn what_is_quiet() {
 }
 
 #[test]
-fn who_comes_and_goes_under_load() {
+fn joins_and_leaves_under_load() {
     let mut left = recorded(&["m 1 n0 a g1 40", "d 2 n0 a 1", "d 9 n1 a 1", "e 10 n2"]);
     let reach = Reach::LeftUnderLoad { node: 2 };
     assert!(!reach.is_reached(&left), "nobody told it to");
@@ -138,7 +138,7 @@ fn who_comes_and_goes_under_load() {
 }
 
 #[test]
-fn who_is_killed_midway() {
+fn a_member_killed_midway() {
     let yes = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "f 5 kill n0"];
     let no = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "d 4 n2 a 1", "f 5 kill n0"];
     tells(&Reach::KilledSending { node: 0 }, &yes, &no);
@@ -153,7 +153,7 @@ fn who_is_killed_midway() {
 }
 
 #[test]
-fn who_is_killed_while_a_view_changes() {
+fn a_member_killed_while_a_view_changes() {
     let without = Reach::KilledBeforeViewWithout { node: 1, gone: 2 };
     let first = ["v 1 n0 n0,n1,n2", "f 3 kill n2", "f 6 kill n1", "v 7 n0 n0"];
     let second = ["v 1 n0 n0,n1,n2", "f 3 kill n2", "v 5 n0 n0,n1", "f 6 kill n1"];
@@ -165,7 +165,7 @@ fn who_is_killed_while_a_view_changes() {
 }
 
 #[test]
-fn who_came_back() {
+fn members_that_came_back() {
     let reach = Reach::Restarted { nodes: vec![2] };
     let sent = ["m 1 n0 a g0 40", "m 1 n0 b g0 40", "m 1 n0 c g0 40", "d 2 n2 a 1", "f 3 kill n2"];
     let between = [&sent[..], &["d 4 n0 b 1"]].concat();
@@ -178,7 +178,7 @@ fn who_came_back() {
 }
 
 #[test]
-fn who_sent_while_others_could_not_hear() {
+fn members_that_sent_while_others_could_not_receive() {
     let stopped = ["f 1 stop n2", "m 2 n0 a g0 40", "f 3 continue n2"];
     let late = ["f 1 stop n2", "f 3 continue n2", "m 4 n0 a g0 40"];
     tells(&Reach::SentWhileStopped { node: 2 }, &stopped, &late);

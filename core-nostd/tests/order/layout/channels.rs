@@ -18,7 +18,10 @@ fn channels_stand_before_the_subgroups_at_one_place_in_every_row() {
     }
     let digests =
         [0, 1, 3].map(|channels| Layout::of_channels(&nodes, channels).expect("members").digest());
-    assert!(digests[0] != digests[1] && digests[1] != digests[2], "who disagrees does not meet");
+    assert!(
+        digests[0] != digests[1] && digests[1] != digests[2],
+        "members that disagree do not meet"
+    );
     let twice = [NodeId(3), NodeId(3)];
     assert_eq!(Layout::of_channels(&twice, 1).err(), Some(LayoutError::DuplicateMember));
     assert_eq!(Layout::of_channels(&[], 1).err(), Some(LayoutError::NoMembers));

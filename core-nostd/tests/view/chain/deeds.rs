@@ -1,4 +1,4 @@
-//! What is done to a group: who crashes, stops for a while, leaves, joins or is cut off.
+//! What is done to a group: members crash, stop for a while, leave, join or are cut off.
 
 use tramontane_core::ids::NodeId;
 

@@ -1,5 +1,5 @@
 //! What must hold once nothing goes wrong any more: nothing twice, nothing out of order, nothing
-//! lost, and everyone who can go on in one view.
+//! lost, and every member that can go on in one view.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::{Chain, belongs};
 impl Chain {
     /// What must hold once nothing goes wrong any more.
     pub(super) fn judge(&mut self) -> Result<(), String> {
-        // What those who are still inside delivered in their present view.
+        // What present members delivered in their view.
         let inside: Vec<(u32, usize, usize)> = self
             .nodes
             .iter()
@@ -61,7 +61,7 @@ impl Chain {
                         || traveller.since >= self.nodes[node].since;
                     if belongs(*node, rule) && whole_time && got != expected {
                         return Err(format!(
-                            "{node} has {got:x?} of {sender}, who sent {expected:x?}"
+                            "{node} has {got:x?} of {sender}, which sent {expected:x?}"
                         ));
                     }
                 }

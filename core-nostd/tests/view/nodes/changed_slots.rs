@@ -1,5 +1,5 @@
-//! A member changes a slot after the others have received it. Who has delivered it goes on; who has
-//! not can never deliver what the others did, and must not wait for it either.
+//! A member changes a slot after the others have received it. A member that has delivered it goes
+//! on. A member that has not can never deliver what the others did, and must not wait for it.
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::Rank;
@@ -29,7 +29,7 @@ fn change_the_slot(run: &Run) {
 }
 
 #[test]
-fn who_cannot_deliver_up_to_the_trim_any_more_halts_and_says_because_of_whom() {
+fn a_member_that_cannot_deliver_up_to_the_trim_any_more_halts_and_names_the_cause() {
     let mut run = received_and_not_delivered();
     change_the_slot(&run);
     run.stopped.insert(1);

@@ -85,7 +85,7 @@ impl Run {
         stepped.expect("it steps")
     }
 
-    /// Whoever lives steps, and sends now and then, until all of them are through with their view.
+    /// Live members step, and send now and then, until all of them are through with their view.
     fn run_to_the_end_of_the_view(&mut self, sending: bool) {
         for turn in 0..4_000_u32 {
             let mut going = false;
@@ -161,8 +161,7 @@ impl Run {
         self.ids = next;
     }
 
-    /// Those who are still here delivered the same, and of each of themselves everything, once and
-    /// in order.
+    /// Present members delivered the same, and of each of themselves everything, once and in order.
     fn judge(&self, since_the_start: &[u32]) {
         let first = &self.delivered[&since_the_start[0]];
         for node in since_the_start {
@@ -173,8 +172,8 @@ impl Run {
             assert_eq!(own, all, "of {node}: each once, in order, none lost");
         }
         for (node, delivered) in &self.delivered {
-            // Who is out stopped somewhere; who came later began somewhere, with the state of that
-            // place.
+            // A member that is out stopped somewhere. A member that came later began somewhere,
+            // with the state of that place.
             let part = first.starts_with(delivered) || first.ends_with(delivered);
             assert!(part, "{node} delivered what the others did not");
         }

@@ -1,8 +1,8 @@
 //! How many messages may be under way: a message that finds no receive would cost the connection.
 //!
 //! Each end posts [`MESSAGES_MAX`] receives, and posts each again as soon as its message is taken.
-//! Every message says how many its sender has taken. Who has taken many and has nothing to say
-//! sends a `Credit`.
+//! Every message says how many its sender has taken. An end that has taken many and has nothing to
+//! say sends a `Credit`.
 //!
 //! The last receive is a `Credit`'s alone, so the two ends never wait for each other: the last
 //! message of an end that can send nothing was a `Credit`, sent after the last of the other, and

@@ -8,10 +8,10 @@ use std::collections::VecDeque;
 use tramontane_core::fabric::{Channel, ErrorKind, LossCause, Token};
 use tramontane_core::ids::Rank;
 
+use super::channel::{Arrived, Block, ChannelState, Landed, Receive};
 use super::credits::Credits;
-use super::lane::{Arrived, Block, Landed, Lane, Receive};
 use super::message::{Envelope, Message, Place};
-use super::{CHANNELS, Told};
+use super::{CHANNELS, EventQueue};
 
 /// Writes under way to one peer: two keep the port busy (RDMC 4.3), and more where blocks are
 /// small.
@@ -38,12 +38,12 @@ struct Writing<M> {
     _memory: M,
 }
 
-/// The channels with one peer. A channel's lane is made at its first use and kept, empty at last,
+/// The channels with one peer. A channel's state is made at its first use and kept, empty at last,
 /// until the view ends.
 #[derive(Debug)]
 pub(crate) struct Exchange<M> {
     peer: Rank,
-    lanes: Vec<Option<Box<Lane<M>>>>,
+    channels: Vec<Option<Box<ChannelState<M>>>>,
     /// Lanes that have something to write, and to say; each once.
     writers: VecDeque<Channel>,
     talkers: VecDeque<Channel>,
@@ -56,7 +56,7 @@ impl<M: Clone> Exchange<M> {
         let all = usize::from(CHANNELS);
         Self {
             peer,
-            lanes: (0..all).map(|_| None).collect(),
+            channels: (0..all).map(|_| None).collect(),
             writers: VecDeque::with_capacity(all),
             talkers: VecDeque::with_capacity(all),
             writing: VecDeque::with_capacity(WRITES_MAX),
@@ -64,9 +64,9 @@ impl<M: Clone> Exchange<M> {
         }
     }
 
-    fn lane(&mut self, channel: Channel) -> Option<&mut Lane<M>> {
-        let place = self.lanes.get_mut(usize::from(channel.0))?;
-        Some(place.get_or_insert_with(|| Box::new(Lane::new())))
+    fn state(&mut self, channel: Channel) -> Option<&mut ChannelState<M>> {
+        let place = self.channels.get_mut(usize::from(channel.0))?;
+        Some(place.get_or_insert_with(|| Box::new(ChannelState::new())))
     }
 
     /// Posts a receive.
@@ -77,16 +77,16 @@ impl<M: Clone> Exchange<M> {
         &mut self,
         channel: Channel,
         receive: Receive<M>,
-        told: &mut Told,
+        events: &mut EventQueue,
     ) -> Result<(), ErrorKind> {
-        let lane = self.lane(channel).ok_or(ErrorKind::OutOfRange)?;
-        if !lane.takes_receive() || !told.has_place() {
+        let state = self.state(channel).ok_or(ErrorKind::OutOfRange)?;
+        if !state.takes_receive() || !events.has_place() {
             return Err(ErrorKind::QueueFull);
         }
-        // Who ended the channel sends nothing: nothing would ever be told of it.
-        if !lane.is_over_there() {
-            lane.add_receive(receive);
-            told.begin();
+        // A peer that ended the channel sends nothing: the receive would never complete.
+        if !state.is_over_there() {
+            state.add_receive(receive);
+            events.begin();
             self.take_turn(channel);
         }
         Ok(())
@@ -100,24 +100,24 @@ impl<M: Clone> Exchange<M> {
         &mut self,
         channel: Channel,
         block: Block<M>,
-        told: &mut Told,
+        events: &mut EventQueue,
     ) -> Result<(), ErrorKind> {
-        let lane = self.lane(channel).ok_or(ErrorKind::OutOfRange)?;
-        if !lane.takes_block() || !told.has_place() {
+        let state = self.state(channel).ok_or(ErrorKind::OutOfRange)?;
+        if !state.takes_block() || !events.has_place() {
             return Err(ErrorKind::QueueFull);
         }
-        told.begin();
-        lane.add_block(block);
-        self.go_on(channel, told);
+        events.begin();
+        state.add_block(block);
+        self.go_on(channel, events);
         Ok(())
     }
 
     /// Ends a channel at this end, if it was ever used with this peer. Who uses it later is told
     /// then.
-    pub(crate) fn close(&mut self, channel: Channel, told: &mut Told) {
-        if let Some(Some(lane)) = self.lanes.get_mut(usize::from(channel.0)) {
-            told.give_up(lane.under_way());
-            lane.close();
+    pub(crate) fn close(&mut self, channel: Channel, events: &mut EventQueue) {
+        if let Some(Some(state)) = self.channels.get_mut(usize::from(channel.0)) {
+            events.give_up(state.under_way());
+            state.close();
             self.take_turn(channel);
         }
     }
@@ -130,7 +130,7 @@ impl<M: Clone> Exchange<M> {
         &mut self,
         envelope: &Envelope,
         is_closed: impl Fn(Channel) -> bool,
-        told: &mut Told,
+        events: &mut EventQueue,
     ) -> Result<(), LossCause> {
         let Envelope { taken, channel, message } = *envelope;
         if !self.credits.take(taken) {
@@ -140,30 +140,30 @@ impl<M: Clone> Exchange<M> {
             return Ok(());
         }
         let peer = self.peer;
-        let lane = self.lane(channel).ok_or(LossCause::Misbehaved)?;
-        if is_closed(channel) && !lane.is_closed() {
+        let state = self.state(channel).ok_or(LossCause::Misbehaved)?;
+        if is_closed(channel) && !state.is_closed() {
             // Closed before it was ever used with this peer.
-            lane.close();
+            state.close();
         }
         match message {
-            Message::Offer { serial, place } => lane.hear_offer(serial, place)?,
+            Message::Offer { serial, place } => state.hear_offer(serial, place)?,
             Message::Written { serial, number, length } => {
-                let arrived = lane.hear_written(serial, Landed { number, length })?;
+                let arrived = state.hear_written(serial, Landed { number, length })?;
                 if let Some(Arrived { token, number, length }) = arrived {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
-                    told.received((channel, peer), token, number, length);
+                    events.received((channel, peer), token, number, length);
                 }
             }
-            Message::Asked { serial } => lane.hear_question(serial)?,
-            Message::Refused => lane.hear_refusal()?,
+            Message::Asked { serial } => state.hear_question(serial)?,
+            Message::Refused => state.hear_refusal()?,
             Message::Over => {
-                let before = lane.under_way();
-                lane.hear_over()?;
-                told.give_up(before - lane.under_way());
+                let before = state.under_way();
+                state.hear_over()?;
+                events.give_up(before - state.under_way());
             }
             Message::Credit => {}
         }
-        self.go_on(channel, told);
+        self.go_on(channel, events);
         Ok(())
     }
 
@@ -174,9 +174,9 @@ impl<M: Clone> Exchange<M> {
     pub(crate) fn next_write(&mut self, request: u64) -> Result<Option<Order<M>>, LossCause> {
         while self.writing.len() < WRITES_MAX {
             let Some(channel) = self.writers.pop_front() else { break };
-            let Some(lane) = self.lane(channel) else { continue };
-            lane.in_writers = false;
-            let Some((block, place)) = lane.begin_write()? else { continue };
+            let Some(state) = self.state(channel) else { continue };
+            state.in_writers = false;
+            let Some((block, place)) = state.begin_write()? else { continue };
             self.take_turn(channel);
             let Block { memory, offset, length, number, token } = block;
             let _memory = memory.clone();
@@ -188,18 +188,18 @@ impl<M: Clone> Exchange<M> {
     }
 
     /// All requests below a number are acknowledged.
-    pub(crate) fn acknowledged(&mut self, requests: u64, told: &mut Told) {
+    pub(crate) fn acknowledged(&mut self, requests: u64, events: &mut EventQueue) {
         while self.writing.front().is_some_and(|writing| writing.request < requests) {
             let Some(Writing { channel, landed, token, .. }) = self.writing.pop_front() else {
                 break;
             };
             let peer = self.peer;
-            let Some(lane) = self.lane(channel) else { continue };
-            lane.end_write(landed);
-            if !lane.is_closed() {
-                told.sent(channel, peer, token);
+            let Some(state) = self.state(channel) else { continue };
+            state.end_write(landed);
+            if !state.is_closed() {
+                events.sent(channel, peer, token);
             }
-            self.go_on(channel, told);
+            self.go_on(channel, events);
         }
     }
 
@@ -207,9 +207,9 @@ impl<M: Clone> Exchange<M> {
     pub(crate) fn next_message(&mut self) -> Option<Envelope> {
         while self.credits.has_room() {
             let Some(channel) = self.talkers.pop_front() else { break };
-            let Some(lane) = self.lane(channel) else { continue };
-            lane.in_talkers = false;
-            let Some(message) = lane.next_message() else { continue };
+            let Some(state) = self.state(channel) else { continue };
+            state.in_talkers = false;
+            let Some(message) = state.next_message() else { continue };
             self.take_turn(channel);
             return Some(Envelope { taken: self.credits.send(), channel, message });
         }
@@ -222,36 +222,36 @@ impl<M: Clone> Exchange<M> {
     }
 
     /// Drops the blocks of a channel that the peer ended: there they would be dropped too.
-    fn go_on(&mut self, channel: Channel, told: &mut Told) {
+    fn go_on(&mut self, channel: Channel, events: &mut EventQueue) {
         let peer = self.peer;
-        if let Some(lane) = self.lane(channel) {
-            for block in lane.take_dropped() {
-                told.sent(channel, peer, block.token);
+        if let Some(state) = self.state(channel) {
+            for block in state.take_dropped() {
+                events.sent(channel, peer, block.token);
             }
         }
         self.take_turn(channel);
     }
 
-    /// Puts a lane behind the others, if it has something to write or to say.
+    /// Puts a channel behind the others, if it has something to write or a message to send.
     fn take_turn(&mut self, channel: Channel) {
-        let Some(Some(lane)) = self.lanes.get_mut(usize::from(channel.0)) else { return };
-        if lane.has_write() && !std::mem::replace(&mut lane.in_writers, true) {
+        let Some(Some(state)) = self.channels.get_mut(usize::from(channel.0)) else { return };
+        if state.has_write() && !std::mem::replace(&mut state.in_writers, true) {
             self.writers.push_back(channel);
         }
-        if lane.has_message() && !std::mem::replace(&mut lane.in_talkers, true) {
+        if state.has_message() && !std::mem::replace(&mut state.in_talkers, true) {
             self.talkers.push_back(channel);
         }
     }
 
     /// Ends all channels: the peer is gone, and nothing more is told of it.
-    pub(crate) fn end(self, told: &mut Told) {
-        told.give_up(self.under_way());
-        told.forget(|way| way.peer == self.peer);
+    pub(crate) fn end(self, events: &mut EventQueue) {
+        events.give_up(self.under_way());
+        events.forget(|way| way.peer == self.peer);
     }
 
     /// Blocks and receives of which something would be told.
     pub(super) fn under_way(&self) -> usize {
-        self.lanes.iter().flatten().map(|lane| lane.under_way()).sum()
+        self.channels.iter().flatten().map(|state| state.under_way()).sum()
     }
 
     /// Whether nothing waits for room or for an acknowledgement.
@@ -268,6 +268,6 @@ impl<M: Clone> Exchange<M> {
     /// Receives of a channel whose memory is held.
     #[cfg(test)]
     pub(super) fn held(&self, channel: Channel) -> usize {
-        self.lanes[usize::from(channel.0)].as_ref().map_or(0, |lane| lane.held())
+        self.channels[usize::from(channel.0)].as_ref().map_or(0, |state| state.held())
     }
 }

@@ -1,6 +1,6 @@
-//! Blocks between two members: who may write where, in which order, and what is told. Without a
-//! device: the fabric carries what comes out of an [`Exchange`] over one connection, and hands it
-//! what comes in.
+//! Blocks between two members: which end may write where, in which order, and what is reported.
+//! Without a device: the fabric carries what comes out of an [`Exchange`] over one connection, and
+//! hands it what comes in.
 //!
 //! ```text
 //! receiver  --Offer(channel, serial, place)-->  sender      a receive is posted
@@ -23,7 +23,7 @@
 //!   of one would take the receive of another, or wait for it; with a connection a channel, every
 //!   group would cost each pair a queue pair, its place in the completion queue, and calls to the
 //!   kernel from the thread that serves all groups. A write needs neither; its price is that memory
-//!   which receives can be written to by whoever has its key, until it is deregistered. As with
+//!   which receives can be written to by any holder of its key, until it is deregistered. As with
 //!   rows, that keeps faults apart, and not enemies.
 //! - *`Written` follows the acknowledgement*, and not the write at once: a sender that closes its
 //!   channel may change its memory while its adapter still reads it, and what came of that must not
@@ -39,21 +39,21 @@
 //! - On a channel, blocks are written, told of, and reported in the order in which they were sent.
 //! - Messages under way are never more than the receives that wait for them (`credits`).
 
+mod channel;
 mod credits;
+mod event_queue;
 mod exchange;
-mod lane;
 mod message;
 #[cfg(test)]
 mod model;
 #[cfg(test)]
 mod one_end;
-mod told;
 
+pub(crate) use channel::{Block, RECEIVES_MAX, Receive, SENDS_MAX};
 pub(crate) use credits::MESSAGES_MAX;
+pub(crate) use event_queue::EventQueue;
 pub(crate) use exchange::{Exchange, Order};
-pub(crate) use lane::{Block, RECEIVES_MAX, Receive, SENDS_MAX};
 pub(crate) use message::{Envelope, MESSAGE_BYTES};
-pub(crate) use told::Told;
 
 /// Channels of a view: as many as the runtime's other fabrics have.
 pub(crate) const CHANNELS: u16 = 1024;

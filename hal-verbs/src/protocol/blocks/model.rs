@@ -9,7 +9,8 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::message::{Message, Place};
 use super::{
-    Block, Envelope, Exchange, MESSAGE_BYTES, MESSAGES_MAX, Order, RECEIVES_MAX, Receive, Told,
+    Block, Envelope, EventQueue, Exchange, MESSAGE_BYTES, MESSAGES_MAX, Order, RECEIVES_MAX,
+    Receive,
 };
 
 const CHANNELS_USED: u16 = 3;
@@ -51,7 +52,7 @@ enum Request {
 /// One end.
 struct End {
     exchange: Exchange<u64>,
-    told: Told,
+    events: EventQueue,
     closed: [bool; CHANNELS_USED as usize],
     /// By number, what was handed to the device and has not landed.
     wire: VecDeque<Request>,
@@ -83,7 +84,7 @@ impl End {
     fn new(peer: u16) -> Self {
         Self {
             exchange: Exchange::new(Rank(peer)),
-            told: Told::new(ViewId(1)),
+            events: EventQueue::new(ViewId(1)),
             closed: [false; CHANNELS_USED as usize],
             wire: VecDeque::new(),
             posted: 0,
@@ -116,8 +117,8 @@ impl Model {
             }
             Step::Land => self.land(at),
             Step::Acknowledge => {
-                let End { exchange, told, landed, .. } = &mut self.ends[at];
-                exchange.acknowledged(*landed, told);
+                let End { exchange, events, landed, .. } = &mut self.ends[at];
+                exchange.acknowledged(*landed, events);
             }
         }
         self.check(at);
@@ -131,7 +132,7 @@ impl Model {
         let token = end.token();
         let receive =
             Receive { _memory: token, address: token, key: 7, length, token: Token(token) };
-        if end.exchange.receive(Channel(channel), receive, &mut end.told).is_ok() {
+        if end.exchange.receive(Channel(channel), receive, &mut end.events).is_ok() {
             self.ways[1 - at][usize::from(channel)].awaited.push((token, length));
         }
     }
@@ -144,7 +145,7 @@ impl Model {
         }
         let (token, length) = (end.token(), room.min(number));
         let block = Block { memory: token, offset: 0, length, number, token: Token(token) };
-        if end.exchange.send(Channel(channel), block, &mut end.told).is_ok() {
+        if end.exchange.send(Channel(channel), block, &mut end.events).is_ok() {
             way.sent.push((token, number, length));
         }
     }
@@ -152,8 +153,8 @@ impl Model {
     fn close(&mut self, at: usize, channel: u16) {
         let end = &mut self.ends[at];
         end.closed[usize::from(channel)] = true;
-        end.exchange.close(Channel(channel), &mut end.told);
-        end.told.forget(|way| way.channel == Channel(channel));
+        end.exchange.close(Channel(channel), &mut end.events);
+        end.events.forget(|way| way.channel == Channel(channel));
         // What a device reads from now on is something else.
         for request in &mut end.wire {
             if let Request::Write { channel: on, block, .. } = request
@@ -189,14 +190,14 @@ impl Model {
     fn land(&mut self, from: usize) {
         let Some(request) = self.ends[from].wire.pop_front() else { return };
         self.ends[from].landed += 1;
-        let End { exchange, told, closed, memory, .. } = &mut self.ends[1 - from];
+        let End { exchange, events, closed, memory, .. } = &mut self.ends[1 - from];
         match request {
             Request::Write { block, place, .. } => {
                 memory.insert(place.address, block);
             }
             Request::Message(bytes) => {
                 let envelope = Envelope::decode(&bytes).expect("a message");
-                let heard = exchange.hear(&envelope, |on| closed[usize::from(on.0)], told);
+                let heard = exchange.hear(&envelope, |on| closed[usize::from(on.0)], events);
                 assert_eq!(heard, Ok(()), "{envelope:?}");
             }
         }
@@ -205,13 +206,13 @@ impl Model {
 
     /// Compares what an end is told with what was done.
     fn check(&mut self, at: usize) {
-        let End { told, exchange, .. } = &self.ends[at];
+        let End { events, exchange, .. } = &self.ends[at];
         assert_eq!(
-            told.under_way(),
+            events.under_way(),
             exchange.under_way(),
             "room is kept for what is to come, and no more"
         );
-        while let Some(event) = self.ends[at].told.next() {
+        while let Some(event) = self.ends[at].events.next() {
             let (BlockEvent::Sent { way: on, .. } | BlockEvent::Received { way: on, .. }) = event;
             let channel = usize::from(on.channel.0);
             assert!(!self.ends[at].closed[channel], "{event:?} of a closed channel");
@@ -302,19 +303,19 @@ proptest! {
         let mut end = End::new(1);
         for channel in 0..CHANNELS_USED {
             let receive = Receive { _memory: 0, address: 1, key: 2, length: 10, token: Token(3) };
-            end.exchange.receive(Channel(channel), receive, &mut end.told).expect("the first");
+            end.exchange.receive(Channel(channel), receive, &mut end.events).expect("the first");
         }
         end.closed[1] = true;
-        end.exchange.close(Channel(1), &mut end.told);
+        end.exchange.close(Channel(1), &mut end.events);
         for (number, envelope) in (0_u64..).zip(messages) {
             while end.exchange.next_message().is_some() {}
             let _ = end.exchange.next_write(number);
-            if end.exchange.hear(&envelope, |on| on == Channel(1), &mut end.told).is_err() {
+            if end.exchange.hear(&envelope, |on| on == Channel(1), &mut end.events).is_err() {
                 // The peer is lost.
                 break;
             }
         }
-        let received = std::iter::from_fn(|| end.told.next())
+        let received = std::iter::from_fn(|| end.events.next())
             .filter(|event| matches!(event, BlockEvent::Received { .. }));
         prop_assert!(received.count() < usize::from(CHANNELS_USED));
     }

@@ -5,7 +5,7 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::exchange::WRITES_MAX;
 use super::message::{Message, Place};
-use super::{Block, CHANNELS, Envelope, Exchange, RECEIVES_MAX, Receive, Told};
+use super::{Block, CHANNELS, Envelope, EventQueue, Exchange, RECEIVES_MAX, Receive};
 
 const PLACE: Place = Place { address: 64, key: 7, length: 100 };
 
@@ -18,20 +18,20 @@ fn block(number: u32) -> Block<()> {
 }
 
 /// An end that posted a receive on channel 1, and said so.
-fn end() -> (Exchange<()>, Told) {
-    let (mut exchange, mut told) = (Exchange::new(Rank(1)), Told::new(ViewId(1)));
-    exchange.receive(Channel(1), receive(), &mut told).expect("the first");
+fn end() -> (Exchange<()>, EventQueue) {
+    let (mut exchange, mut events) = (Exchange::new(Rank(1)), EventQueue::new(ViewId(1)));
+    exchange.receive(Channel(1), receive(), &mut events).expect("the first");
     let offer = exchange.next_message().expect("an offer");
     assert_eq!(offer.message, Message::Offer { serial: 0, place: PLACE });
-    (exchange, told)
+    (exchange, events)
 }
 
 fn hear(
     exchange: &mut Exchange<()>,
-    told: &mut Told,
+    events: &mut EventQueue,
     (channel, message): (u16, Message),
 ) -> Result<(), LossCause> {
-    exchange.hear(&Envelope { taken: 0, channel: Channel(channel), message }, |_| false, told)
+    exchange.hear(&Envelope { taken: 0, channel: Channel(channel), message }, |_| false, events)
 }
 
 #[test]
@@ -54,69 +54,69 @@ fn what_no_correct_member_says_loses_it() {
         (&[(1, Message::Refused)], LossCause::Denied),
     ];
     for (messages, cause) in cases {
-        let (mut exchange, mut told) = end();
+        let (mut exchange, mut events) = end();
         let (last, before) = messages.split_last().expect("some");
         for message in before {
-            assert_eq!(hear(&mut exchange, &mut told, *message), Ok(()), "{message:?}");
+            assert_eq!(hear(&mut exchange, &mut events, *message), Ok(()), "{message:?}");
         }
-        assert_eq!(hear(&mut exchange, &mut told, *last), Err(cause), "{messages:?}");
+        assert_eq!(hear(&mut exchange, &mut events, *last), Err(cause), "{messages:?}");
     }
-    let (mut exchange, mut told) = end();
+    let (mut exchange, mut events) = end();
     let envelope = Envelope { taken: 2, channel: Channel(0), message: Message::Credit };
-    let heard = exchange.hear(&envelope, |_| false, &mut told);
+    let heard = exchange.hear(&envelope, |_| false, &mut events);
     assert_eq!(heard, Err(LossCause::Misbehaved), "it took more than was sent");
 }
 
 #[test]
 fn more_offers_than_receives_can_be_lose_their_sender() {
-    let (mut exchange, mut told) = end();
+    let (mut exchange, mut events) = end();
     for serial in 0..RECEIVES_MAX as u64 {
         assert_eq!(
-            hear(&mut exchange, &mut told, (1, Message::Offer { serial, place: PLACE })),
+            hear(&mut exchange, &mut events, (1, Message::Offer { serial, place: PLACE })),
             Ok(())
         );
     }
     let one_more = (1, Message::Offer { serial: RECEIVES_MAX as u64, place: PLACE });
-    assert_eq!(hear(&mut exchange, &mut told, one_more), Err(LossCause::Misbehaved));
+    assert_eq!(hear(&mut exchange, &mut events, one_more), Err(LossCause::Misbehaved));
 }
 
 #[test]
 fn channels_take_turns_by_blocks() {
-    let (mut exchange, mut told) = end();
+    let (mut exchange, mut events) = end();
     for channel in [1, 2, 3] {
         for serial in 0..8 {
             let offer = (channel, Message::Offer { serial, place: PLACE });
-            assert_eq!(hear(&mut exchange, &mut told, offer), Ok(()));
+            assert_eq!(hear(&mut exchange, &mut events, offer), Ok(()));
         }
         for number in 0..8 {
-            exchange.send(Channel(channel), block(number), &mut told).expect("room");
+            exchange.send(Channel(channel), block(number), &mut events).expect("room");
         }
     }
     let mut order = Vec::new();
     for request in 0..24 {
         exchange.next_write(request).expect("it fits").expect("one more");
         order.push(exchange.last_begun().0);
-        exchange.acknowledged(request + 1, &mut told);
+        exchange.acknowledged(request + 1, &mut events);
     }
     assert_eq!(order, [1, 2, 3].repeat(8));
 }
 
 #[test]
 fn few_writes_are_under_way_and_a_block_that_does_not_fit_is_none() {
-    let (mut exchange, mut told) = end();
+    let (mut exchange, mut events) = end();
     for serial in 0..8 {
         let offer = (1, Message::Offer { serial, place: PLACE });
-        assert_eq!(hear(&mut exchange, &mut told, offer), Ok(()));
-        exchange.send(Channel(1), block(0), &mut told).expect("room");
+        assert_eq!(hear(&mut exchange, &mut events, offer), Ok(()));
+        exchange.send(Channel(1), block(0), &mut events).expect("room");
     }
     let posted =
         (0..8).filter(|request| exchange.next_write(*request).expect("it fits").is_some()).count();
     assert_eq!(posted, WRITES_MAX);
-    let (mut exchange, mut told) = end();
+    let (mut exchange, mut events) = end();
     assert_eq!(
-        hear(&mut exchange, &mut told, (2, Message::Offer { serial: 0, place: PLACE })),
+        hear(&mut exchange, &mut events, (2, Message::Offer { serial: 0, place: PLACE })),
         Ok(())
     );
-    exchange.send(Channel(2), Block { length: 101, ..block(0) }, &mut told).expect("room");
+    exchange.send(Channel(2), Block { length: 101, ..block(0) }, &mut events).expect("room");
     assert_eq!(exchange.next_write(0).err(), Some(LossCause::Denied));
 }

@@ -16,7 +16,7 @@ use crate::views::logs::Delivered;
 use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::group::{Description, NodeDescription, Visits};
+use tramontane_runtime::group::{Description, NodeDescription, OperatorClient};
 use tramontane_runtime::shared_memory::Root;
 
 /// How long anything may take.
@@ -232,8 +232,9 @@ impl<'i> Observer<'i> {
     /// All that is known of a group that does not do what it should.
     fn stuck(&self, what: &str, patience: Duration) -> String {
         let last = self.views.last_key_value();
-        let statuses = Visits::new(&self.template.description, &Root::under(self.folder.path()))
-            .map(|visits| visits.statuses(LOOK_PAUSE * 10, &AtomicBool::new(false)));
+        let statuses =
+            OperatorClient::new(&self.template.description, &Root::under(self.folder.path()))
+                .map(|visits| visits.statuses(LOOK_PAUSE * 10, &AtomicBool::new(false)));
         let processes: BTreeMap<u32, String> = self
             .running
             .iter()

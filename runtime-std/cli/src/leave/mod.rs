@@ -9,7 +9,7 @@ use super::exit::{Failure, Status};
 use super::group_file::{GroupOptions, check_node, listed};
 use super::interrupt::Interrupts;
 use super::status::newest;
-use tramontane_runtime::group::{AskError, GroupStatus, Visits};
+use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
 
 pub(super) const EXAMPLES: &str = "  tramontane leave --config group.toml --id 2
 
@@ -69,7 +69,7 @@ fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
 }
 
 /// What there is to tell once the node is out.
-fn look(visits: &Visits, node: u32, interrupts: &Interrupts) -> Option<String> {
+fn look(visits: &OperatorClient, node: u32, interrupts: &Interrupts) -> Option<String> {
     let answers = visits.statuses(LOOK, interrupts.flag());
     let others = answers.iter().filter(|(other, _)| **other != node);
     let others: Vec<&GroupStatus> = others.filter_map(|(_, answer)| answer.as_ref().ok()).collect();
@@ -81,7 +81,9 @@ fn look(visits: &Visits, node: u32, interrupts: &Interrupts) -> Option<String> {
         None => {
             let is_gone = matches!(
                 answers.get(&node),
-                Some(Err(AskError::Visit(tramontane_control::VisitError::NotThere)))
+                Some(Err(OperatorError::OpenSession(
+                    tramontane_control::OpenSessionError::NotThere
+                )))
             );
             is_gone.then(|| format!("node {node} is out; it was the last one"))
         }

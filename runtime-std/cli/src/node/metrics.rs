@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use super::http::{self, Answer};
 use super::meter::Meter;
 use crate::exit::{Failure, Status};
-use tramontane_runtime::group::{Board, GroupStatus};
+use tramontane_runtime::group::{GroupStatus, SharedStatus};
 
 /// What the answer is: the text format that Prometheus and all its tools read (`promtool check
 /// metrics` reads no other).
@@ -30,7 +30,7 @@ const STATES: [&str; 5] = ["steady", "changing", "leaving", "left", "halted"];
 pub(super) fn serve(
     address: SocketAddr,
     is_exposed: bool,
-    board: Arc<OnceLock<Board>>,
+    board: Arc<OnceLock<SharedStatus>>,
     meter: Arc<Meter>,
 ) -> Result<(), Failure> {
     if !address.ip().is_loopback() && !is_exposed {
@@ -54,10 +54,10 @@ pub(super) fn serve(
     served.map_err(|error| Failure::system("cannot start a thread", &error))
 }
 
-fn answer(method: &str, path: &str, board: Option<&Board>, meter: &Arc<Meter>) -> Answer {
+fn answer(method: &str, path: &str, board: Option<&SharedStatus>, meter: &Arc<Meter>) -> Answer {
     let plain =
         |status, text: &str| Answer { status, content_type: "text/plain", text: text.into() };
-    match (method, path, board.and_then(Board::status)) {
+    match (method, path, board.and_then(SharedStatus::status)) {
         ("GET", "/metrics", Some(status)) => match exposition(status, meter) {
             Ok(text) => Answer { status: "200 OK", content_type: CONTENT_TYPE, text },
             Err(fmt::Error) => {

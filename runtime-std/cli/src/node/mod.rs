@@ -186,7 +186,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         Ok(running) => RunningNode::new(running, output, events, arguments.leave_at_end),
         Err(failure) => return Err(running::reason(&events).unwrap_or(failure)),
     };
-    let _ = board.set(node.running().board());
+    let _ = board.set(node.running().shared_status());
     let lines_to = input.and_then(|id| node.running().sender(id));
     let lines = Lines { sender: lines_to, line_max, unsent_max, meter };
     let outcome = match Input::start(lines, sender) {

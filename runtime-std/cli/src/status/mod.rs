@@ -11,7 +11,7 @@ use super::exit::{Failure, Status};
 use super::group_file::{GroupOptions, check_node, listed};
 use super::interrupt::Interrupts;
 use tramontane_local::table::Table;
-use tramontane_runtime::group::{AskError, GroupStatus, Visits};
+use tramontane_runtime::group::{GroupStatus, OperatorClient, OperatorError};
 
 pub(super) const EXAMPLES: &str = "  tramontane status --config group.toml
   tramontane status --config group.toml --watch
@@ -46,7 +46,7 @@ pub(super) struct Arguments {
 const WATCH: Duration = Duration::from_secs(1);
 
 /// What each node said, or why it did not.
-type Answers = BTreeMap<u32, Result<GroupStatus, AskError>>;
+type Answers = BTreeMap<u32, Result<GroupStatus, OperatorError>>;
 
 /// All answers as JSON.
 #[derive(Serialize)]
@@ -87,7 +87,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
-    fn ask(&self, visits: &Visits, interrupts: &Interrupts) -> Answers {
+    fn ask(&self, visits: &OperatorClient, interrupts: &Interrupts) -> Answers {
         let limit = self.group.time_limit;
         match self.id {
             Some(node) => BTreeMap::from([(node, visits.status(node, limit, interrupts.flag()))]),
@@ -164,9 +164,9 @@ fn row(status: &GroupStatus) -> [String; 9] {
 }
 
 /// Without what to do, which a table has no room for.
-fn in_short(error: &AskError) -> String {
+fn in_short(error: &OperatorError) -> String {
     let text = error.to_string();
-    if let AskError::Forming { .. } = error {
+    if let OperatorError::Forming { .. } = error {
         // Its only report is for which nodes it waits.
         return text;
     }
@@ -187,7 +187,8 @@ fn judge(answers: &Answers, expect_all: bool) -> Result<(), Failure> {
     }
     let Some((view, members)) = newest(answers.values().flatten()) else {
         let told = answers.values().find_map(|answer| match answer {
-            Err(AskError::Visit(tramontane_control::VisitError::NotThere)) | Ok(_) => None,
+            Err(OperatorError::OpenSession(tramontane_control::OpenSessionError::NotThere))
+            | Ok(_) => None,
             Err(error) => Some(format!("no node answers as a member: {error}")),
         });
         return match told {

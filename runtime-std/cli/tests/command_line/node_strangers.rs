@@ -10,7 +10,8 @@ use std::sync::atomic::AtomicBool;
 use crate::support::group::{Carrier, Group, lines};
 use crate::support::{LONG, free_addresses, wait_for};
 use tramontane_control::{
-    Address, Identity, Purpose, Refusal, SharedKey, VisitError, Visited, incarnation, visit,
+    Address, Identity, OpenSessionError, OpenedSession, Purpose, Refusal, SharedKey, incarnation,
+    open_session,
 };
 use tramontane_core::ids::NodeId;
 use tramontane_runtime::group::Description;
@@ -26,7 +27,11 @@ fn address(description: &Description, node: usize) -> SocketAddr {
 }
 
 /// Goes to node 0 as somebody who has the group file and its key.
-fn go(description: &Description, node: u32, purpose: Purpose) -> Result<Visited, VisitError> {
+fn go(
+    description: &Description,
+    node: u32,
+    purpose: Purpose,
+) -> Result<OpenedSession, OpenSessionError> {
     let key =
         description.key_file.as_deref().map(|path| SharedKey::from_file(path).expect("a key"));
     let digest = description.digest();
@@ -35,7 +40,14 @@ fn go(description: &Description, node: u32, purpose: Purpose) -> Result<Visited,
         incarnation: incarnation().expect("random numbers"),
         digest,
     };
-    visit(&Address::Tcp(address(description, 0)), &identity, key.as_ref(), purpose, LONG, &NEVER)
+    open_session(
+        &Address::Tcp(address(description, 0)),
+        &identity,
+        key.as_ref(),
+        purpose,
+        LONG,
+        &NEVER,
+    )
 }
 
 /// What the process of a node has in memory, in KiB.
@@ -58,7 +70,7 @@ fn ids_that_the_group_file_does_not_name_cost_a_node_no_memory() {
     for visit in 0..VISITS {
         let purpose = if visit % 2 == 0 { Purpose::Peer } else { Purpose::Join };
         match go(&description, 1_000 + visit, purpose) {
-            Err(VisitError::Refused(Refusal::NotAMember | Refusal::Busy)) => {}
+            Err(OpenSessionError::Refused(Refusal::NotAMember | Refusal::Busy)) => {}
             Err(error) => panic!("{error}"),
             Ok(_) => let_in += 1,
         }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::support::{LONG, door, go, identity, key, listener};
+use crate::support::{LONG, go, identity, key, listener, server};
 use tramontane_control::{Cipher, Purpose, RECORD_CONTENT_MAX, RECORD_HEADER, RECORD_MAX};
 
 /// How long each measurement takes.
@@ -11,12 +11,13 @@ const WINDOW: Duration = Duration::from_secs(2);
 
 /// The ciphers of both ends of a connection.
 fn ciphers() -> [Cipher; 2] {
-    let (door, visitors) = door(listener(), key(1));
+    let (server, clients) = server(listener(), key(1));
     let here =
-        go(door.address(), identity(11), key(1).as_ref(), Purpose::Peer).expect("let in").talk;
-    let there = visitors.recv_timeout(LONG).expect("handed over").talk;
-    [here, there]
-        .map(|talk| talk.into_connection().and_then(|it| it.cipher).expect("over TCP, with a key"))
+        go(server.address(), identity(11), key(1).as_ref(), Purpose::Peer).expect("let in").session;
+    let there = clients.recv_timeout(LONG).expect("handed over").session;
+    [here, there].map(|session| {
+        session.into_connection().and_then(|it| it.cipher).expect("over TCP, with a key")
+    })
 }
 
 #[test]

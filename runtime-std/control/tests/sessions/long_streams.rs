@@ -1,20 +1,20 @@
-//! What is longer than a message: it comes whole, or both ends know that it did not.
+//! Streams that are longer than a message: a stream comes whole, or both ends know that it did not.
 
 use std::io::{Cursor, Error, Read};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use crate::support::{LONG, door, go, identity, key, listeners};
-use tramontane_control::{Door, MESSAGE_MAX, Purpose, Talk, TalkError, Visitor};
+use crate::support::{LONG, go, identity, key, listeners, server};
+use tramontane_control::{Client, ControlServer, MESSAGE_MAX, Purpose, Session, SessionError};
 
 /// What an end that stops is given.
 const BRIEF: Duration = Duration::from_millis(150);
 
 /// Two ends, and what keeps them.
 struct Pair {
-    here: Talk,
-    there: Talk,
-    _door: (Door, Receiver<Visitor>),
+    here: Session,
+    there: Session,
+    _server: (ControlServer, Receiver<Client>),
     _folder: tempfile::TempDir,
 }
 
@@ -23,12 +23,13 @@ fn everywhere(test: impl Fn(Pair)) {
     for key in [None, key(1)] {
         for is_unix in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
-            let (door, visitors) =
-                door(listeners(1, is_unix.then_some(&folder)).remove(0), key.clone());
-            let here =
-                go(door.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in").talk;
-            let there = visitors.recv_timeout(LONG).expect("handed over").talk;
-            test(Pair { here, there, _door: (door, visitors), _folder: folder });
+            let (server, clients) =
+                server(listeners(1, is_unix.then_some(&folder)).remove(0), key.clone());
+            let here = go(server.address(), identity(11), key.as_ref(), Purpose::Join)
+                .expect("let in")
+                .session;
+            let there = clients.recv_timeout(LONG).expect("handed over").session;
+            test(Pair { here, there, _server: (server, clients), _folder: folder });
         }
     }
 }
@@ -64,7 +65,7 @@ fn source(bytes: usize, fails: bool) -> Source {
 }
 
 #[test]
-fn what_is_long_comes_whole_and_the_talk_goes_on() {
+fn what_is_long_comes_whole_and_the_session_goes_on() {
     everywhere(|Pair { mut here, mut there, .. }| {
         for bytes in
             [0, 1, MESSAGE_MAX - 2, MESSAGE_MAX - 1, MESSAGE_MAX, 2 * MESSAGE_MAX - 2, 3_000_013]
@@ -91,10 +92,10 @@ fn more_than_is_allowed_is_not_taken_and_its_sender_does_not_wait_for_ever() {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
             let mut into = Vec::new();
             let error = there.receive_stream(&mut into, 1_000_000, LONG).expect_err("too long");
-            assert!(matches!(error, TalkError::TooLong { limit: 1_000_000 }), "{error}");
+            assert!(matches!(error, SessionError::TooLong { limit: 1_000_000 }), "{error}");
             assert!(into.len() <= 1_000_000);
             let error = sending.join().expect("no panic").expect_err("nobody takes it");
-            assert!(matches!(error, TalkError::Closed), "{error}");
+            assert!(matches!(error, SessionError::Closed), "{error}");
         });
         assert!(!there.is_open() && !here.is_open());
     });
@@ -108,13 +109,13 @@ fn an_end_that_dies_in_the_middle_is_noticed() {
         drop(here);
         let mut into = Vec::new();
         let error = there.receive_stream(&mut into, u64::MAX, LONG).expect_err("it is gone");
-        assert!(matches!(error, TalkError::Closed), "{error}");
+        assert!(matches!(error, SessionError::Closed), "{error}");
         assert_eq!(into, part[1..]);
     });
     everywhere(|Pair { mut here, there, .. }| {
         drop(there);
         let error = here.send_stream(&mut std::io::repeat(7), LONG).expect_err("it is gone");
-        assert!(matches!(error, TalkError::Closed), "{error}");
+        assert!(matches!(error, SessionError::Closed), "{error}");
     });
 }
 
@@ -123,25 +124,25 @@ fn an_end_that_stops_is_not_waited_for() {
     everywhere(|Pair { mut here, mut there, .. }| {
         let error =
             there.receive_stream(&mut Vec::new(), u64::MAX, BRIEF).expect_err("nothing comes");
-        assert!(matches!(error, TalkError::TimeUp), "{error}");
-        assert!(matches!(here.receive(LONG), Err(TalkError::Closed)));
+        assert!(matches!(error, SessionError::TimeUp), "{error}");
+        assert!(matches!(here.receive(LONG), Err(SessionError::Closed)));
     });
     everywhere(|Pair { mut here, there, .. }| {
         let error = here.send_stream(&mut std::io::repeat(7), BRIEF).expect_err("nobody takes it");
-        assert!(matches!(error, TalkError::TimeUp), "{error}");
+        assert!(matches!(error, SessionError::TimeUp), "{error}");
         drop(there);
     });
 }
 
 #[test]
-fn a_source_that_fails_is_told_to_the_other_end_and_the_talk_goes_on() {
+fn a_source_that_fails_is_told_to_the_other_end_and_the_session_goes_on() {
     everywhere(|Pair { mut here, mut there, .. }| {
         for bytes in [0, 10, 200_000] {
             let error = here.send_stream(&mut source(bytes, true), LONG).expect_err("it fails");
-            assert!(matches!(error, TalkError::Local(_)), "{error}");
+            assert!(matches!(error, SessionError::Local(_)), "{error}");
             let error =
                 there.receive_stream(&mut Vec::new(), u64::MAX, LONG).expect_err("it failed");
-            assert!(matches!(error, TalkError::Aborted), "{error}");
+            assert!(matches!(error, SessionError::Aborted), "{error}");
         }
         here.send(b"sorry", LONG).expect("taken");
         assert_eq!(there.receive(LONG).expect("it came"), b"sorry");
@@ -149,16 +150,16 @@ fn a_source_that_fails_is_told_to_the_other_end_and_the_talk_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_written_ends_the_talk() {
+fn what_cannot_be_written_ends_the_session() {
     everywhere(|Pair { mut here, mut there, .. }| {
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| here.send_stream(&mut std::io::repeat(7), LONG));
             let mut small = [0_u8; 100_000];
             let error =
                 there.receive_stream(&mut &mut small[..], u64::MAX, LONG).expect_err("full");
-            assert!(matches!(error, TalkError::Local(_)), "{error}");
+            assert!(matches!(error, SessionError::Local(_)), "{error}");
             let error = sending.join().expect("no panic").expect_err("nobody takes it");
-            assert!(matches!(error, TalkError::Closed), "{error}");
+            assert!(matches!(error, SessionError::Closed), "{error}");
         });
     });
 }
@@ -169,12 +170,12 @@ fn messages_that_are_no_part_of_it_are_refused() {
         everywhere(|Pair { mut here, mut there, .. }| {
             here.send(message, LONG).expect("taken");
             let error = there.receive_stream(&mut Vec::new(), u64::MAX, LONG).expect_err("not one");
-            assert!(matches!(error, TalkError::Garbled), "{error}");
+            assert!(matches!(error, SessionError::Malformed), "{error}");
         });
     }
     everywhere(|Pair { mut here, .. }| {
         let error = here.send(&vec![0; MESSAGE_MAX + 1], Duration::ZERO).expect_err("too long");
-        assert!(matches!(error, TalkError::TooLong { .. }), "{error}");
+        assert!(matches!(error, SessionError::TooLong { .. }), "{error}");
         assert!(here.is_open());
     });
 }

@@ -80,7 +80,7 @@ fn a_late_member_is_waited_for() {
 }
 
 #[test]
-fn who_is_missing_is_named() {
+fn missing_members_are_named() {
     let (mut parts, mut listeners) = group(4, None);
     parts.truncate(2);
     listeners.truncate(2);

@@ -95,7 +95,7 @@ fn a_second_process_with_one_id_is_told_so() {
 
 #[test]
 fn another_program_or_version_is_told_apart() {
-    // Somebody answers who is no member at all.
+    // A program answers that is no member at all.
     let (mut parts, mut listeners) = group(2, None);
     let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
     parts[1].addresses[0] = stranger.local_addr().expect("an address").into();

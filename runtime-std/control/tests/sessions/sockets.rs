@@ -1,5 +1,5 @@
-//! Unix sockets: whose they are, what becomes of those whose owner is dead, and when their files
-//! go.
+//! Unix sockets: which process owns one, what happens to one whose owner is dead, and when its file
+//! is removed.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::{LONG, door, go, operator};
+use crate::support::{LONG, go, operator, server};
 use tramontane_control::{Address, Listener, Purpose};
 
 /// Where the child that is to be killed listens.
@@ -54,13 +54,13 @@ fn the_socket_of_a_process_that_was_killed_is_replaced() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     leave_stale(&address);
-    let (_door, visitors) = door(Listener::bind(&address).expect("nobody is there"), None);
+    let (_server, clients) = server(Listener::bind(&address).expect("nobody is there"), None);
     assert!(go(&address, operator(), None, Purpose::Ask).is_ok());
-    assert!(visitors.recv_timeout(LONG).is_ok());
+    assert!(clients.recv_timeout(LONG).is_ok());
 }
 
 #[test]
-fn of_many_who_find_a_dead_socket_one_gets_it() {
+fn of_many_processes_that_find_a_dead_socket_one_gets_it() {
     for round in 0..10 {
         let folder = tempfile::tempdir().expect("a folder");
         let address = address(&folder);
@@ -86,7 +86,7 @@ fn a_socket_that_somebody_listens_at_is_in_use_even_if_nobody_accepts() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = address(&folder);
     let _listener = Listener::bind(&address).expect("a socket");
-    // More than the kernel holds for whoever does accept.
+    // More than the kernel holds until they are accepted.
     for _ in 0..200 {
         let error = Listener::bind(&address).expect_err("somebody listens");
         assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}");
@@ -118,8 +118,8 @@ fn the_file_is_its_owners_alone_and_goes_with_the_last_handle() {
     let second = first.try_clone().expect("a handle");
     drop(first);
     assert!(path(&address).exists());
-    let (door, _visitors) = door(second, None);
-    drop(door);
+    let (server, _visitors) = server(second, None);
+    drop(server);
     assert!(!path(&address).exists());
 }
 

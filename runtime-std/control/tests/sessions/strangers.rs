@@ -1,4 +1,4 @@
-//! What strangers cannot do: keep a member out, hold a place for ever, be taken for somebody.
+//! What strangers cannot do: keep a member out, hold a slot for ever, pass for a member.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::{LONG, NODES, SHORT, door, go, group, identity, key, listener, operator};
+use crate::support::{LONG, NODES, SHORT, go, group, identity, key, listener, operator, server};
 use rustix::net::sockopt;
 use tramontane_control::{
-    Address, Door, GREETINGS_MAX, PEER_PLACES, Purpose, Refusal, TalkError, VISITORS_MAX,
-    VisitError, Visitor,
+    Address, CLIENTS_MAX, Client, ControlServer, GREETINGS_MAX, OpenSessionError, PEER_SLOTS,
+    Purpose, Refusal, SessionError,
 };
 use tramontane_core::ids::NodeId;
 
@@ -62,19 +62,19 @@ fn babble(address: &Address) -> Vec<TcpStream> {
 }
 
 #[test]
-fn a_hundred_silent_strangers_do_not_keep_a_member_from_a_door() {
+fn a_hundred_silent_strangers_do_not_keep_a_member_from_a_control_server() {
     for key in [None, key(1)] {
-        let (door, visitors) = door(listener(), key.clone());
-        let mut strangers: Vec<TcpStream> = (0..100).map(|_| stranger(door.address())).collect();
+        let (server, clients) = server(listener(), key.clone());
+        let mut strangers: Vec<TcpStream> = (0..100).map(|_| stranger(server.address())).collect();
         assert!(strangers.len() > GREETINGS_MAX);
-        let visited =
-            go(door.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in");
-        assert_eq!(visitors.recv_timeout(LONG).expect("handed over").node, NodeId(11));
+        let opened =
+            go(server.address(), identity(11), key.as_ref(), Purpose::Join).expect("let in");
+        assert_eq!(clients.recv_timeout(LONG).expect("handed over").node, NodeId(11));
         // It did not wait until they had been there for too long: the last are there still, and the
         // first made room.
         assert!(is_held(strangers.last_mut().expect("a hundred")));
         assert!(!is_held(&mut strangers[0]));
-        drop(visited);
+        drop(opened);
     }
 }
 
@@ -110,70 +110,71 @@ fn what_strangers_say_disturbs_no_meeting() {
 }
 
 #[test]
-fn what_strangers_say_opens_no_door() {
+fn what_strangers_send_opens_no_session() {
     for key in [None, key(1)] {
-        let (door, visitors) = door(listener(), key.clone());
-        let held: Vec<_> = (0..20).map(|_| babble(door.address())).collect();
-        let visited = go(door.address(), operator(), key.as_ref(), Purpose::Ask).expect("let in");
-        assert_eq!(visitors.recv_timeout(LONG).expect("handed over").purpose, Purpose::Ask);
-        drop((held, visited));
-        assert!(visitors.try_recv().is_err());
+        let (server, clients) = server(listener(), key.clone());
+        let held: Vec<_> = (0..20).map(|_| babble(server.address())).collect();
+        let opened = go(server.address(), operator(), key.as_ref(), Purpose::Ask).expect("let in");
+        assert_eq!(clients.recv_timeout(LONG).expect("handed over").purpose, Purpose::Ask);
+        drop((held, opened));
+        assert!(clients.try_recv().is_err());
     }
 }
 
 #[test]
-fn a_door_can_be_dropped_while_it_greets() {
-    let (door, visitors) = door(listener(), key(1));
-    let address = door.address().clone();
+fn a_server_can_be_dropped_while_it_greets() {
+    let (server, clients) = server(listener(), key(1));
+    let address = server.address().clone();
     let mut strangers: Vec<TcpStream> = (0..20).map(|_| stranger(&address)).collect();
     let babbling = babble(&address);
     std::thread::sleep(Duration::from_millis(100));
     assert!(strangers.iter_mut().all(is_held));
-    drop(door);
+    drop(server);
     // Its threads are gone, and what they held.
     assert!(strangers.iter_mut().all(|stream| !is_held(stream)));
-    assert!(visitors.recv().is_err());
+    assert!(clients.recv().is_err());
     drop(babbling);
 }
 
-/// A door whose callbacks wait until somebody drops the sender.
-fn crowded_door() -> (Door, std::sync::mpsc::Sender<()>, Receiver<Purpose>) {
+/// A control server whose callbacks wait until somebody drops the sender.
+fn crowded_server() -> (ControlServer, std::sync::mpsc::Sender<()>, Receiver<Purpose>) {
     let (release, held) = channel::<()>();
     let (sender, came) = channel();
     let held = Arc::new(Mutex::new(held));
-    let door = Door::open(listener(), identity(10), NODES, None, move |visitor: Visitor| {
-        // A test that ended need not know.
-        let _ = sender.send(visitor.purpose);
-        let _ = held.lock().map(|held| held.recv());
-    });
-    (door.expect("a thread"), release, came)
+    let server =
+        ControlServer::open(listener(), identity(10), NODES, None, move |client: Client| {
+            // A test that ended need not know.
+            let _ = sender.send(client.purpose);
+            let _ = held.lock().map(|held| held.recv());
+        });
+    (server.expect("a thread"), release, came)
 }
 
 #[test]
-fn too_many_visitors_are_told_to_come_again() {
-    let (door, release, came) = crowded_door();
-    let ask = || go(door.address(), operator(), None, Purpose::Ask);
-    let join = |node| go(door.address(), identity(node), None, Purpose::Join);
-    let others_max = u32::try_from(VISITORS_MAX - PEER_PLACES).expect("it is small");
-    let mut visits: Vec<_> = (0..others_max)
+fn too_many_clients_are_told_to_come_again() {
+    let (server, release, came) = crowded_server();
+    let ask = || go(server.address(), operator(), None, Purpose::Ask);
+    let join = |node| go(server.address(), identity(node), None, Purpose::Join);
+    let others_max = u32::try_from(CLIENTS_MAX - PEER_SLOTS).expect("it is small");
+    let mut sessions: Vec<_> = (0..others_max)
         .map(|turn| if turn % 2 == 0 { ask() } else { join(11) }.expect("let in"))
         .collect();
     for error in [ask(), join(11)].map(|one| one.expect_err("too many")) {
-        assert!(matches!(error, VisitError::Refused(Refusal::Busy)), "{error}");
+        assert!(matches!(error, OpenSessionError::Refused(Refusal::Busy)), "{error}");
     }
     // They keep no member out.
-    let peer = || go(door.address(), identity(12), None, Purpose::Peer);
-    visits.extend((0..PEER_PLACES).map(|_| peer().expect("let in")));
+    let peer = || go(server.address(), identity(12), None, Purpose::Peer);
+    sessions.extend((0..PEER_SLOTS).map(|_| peer().expect("let in")));
     let error = peer().expect_err("too many of all kinds");
-    assert!(matches!(error, VisitError::Refused(Refusal::Busy)), "{error}");
-    assert_eq!(came.iter().take(VISITORS_MAX).count(), visits.len());
+    assert!(matches!(error, OpenSessionError::Refused(Refusal::Busy)), "{error}");
+    assert_eq!(came.iter().take(CLIENTS_MAX).count(), sessions.len());
     drop(release);
     while let Err(error) = ask() {
-        assert!(matches!(error, VisitError::Refused(Refusal::Busy)), "{error}");
+        assert!(matches!(error, OpenSessionError::Refused(Refusal::Busy)), "{error}");
     }
 }
 
-/// A node of another hand, that speaks as it is written here, byte by byte.
+/// A node of another implementation, which sends the protocol byte by byte as it is written here.
 fn by_hand(address: &Address) -> TcpStream {
     let mut stream = stranger(address);
     stream.write_all(PREAMBLES[0]).expect("taken");
@@ -196,14 +197,14 @@ fn by_hand(address: &Address) -> TcpStream {
     stream
 }
 
-/// A host that loses its power says nothing; its visits must not stand for ever.
+/// A host that loses its power says nothing; its sessions must not stand for ever.
 #[test]
-fn the_kernel_looks_whether_a_silent_visitor_is_there() {
-    let (door, visitors) = door(listener(), None);
-    let visited = go(door.address(), identity(11), None, Purpose::Join).expect("let in");
-    let visitor = visitors.recv_timeout(LONG).expect("handed over");
-    for talk in [visited.talk, visitor.talk] {
-        let stream = talk.into_connection().expect("over TCP").stream;
+fn the_kernel_checks_whether_a_silent_client_is_there() {
+    let (server, clients) = server(listener(), None);
+    let opened = go(server.address(), identity(11), None, Purpose::Join).expect("let in");
+    let client = clients.recv_timeout(LONG).expect("handed over");
+    for session in [opened.session, client.session] {
+        let stream = session.into_connection().expect("over TCP").stream;
         assert!(sockopt::socket_keepalive(&stream).expect("an option"));
         let pause = sockopt::tcp_keepidle(&stream).expect("an option");
         assert!(pause <= LONG, "{pause:?}");
@@ -212,29 +213,29 @@ fn the_kernel_looks_whether_a_silent_visitor_is_there() {
 
 #[test]
 fn a_message_that_comes_in_pieces_is_waited_for_again() {
-    let (door, visitors) = door(listener(), None);
-    let mut stream = by_hand(door.address());
-    let mut talk = visitors.recv_timeout(LONG).expect("handed over").talk;
-    assert!(matches!(talk.receive(SHORT), Err(TalkError::TimeUp)));
+    let (server, clients) = server(listener(), None);
+    let mut stream = by_hand(server.address());
+    let mut session = clients.recv_timeout(LONG).expect("handed over").session;
+    assert!(matches!(session.receive(SHORT), Err(SessionError::TimeUp)));
     for piece in [&[5][..], &[0, b'p'], b"iec"] {
         stream.write_all(piece).expect("taken");
-        assert!(matches!(talk.receive(SHORT), Err(TalkError::TimeUp)));
+        assert!(matches!(session.receive(SHORT), Err(SessionError::TimeUp)));
     }
     stream.write_all(b"e\x01\x00").expect("taken");
-    assert_eq!(talk.receive(LONG).expect("whole now"), b"piece");
+    assert_eq!(session.receive(LONG).expect("whole now"), b"piece");
     // A part of the next was read already, so this cannot go on as a stream.
-    assert!(matches!(talk.receive(SHORT), Err(TalkError::TimeUp)));
-    assert!(talk.into_connection().is_none());
+    assert!(matches!(session.receive(SHORT), Err(SessionError::TimeUp)));
+    assert!(session.into_connection().is_none());
 }
 
 #[test]
-fn who_stops_in_the_middle_of_a_message_is_gone() {
-    let (door, visitors) = door(listener(), None);
-    let mut stream = by_hand(door.address());
-    let mut talk = visitors.recv_timeout(LONG).expect("handed over").talk;
+fn a_client_that_stops_in_the_middle_of_a_message_is_gone() {
+    let (server, clients) = server(listener(), None);
+    let mut stream = by_hand(server.address());
+    let mut session = clients.recv_timeout(LONG).expect("handed over").session;
     stream.write_all(b"\x09\x00half").expect("taken");
     drop(stream);
-    assert!(matches!(talk.receive(LONG), Err(TalkError::Closed)));
-    assert!(!talk.is_open());
-    assert!(matches!(talk.send(b"hello?", LONG), Err(TalkError::Closed)));
+    assert!(matches!(session.receive(LONG), Err(SessionError::Closed)));
+    assert!(!session.is_open());
+    assert!(matches!(session.send(b"hello?", LONG), Err(SessionError::Closed)));
 }

@@ -1,10 +1,10 @@
 //! Large messages in the total order: their blocks go by block multicast, and one slot of the ring
 //! describes each (RDM-7).
 //!
-//! # The way of a large message
+//! # The course of a large message
 //! 1. A sender takes a slot, writes how many bytes there are, and hands the bytes over:
 //!    [`Sender::send_large`].
-//! 2. Each sender of a subgroup has a *lane* in a view: a block group of the subgroup's members,
+//! 2. Each sender of a subgroup has a *stream* in a view: a block group of the subgroup's members,
 //!    whose root it is. Its large messages go through it one after the other, in the order of their
 //!    slots.
 //! 3. At the others the core is told how many of a sender have come whole. A slot counts as
@@ -16,26 +16,26 @@
 //!
 //! # Invariants
 //! - What is not here as its slot says is not delivered, nor anything after it: this member stops.
-//! - The end of a view stops its lanes before anything of the next is done; what comes later is not
-//!   counted.
+//! - The end of a view stops its streams before anything of the next is done; what comes later is
+//!   not counted.
 //! - Nothing is allocated for a message, once the pool has buffers of its size.
 //! - Memory is bounded: at each member, for each sender, a window of messages, one block, and a
 //!   pool of as much again.
 //!
 //! | file | subject |
 //! |---|---|
-//! | `sending`, `gate` | what an application calls; how it gets to the engine |
+//! | `sending`, `send_queue` | what an application calls; how it gets to the engine |
 //! | `outbox`, `inbox` | the own messages; a peer's |
-//! | `lane` | one sender's way in one view |
+//! | `sender_stream` | one sender's messages in one view |
 //! | `pool` | buffers |
 //! | `options` | what the group file says of them |
 
-mod gate;
 mod inbox;
-mod lane;
 mod options;
 mod outbox;
 mod pool;
+mod send_queue;
+mod sender_stream;
 mod sending;
 
 use std::cell::Cell;
@@ -45,9 +45,9 @@ use tramontane_core::fabric::{BlockEvent, Blocks as _};
 use tramontane_core::ids::{Rank, SenderRank, SubgroupId};
 
 use self::inbox::Inbox;
-use self::lane::{End, Lane};
 use self::outbox::Outbox;
 use self::pool::Pool;
+use self::sender_stream::{End, SenderStream};
 use super::description::Description;
 use super::layout::ViewLayout;
 use super::open_view::OpenView;
@@ -55,10 +55,10 @@ use crate::blocks::{Buffer, Place, Table};
 use crate::joined::{BlockStore, JoinedFabric};
 use crate::member::Stopped;
 
-pub(super) use gate::{Handing, LargeGate};
 pub(super) use options::BUFFERS_MAX;
 use options::POOL_MAX;
 pub use options::{LARGE_MAX, LargeBlocks};
+pub(super) use send_queue::{LargeSendQueue, LargeSendQueueReader};
 pub use sending::{LargeUnsent, SendLargeError};
 
 /// Bytes of what stands in a large message's slot: its length.
@@ -67,7 +67,7 @@ pub(super) const DESCRIPTION_BYTES: usize = 8;
 /// Events that are taken in a step.
 const EVENTS_MAX: usize = 64;
 
-/// While other messages keep the engine busy, lanes at rest are looked at every so many steps.
+/// While other messages keep the engine busy, streams at rest are looked at every so many steps.
 const STEPS_PER_LOOK: u32 = 16;
 
 /// What stands in the slot of a message of so many bytes.
@@ -86,7 +86,7 @@ pub(super) enum LargeFailure {
     Fabric(String),
     /// A message that was to be delivered is not what its slot says.
     #[error("{0}")]
-    Mistold(String),
+    DescriptorMismatch(String),
 }
 
 impl From<LargeFailure> for Stopped {
@@ -94,14 +94,14 @@ impl From<LargeFailure> for Stopped {
         match failure {
             LargeFailure::Memory(why) => Self::NoMemory(why),
             LargeFailure::Fabric(why) => Self::Fabric(why),
-            LargeFailure::Mistold(what) => Self::Mistold(what),
+            LargeFailure::DescriptorMismatch(what) => Self::DescriptorMismatch(what),
         }
     }
 }
 
 /// A message that is not what its slot says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mistold {
+struct DescriptorMismatch {
     subgroup: SubgroupId,
     rank: Rank,
     number: u64,
@@ -117,36 +117,36 @@ pub(super) struct Large {
     /// Of each subgroup in which this node sends such.
     outboxes: Vec<(SubgroupId, Outbox)>,
     /// Of the present view; none once it ends.
-    lanes: Vec<Lane>,
+    streams: Vec<SenderStream>,
     table: Option<Arc<Table>>,
     pool: Pool,
     is_awake: bool,
     until_look: u32,
     /// A message whose slot and blocks do not belong together; of what comes after it nothing is
     /// handed over.
-    mistold: Cell<Option<Mistold>>,
+    mismatch: Cell<Option<DescriptorMismatch>>,
 }
 
 impl Large {
     pub(super) fn new(
         description: &Description,
         store: BlockStore,
-        handings: impl Iterator<Item = (SubgroupId, Handing)>,
+        large_queues: impl Iterator<Item = (SubgroupId, LargeSendQueueReader)>,
     ) -> Self {
         Self {
-            outboxes: handings
-                .map(|(subgroup, handing)| (subgroup, Outbox::new(handing)))
+            outboxes: large_queues
+                .map(|(subgroup, reader)| (subgroup, Outbox::new(reader)))
                 .collect(),
-            lanes: Vec::new(),
+            streams: Vec::new(),
             table: None,
             pool: Pool::new(store, POOL_MAX, description.large_pool_bytes()),
             is_awake: false,
             until_look: 0,
-            mistold: Cell::new(None),
+            mismatch: Cell::new(None),
         }
     }
 
-    /// A view begins: opens its lanes. `ring_first` says with which of its messages this node's
+    /// A view begins: opens its streams. `ring_first` says with which of its messages this node's
     /// ring in a subgroup begins.
     pub(super) fn begin(
         &mut self,
@@ -206,15 +206,16 @@ impl Large {
             let members = std::iter::once(rank).chain(others).copied().collect();
             let staging = end.staging();
             let place = Place { channel, cells, members, staging };
-            let lane = Lane::open(table, (id, sender), place, &large.options, end, fabric);
-            self.lanes.push(lane.map_err(|error| LargeFailure::Fabric(said(&error)))?);
+            let stream =
+                SenderStream::open(table, (id, sender), place, &large.options, end, fabric);
+            self.streams.push(stream.map_err(|error| LargeFailure::Fabric(said(&error)))?);
         }
         Ok(())
     }
 
     /// Whether there is anything to be stepped now. `is_idle`: nothing else is to be done.
     pub(super) fn is_due(&mut self, is_idle: bool) -> bool {
-        if self.lanes.is_empty() {
+        if self.streams.is_empty() {
             return false;
         }
         if self.is_awake || is_idle || self.until_look == 0 {
@@ -235,15 +236,15 @@ impl Large {
         let Some(table) = &self.table else { return Ok(false) };
         let own = table.own;
         let mut is_moving = false;
-        let mut is_busy = self.hear();
+        let mut is_busy = self.receive_message();
         is_busy |= self.take_events(fabric);
-        let Self { lanes, outboxes, pool, .. } = self;
-        for lane in lanes {
-            let stepped = lane.step(own, fabric, outboxes, pool);
+        let Self { streams, outboxes, pool, .. } = self;
+        for stream in streams {
+            let stepped = stream.step(own, fabric, outboxes, pool);
             is_busy |= stepped.is_busy;
             is_moving |= stepped.is_moving;
             if let Some(arrived) = stepped.arrived {
-                present.large_arrived(lane.subgroup, lane.sender, arrived);
+                present.large_arrived(stream.subgroup, stream.sender, arrived);
             }
             if let Some(rank) = stepped.lost {
                 present.peer_lost(rank);
@@ -260,21 +261,24 @@ impl Large {
     }
 
     /// Takes what senders have handed over.
-    pub(super) fn hear(&mut self) -> bool {
-        self.outboxes.iter_mut().fold(false, |has_heard, (_, outbox)| has_heard | outbox.hear())
+    pub(super) fn receive_message(&mut self) -> bool {
+        self.outboxes
+            .iter_mut()
+            .fold(false, |has_heard, (_, outbox)| has_heard | outbox.receive_message())
     }
 
     fn take_events(&mut self, fabric: &mut JoinedFabric) -> bool {
-        let Self { lanes, outboxes, pool, table, .. } = self;
+        let Self { streams, outboxes, pool, table, .. } = self;
         let mut is_busy = false;
         for _ in 0..EVENTS_MAX {
             let Some(event) = fabric.poll_block() else { break };
             is_busy = true;
             let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;
             if table.as_ref().is_some_and(|table| table.view == way.view)
-                && let Some(lane) = lanes.iter_mut().find(|lane| lane.channel() == way.channel)
+                && let Some(stream) =
+                    streams.iter_mut().find(|stream| stream.channel() == way.channel)
             {
-                lane.take(&event, outboxes, pool);
+                stream.take(&event, outboxes, pool);
             }
         }
         is_busy
@@ -287,8 +291,8 @@ impl Large {
         present: &mut OpenView,
         mut exchange: impl FnMut(SubgroupId, Buffer, usize) -> Option<Buffer>,
     ) {
-        for lane in &mut self.lanes {
-            match &mut lane.end {
+        for stream in &mut self.streams {
+            match &mut stream.end {
                 End::Own(index) => {
                     if let Some((subgroup, outbox)) = self.outboxes.get_mut(*index)
                         && !outbox.is_empty()
@@ -299,9 +303,9 @@ impl Large {
                 }
                 End::Of(inbox) if inbox.is_empty() => {}
                 End::Of(inbox) => {
-                    let subgroup = lane.subgroup;
+                    let subgroup = stream.subgroup;
                     inbox.delivered(
-                        present.large_delivered(subgroup, lane.sender),
+                        present.large_delivered(subgroup, stream.sender),
                         &mut self.pool,
                         |buffer, bytes| exchange(subgroup, buffer, bytes),
                     );
@@ -320,14 +324,15 @@ impl Large {
         number: u64,
         description: &[u8],
     ) -> Option<&[u8]> {
-        let lane = self.lanes.iter().find(|lane| lane.subgroup == subgroup && lane.rank == rank);
-        let bytes = lane.and_then(|lane| match &lane.end {
+        let stream =
+            self.streams.iter().find(|stream| stream.subgroup == subgroup && stream.rank == rank);
+        let bytes = stream.and_then(|stream| match &stream.end {
             End::Own(index) => self.outboxes.get(*index)?.1.get(number),
             End::Of(inbox) => inbox.get(number),
         });
         let described = as_described(bytes, description);
         if described.is_none() {
-            self.mistold.set(Some(Mistold { subgroup, rank, number }));
+            self.mismatch.set(Some(DescriptorMismatch { subgroup, rank, number }));
         }
         described
     }
@@ -335,27 +340,27 @@ impl Large {
     /// Whether the present view has no large messages.
     #[inline]
     pub(super) fn has_none(&self) -> bool {
-        self.lanes.is_empty()
+        self.streams.is_empty()
     }
 
     /// Whether nothing more is to be handed over.
     pub(super) fn is_mistold(&self) -> bool {
-        self.mistold.get().is_some()
+        self.mismatch.get().is_some()
     }
 
     /// Why nothing more is handed over, if that is so.
     pub(super) fn failure(&self) -> Option<LargeFailure> {
-        let Mistold { subgroup, rank, number } = self.mistold.get()?;
+        let DescriptorMismatch { subgroup, rank, number } = self.mismatch.get()?;
         let what = format!("number {number} of the member of rank {rank}, in subgroup {subgroup}");
-        Some(LargeFailure::Mistold(what))
+        Some(LargeFailure::DescriptorMismatch(what))
     }
 
     /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here
     /// stay until [`Large::end`].
     pub(super) fn stop(&mut self, fabric: &mut JoinedFabric) {
         if let Some(table) = self.table.take() {
-            for lane in &self.lanes {
-                fabric.close(table.view, lane.channel());
+            for stream in &self.streams {
+                fabric.close(table.view, stream.channel());
             }
         }
     }
@@ -363,8 +368,8 @@ impl Large {
     /// The view is over: whatever it did not deliver comes again, or never.
     pub(super) fn end(&mut self, fabric: &mut JoinedFabric) {
         self.stop(fabric);
-        for lane in self.lanes.drain(..) {
-            if let End::Of(inbox) = lane.end {
+        for stream in self.streams.drain(..) {
+            if let End::Of(inbox) = stream.end {
                 inbox.end(&mut self.pool);
             }
         }
@@ -388,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_message_that_is_not_what_its_slot_says_is_not_handed_over() {
-        let description = Description::local("mistold", 2, 8, 16);
+        let description = Description::local("mismatch", 2, 8, 16);
         let store = BlockStore::Tcp(Default::default());
         let large = Large::new(&description, store, std::iter::empty());
         assert!(!large.is_mistold() && large.failure().is_none());
@@ -397,7 +402,7 @@ mod tests {
         assert!(large.is_mistold());
         let stopped = Stopped::from(large.failure().expect("it is known"));
         assert!(
-            matches!(&stopped, Stopped::Mistold(what) if what.starts_with("number 3 of")),
+            matches!(&stopped, Stopped::DescriptorMismatch(what) if what.starts_with("number 3 of")),
             "{stopped}"
         );
         assert_eq!(as_described(Some(b"four"), &describe(4)), Some(&b"four"[..]));

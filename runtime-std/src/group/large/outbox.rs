@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use tramontane_core::fabric::Area;
 use tramontane_core::rdmc::transfer::MessageMemory;
 
-use super::gate::{Handed, Handing};
+use super::send_queue::{LargeSendQueueReader, QueuedBytes};
 use crate::blocks::{Buffer, Transfer};
 
 /// A large message of this node.
@@ -26,7 +26,7 @@ struct Entry {
 /// All that are not delivered everywhere.
 #[derive(Debug)]
 pub(super) struct Outbox {
-    handing: Handing,
+    reader: LargeSendQueueReader,
     entries: VecDeque<Entry>,
     /// The number in this view of the first entry.
     first: u64,
@@ -38,14 +38,14 @@ pub(super) struct Outbox {
 }
 
 impl Outbox {
-    pub(super) fn new(handing: Handing) -> Self {
-        Self { handing, entries: VecDeque::new(), first: 0, begun: 0, through: 0, ring_first: 0 }
+    pub(super) fn new(reader: LargeSendQueueReader) -> Self {
+        Self { reader, entries: VecDeque::new(), first: 0, begun: 0, through: 0, ring_first: 0 }
     }
 
     /// Takes what senders have handed over.
-    pub(super) fn hear(&mut self) -> bool {
+    pub(super) fn receive_message(&mut self) -> bool {
         let before = self.entries.len();
-        while let Some(Handed { ordinal, buffer, bytes }) = self.handing.take() {
+        while let Some(QueuedBytes { ordinal, buffer, bytes }) = self.reader.take() {
             self.entries.push_back(Entry { ordinal, buffer, bytes });
         }
         self.entries.len() > before
@@ -54,7 +54,7 @@ impl Outbox {
     /// A view begins whose ring begins with message `ring_first`: what comes before was delivered,
     /// and the rest is sent from the start.
     pub(super) fn begin(&mut self, ring_first: u64) {
-        self.hear();
+        self.receive_message();
         while self.entries.front().is_some_and(|entry| entry.ordinal < ring_first) {
             self.give_back_first();
         }
@@ -94,13 +94,13 @@ impl Outbox {
 
     fn give_back_first(&mut self) {
         if let Some(entry) = self.entries.pop_front() {
-            self.handing.give_back(entry.buffer);
+            self.reader.give_back(entry.buffer);
         }
     }
 
     /// The bytes of a message that this node ends without.
     pub(super) fn take(&mut self, ordinal: u64) -> Option<Vec<u8>> {
-        self.hear();
+        self.receive_message();
         let entry = self.entries.iter().find(|entry| entry.ordinal == ordinal)?;
         entry.buffer.get(..entry.bytes).map(<[u8]>::to_vec)
     }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::gate::Handed;
+use super::send_queue::QueuedBytes;
 use super::{DESCRIPTION_BYTES, describe};
 use crate::blocks::Buffer;
-use crate::group::outgoing::{Receipt, Sender};
+use crate::group::sender::{Receipt, Sender};
 use crate::joined::BlockMemoryError;
 use crate::member::SendError;
 use crate::poll::wait_driving;
@@ -52,7 +52,7 @@ impl Sender {
     /// The longest large message of the subgroup, in bytes; nothing if it takes none.
     #[must_use]
     pub fn large_max(&self) -> Option<usize> {
-        Some(self.gate.large.as_ref()?.bytes_max)
+        Some(self.state.large.as_ref()?.bytes_max)
     }
 
     /// Memory for a large message of so many bytes; it holds whatever an earlier one left in it.
@@ -60,11 +60,11 @@ impl Sender {
     /// # Errors
     /// [`SendLargeError::NotAllowed`], [`SendLargeError::TooLarge`], [`SendLargeError::Memory`].
     pub fn buffer(&self, bytes: usize) -> Result<Buffer, SendLargeError> {
-        let gate = self.gate.large.as_ref().ok_or(SendLargeError::NotAllowed)?;
-        if bytes > gate.bytes_max {
-            return Err(SendLargeError::TooLarge { bytes, limit: gate.bytes_max });
+        let send_queue = self.state.large.as_ref().ok_or(SendLargeError::NotAllowed)?;
+        if bytes > send_queue.bytes_max {
+            return Err(SendLargeError::TooLarge { bytes, limit: send_queue.bytes_max });
         }
-        Ok(gate.buffer(bytes)?)
+        Ok(send_queue.buffer(bytes)?)
     }
 
     /// Sends the first `bytes` bytes of a [buffer](Sender::buffer) as one message, in the order of
@@ -107,8 +107,8 @@ impl Sender {
         if let Some(receipt) = self.try_large(&mut held, bytes) {
             return Ok(receipt);
         }
-        let (driver, gate) = (self.driver.clone(), Arc::clone(&self.gate));
-        let sent = wait_driving(driver.as_deref(), &gate.ending, timeout, || {
+        let (driver, state) = (self.driver.clone(), Arc::clone(&self.state));
+        let sent = wait_driving(driver.as_deref(), &state.ending, timeout, || {
             self.try_large(&mut held, bytes)
         });
         sent.map_err(|error| LargeUnsent { why: error.into(), buffer: held })
@@ -116,15 +116,15 @@ impl Sender {
 
     /// Sends what is held, if there is room now.
     fn try_large(&mut self, held: &mut Option<Buffer>, bytes: usize) -> Option<Receipt> {
-        let gate = Arc::clone(&self.gate);
-        let entered = gate.large.as_ref()?.enter()?;
+        let state = Arc::clone(&self.state);
+        let turn = state.large.as_ref()?.enter()?;
         let mut slot = self.try_reserve(DESCRIPTION_BYTES).ok()?;
         slot.payload().copy_from_slice(&describe(bytes));
-        // Before the slot is handed over: whoever ends without the message finds its bytes.
-        let handed = Handed { ordinal: slot.receipt().ordinal(), buffer: held.take()?, bytes };
-        match entered.hand_over(handed) {
+        // Before the slot is handed over: a member that ends without the message finds its bytes.
+        let queued = QueuedBytes { ordinal: slot.receipt().ordinal(), buffer: held.take()?, bytes };
+        match turn.hand_over(queued) {
             Ok(()) => Some(slot.commit_large()),
-            Err(Handed { buffer, .. }) => {
+            Err(QueuedBytes { buffer, .. }) => {
                 *held = Some(buffer);
                 None
             }

@@ -3,7 +3,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `memory` | block memory, and the regions of a member |
-//! | `lanes` | what there is of each channel with one peer |
+//! | `channels` | what there is of each channel with one peer |
 //! | `departures`, `arrivals` | blocks that go to a peer, and those that come from it |
 //!
 //! # How a block travels
@@ -20,24 +20,24 @@
 //! For each peer and channel 16 receives and 16 blocks under way; more are `QueueFull`. `Sent` says
 //! that the kernel, or the cipher, has all of the block, and nothing of the peer.
 
-mod arrivals;
-mod departures;
-mod lanes;
+mod channels;
 mod memory;
+mod receiving;
+mod sending;
 
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, HostBlocks, Token, Way,
 };
 use tramontane_core::ids::ViewId;
 
-pub(super) use arrivals::{Arrivals, PieceHeader, Place, Receive};
-pub(super) use departures::{Departing, Departures, Full};
-pub(super) use lanes::Closed;
+pub(super) use channels::Closed;
 pub use memory::{BlockBytes, BlockMemory, BlockStore, NoBlockMemory};
+pub(super) use receiving::{BlockReceiving, PieceHeader, Place, Receive};
+pub(super) use sending::{BlockSending, Full, SendingBlock};
 
-use self::arrivals::RECEIVES_MAX;
-use self::departures::SENDS_MAX;
-use self::lanes::CHANNELS;
+use self::channels::CHANNELS;
+use self::receiving::RECEIVES_MAX;
+use self::sending::SENDS_MAX;
 use super::connection::Connection;
 use super::fabric::Tcp;
 use super::frame::WRITE_MAX;
@@ -67,7 +67,7 @@ impl Tcp {
         if !connection.is_ready(way.view) {
             return Err(ErrorKind::QueueFull);
         }
-        self.told.check_block_room()?;
+        self.events.check_block_room()?;
         Ok(connection)
     }
 
@@ -113,7 +113,7 @@ impl Blocks for Tcp {
         token: Token,
     ) -> Result<(), ErrorKind> {
         let memory = self.block_bytes(source, length)?;
-        let block = Departing { memory, offset: source.offset, left: length, immediate, token };
+        let block = SendingBlock { memory, offset: source.offset, left: length, immediate, token };
         self.block_way(to)?.send(to, block)?;
         self.flush_to(to.view, to.peer);
         Ok(())
@@ -125,13 +125,13 @@ impl Blocks for Tcp {
         for connection in self.connections.get_mut() {
             connection.close_channel(view, channel);
         }
-        self.told.forget_blocks(view, |on, _| on == channel);
+        self.events.forget_blocks(view, |on, _| on == channel);
     }
 
     fn poll_block(&mut self) -> Option<BlockEvent> {
-        if self.told.has_no_block() {
+        if self.events.has_no_block() {
             self.carry();
         }
-        self.told.next_block()
+        self.events.next_block()
     }
 }

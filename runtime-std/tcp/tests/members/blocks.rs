@@ -288,7 +288,7 @@ fn a_channel_that_its_receiver_closes_in_the_middle_of_a_block_stores_nothing_mo
         });
         members[1].fabric.close(VIEW, FIRST);
         theirs.write(0, &vec![9; HUGE]).expect("in the memory");
-        // The sender, who knows of nothing, sends all of it, and another one.
+        // The sender, which knows of nothing, sends all of it, and another one.
         send(&mut members[0], on(FIRST, B), &own, (0, HUGE), 2).expect("sent");
         let all = exchange(&mut members, 2);
         assert_eq!(all[0], [sent(on(FIRST, B), 1), sent(on(FIRST, B), 2)]);
@@ -329,7 +329,7 @@ fn a_view_that_ends_in_the_middle_of_a_block_leaves_the_stream_whole() {
 }
 
 #[test]
-fn who_sleeps_wakes_for_a_block_and_when_one_has_gone() {
+fn a_sleeper_wakes_for_a_block_and_when_one_has_gone() {
     for key in [None, key()] {
         let mut members = members(key, Settings::default());
         let (own, theirs) = (memory(&members[0], HUGE), memory(&members[1], HUGE));

@@ -45,8 +45,8 @@ fn a_stopped_peer_is_full_alone_and_costs_no_time() {
             assert_way(&mut members, 0, 2, value);
             assert_way(&mut members, 2, 0, value);
         }
-        // Who waits for nothing but that peer sleeps, once the kernel at the other end has no room
-        // left either.
+        // A member that waits for nothing but that peer sleeps, once the kernel at the other end
+        // has no room left either.
         let rests = (0..100).any(|_| {
             crowd(&mut members[0], VIEW, Rank(1));
             members[0].events();
@@ -118,7 +118,7 @@ fn a_thread_of_the_own_process_wakes_a_sleeper() {
     let fabric = &mut members[0].fabric;
     let bell = fabric.local_bell();
     bell.ring_if_asleep();
-    assert!(fabric.arm(), "who rings somebody awake leaves no trace");
+    assert!(fabric.arm(), "to ring a member that is awake leaves no trace");
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(Duration::from_millis(30));
@@ -154,7 +154,7 @@ fn how_a_peer_went_is_told() {
             first.loss(),
             Event::PeerLost { view: VIEW, peer: Rank(1), cause: LossCause::Denied }
         );
-        assert_eq!(middle.events(), [], "who cuts is told nothing");
+        assert_eq!(middle.events(), [], "the member that cuts is told nothing");
     }
     let mut members = members(None, Settings::default());
     members.remove(1);
@@ -165,7 +165,7 @@ fn how_a_peer_went_is_told() {
 }
 
 #[test]
-fn who_leaves_is_heard_even_if_something_is_written_to_it() {
+fn a_leave_is_noticed_even_if_something_is_written_to_the_leaver() {
     let mut members = members(None, Settings::default());
     let mut last = members.pop().expect("three");
     last.fabric.leave();
@@ -256,7 +256,7 @@ fn a_view_that_ends_in_the_middle_of_a_list_leaves_the_stream_whole() {
 }
 
 #[test]
-fn who_was_lost_comes_again_as_another_in_the_next_view() {
+fn a_lost_node_comes_again_as_another_process_in_the_next_view() {
     let mut members = members(key(), Settings::default());
     drop(members.remove(1));
     members[0].loss();

@@ -110,7 +110,7 @@ fn a_list_that_was_used_and_is_given_up_costs_the_connection_and_no_byte() {
     settle(&mut members);
     assert!(is_fresh(&other, 0));
     let lost = |peer| Event::PeerLost { view: NEXT, peer, cause: LossCause::Misbehaved };
-    assert!(members[0].events().contains(&lost(b)), "who posted is told");
+    assert!(members[0].events().contains(&lost(b)), "the member that posted is told");
     members[1].loss();
     assert_eq!(members[1].fabric.post(VIEW, a, &[guard(8)], None), Err(ErrorKind::PeerLost));
     assert_way(&mut members, 2, 0, 5);
@@ -146,7 +146,7 @@ fn frames_of_a_view_that_ended_or_of_an_older_list_change_nothing() {
 /// A network that loses packets may keep a process that was let in from a member until the view
 /// after that.
 #[test]
-fn who_was_let_in_and_has_not_come_yet_is_not_taken_for_the_process_that_it_was() {
+fn a_node_that_was_admitted_and_has_not_come_yet_is_not_taken_for_its_earlier_process() {
     let mut all = members(key(), Settings::default());
     let last = Rank(2);
     drop(all.pop());
@@ -205,7 +205,7 @@ fn a_connection_of_a_process_that_is_out_makes_way_for_the_next_one_though_its_e
 
 /// It is the same process in both: it could not be let in twice.
 #[test]
-fn who_comes_while_the_next_view_is_prepared_comes_in_both() {
+fn a_peer_that_comes_while_the_next_view_is_prepared_comes_in_both() {
     let mut all = members(None, Settings::default());
     let (third, fourth) = (ViewId(3), ViewId(4));
     let (first, last) = (Rank(0), Rank(2));
@@ -238,7 +238,7 @@ fn who_comes_while_the_next_view_is_prepared_comes_in_both() {
 
 /// The digest alone decides: a row of the same length is not enough.
 #[test]
-fn who_says_another_digest_is_not_ready_and_who_says_the_same_is() {
+fn a_peer_with_another_digest_is_not_ready_and_one_with_the_same_is() {
     let (mut members, mut hand) = with_hand(None);
     hand.send(&open_frame_of(VIEW, DIGEST ^ (1 << 63)));
     settle(&mut members);

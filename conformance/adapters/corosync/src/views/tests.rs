@@ -36,7 +36,7 @@ fn joined(shared: &Path, ring: Ring, node: u32, members: &[u32]) -> (Numbering, 
 }
 
 #[test]
-fn who_joins_learns_the_place_from_those_who_were_there_and_counts_on() {
+fn a_joiner_learns_the_place_from_earlier_members_and_counts_on() {
     let shared = tempfile::tempdir().expect("a folder");
     let (mut first, id) = joined(shared.path(), RING, 1, &[1]);
     assert_eq!(id, 800_101_000);
@@ -63,7 +63,7 @@ fn the_same_members_again_are_another_view() {
 }
 
 #[test]
-fn who_joins_when_all_others_are_gone_comes_after_them() {
+fn a_joiner_comes_after_members_that_are_all_gone() {
     let shared = tempfile::tempdir().expect("a folder");
     let (mut first, _) = joined(shared.path(), RING, 1, &[1]);
     let before = first.change(change(&[1, 2], &[], &[(2, Reason::Join)])).map(|view| view.id);

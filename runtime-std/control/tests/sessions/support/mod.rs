@@ -1,4 +1,4 @@
-//! Groups to meet, their doors, and those who go there.
+//! Groups that meet, control servers, and their clients.
 #![allow(dead_code, reason = "not every test needs all of it")]
 
 use std::net::SocketAddr;
@@ -7,14 +7,14 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use tramontane_control::{
-    Address, Door, Identity, Listener, Mesh, MeshError, MeshOptions, Purpose, SharedKey,
-    VisitError, Visited, Visitor, visit,
+    Address, Client, ControlServer, Identity, Listener, Mesh, MeshError, MeshOptions,
+    OpenSessionError, OpenedSession, Purpose, SharedKey, open_session,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 
-/// All nodes of the groups with a door here.
+/// All nodes of the groups with a control server here.
 pub const NODES: [NodeId; 3] = [NodeId(10), NodeId(11), NodeId(12)];
 
 pub const LONG: Duration = Duration::from_secs(20);
@@ -128,7 +128,7 @@ pub fn error(mesh: Result<Mesh<'static>, MeshError>) -> MeshError {
     mesh.expect_err("they must not meet")
 }
 
-/// Who a node of these groups is.
+/// The identity of a node of these groups.
 pub fn identity(node: u32) -> Identity {
     Identity { node: NodeId(node), incarnation: u64::from(node) * 1000, digest: DIGEST }
 }
@@ -138,22 +138,22 @@ pub fn operator() -> Identity {
     Identity { node: Identity::NO_MEMBER, ..identity(7) }
 }
 
-/// The door of node 10 that keeps whoever comes.
-pub fn door(listener: Listener, key: Option<SharedKey>) -> (Door, Receiver<Visitor>) {
+/// A control server of node 10 that hands each client to the test.
+pub fn server(listener: Listener, key: Option<SharedKey>) -> (ControlServer, Receiver<Client>) {
     let (sender, receiver) = channel();
-    let door = Door::open(listener, identity(10), NODES, key, move |visitor| {
+    let server = ControlServer::open(listener, identity(10), NODES, key, move |client| {
         // A test that ended need not know.
-        let _ = sender.send(visitor);
+        let _ = sender.send(client);
     });
-    (door.expect("a thread"), receiver)
+    (server.expect("a thread"), receiver)
 }
 
-/// Goes to a door, with time enough.
+/// Opens a session with a control server, with time enough.
 pub fn go(
     address: &Address,
     identity: Identity,
     key: Option<&SharedKey>,
     purpose: Purpose,
-) -> Result<Visited, VisitError> {
-    visit(address, &identity, key, purpose, LONG, &NEVER)
+) -> Result<OpenedSession, OpenSessionError> {
+    open_session(address, &identity, key, purpose, LONG, &NEVER)
 }

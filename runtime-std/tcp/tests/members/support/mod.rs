@@ -61,7 +61,7 @@ pub fn connections(key: Option<SharedKey>) -> Vec<Vec<Option<Connection>>> {
     })
 }
 
-/// Meets the others, who do the same elsewhere: the connections by peer.
+/// Meets the others, which do the same in other threads: the connections by peer.
 pub fn join(
     own: Rank,
     addresses: &[SocketAddr],
@@ -262,7 +262,7 @@ pub fn open_frame() -> Vec<u8> {
     open_frame_of(VIEW, DIGEST)
 }
 
-/// A write into the row of who sends it.
+/// A write into the row of its sender.
 pub fn write_frame(offset: u64, content: &[u8]) -> Vec<u8> {
     write_frame_in(VIEW, offset, content)
 }

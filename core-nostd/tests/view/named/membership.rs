@@ -1,0 +1,202 @@
+//! Joins, leaves, crashes and majorities.
+
+use super::*;
+
+#[test]
+fn a_joiner_that_dies_during_its_state_transfer_is_not_let_in() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.wish(2, NodeId(9));
+    arena.pull_all(0);
+    // The join is proposed; before anyone accepts it, the joiner dies.
+    step(&mut arena, 0, 0, None);
+    assert_eq!(arena.accepted(0).accepted.count, 1);
+    arena.take_back(2);
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
+}
+
+#[test]
+fn a_joiner_that_dies_once_it_is_let_in_is_removed_again() {
+    let options = ViewOptions {
+        heartbeat_interval_ns: 1,
+        failure_timeout_ns: 10,
+        first_timeout_ns: 50,
+        ..ViewOptions::default()
+    };
+    let mut arena = group_with(3, options);
+    // Rank 2 is the joiner: in the view, and never there.
+    arena.members[2].alive = false;
+    for now in 1..200 {
+        for rank in [0, 1] {
+            if arena.is_active(rank) {
+                arena.pull_all(rank);
+                step(&mut arena, rank, now, None);
+            }
+        }
+    }
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2]));
+}
+
+#[test]
+fn two_joiners_at_once_come_in_with_one_change() {
+    let mut arena = group(3);
+    settle(&mut arena, &[0, 1, 2]);
+    arena.wish(1, NodeId(8));
+    arena.wish(2, NodeId(7));
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[1, 2, 3, 8, 7]));
+    assert_eq!(arena.next_view(0), Some(nodes(&[1, 2, 3, 8, 7])));
+}
+
+#[test]
+fn more_joins_than_there_is_room_for_wait() {
+    let mut arena = group_with(4, ViewOptions { members_max: 6, ..timeless() });
+    settle(&mut arena, &[0, 1, 2, 3]);
+    for rank in 0..4 {
+        arena.wish(rank, NodeId(20 + rank as u32));
+    }
+    settle(&mut arena, &[0, 1, 2, 3]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 4, 20, 21]));
+}
+
+#[test]
+fn a_node_that_two_members_ask_for_joins_once() {
+    let mut arena = group(3);
+    arena.wish(0, NodeId(9));
+    arena.wish(1, NodeId(9));
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 9]));
+}
+
+#[test]
+fn a_wish_that_is_taken_back_does_not_cancel_another_members_wish_for_that_node() {
+    for (first, second) in [(1, 2), (2, 1)] {
+        let mut arena = group(3);
+        settle(&mut arena, &[0, 1, 2]);
+        arena.wish(first, NodeId(9));
+        arena.pull_all(0);
+        step(&mut arena, 0, 0, None);
+        assert_eq!(arena.accepted(0).accepted.count, 1, "the join is proposed");
+        // The node began its join anew, with another member.
+        arena.wish(second, NodeId(9));
+        arena.take_back(first);
+        settle(&mut arena, &[0, 1, 2]);
+        assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3, 9]));
+    }
+}
+
+#[test]
+fn the_last_majority_splits_evenly_and_both_halves_halt() {
+    let mut arena = group(4);
+    settle(&mut arena, &[0, 1, 2, 3]);
+    for (here, there) in [([0, 1], [2, 3]), ([2, 3], [0, 1])] {
+        for lost in there {
+            tell(&mut arena, &here, lost);
+        }
+    }
+    for half in [[0, 1], [2, 3]] {
+        settle(&mut arena, &half);
+        assert!(half.iter().all(|rank| arena.status(*rank) == Status::Halted(Halt::NoMajority)));
+    }
+    assert_eq!(arena.decision, None);
+}
+
+#[test]
+fn a_majority_goes_on_and_a_minority_halts() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    for lost in [2, 3, 4] {
+        tell(&mut arena, &[0, 1], lost);
+    }
+    for lost in [0, 1] {
+        tell(&mut arena, &[2, 3, 4], lost);
+    }
+    settle(&mut arena, &[2, 3, 4]);
+    settle(&mut arena, &[0, 1]);
+    assert_eq!(arena.decision.as_ref().expect("decided").members, nodes(&[3, 4, 5]));
+    assert!([0, 1].iter().all(|rank| arena.status(*rank) == Status::Halted(Halt::NoMajority)));
+}
+
+#[test]
+fn two_become_one_by_a_leave_and_not_by_a_crash() {
+    for leaver in [0, 1] {
+        let stays = 1 - leaver;
+        let mut arena = group(2);
+        settle(&mut arena, &[0, 1]);
+        arena.leave(leaver);
+        settle(&mut arena, &[0, 1]);
+        assert_eq!(arena.status(leaver), Status::Left);
+        assert_eq!(arena.status(stays), Status::Installed);
+        assert_eq!(arena.next_view(stays), Some(nodes(&[stays as u32 + 1])));
+
+        let mut arena = group(2);
+        settle(&mut arena, &[0, 1]);
+        arena.crash_now(leaver);
+        arena.lose(stays, leaver);
+        settle(&mut arena, &[stays]);
+        assert_eq!(arena.status(stays), Status::Halted(Halt::NoMajority));
+    }
+}
+
+#[test]
+fn a_leaver_learns_of_the_decision_together_with_the_loss_of_the_member_that_made_it() {
+    for leaver in [0, 1] {
+        let stays = 1 - leaver;
+        let mut arena = group(2);
+        settle(&mut arena, &[0, 1]);
+        arena.leave(leaver);
+        while arena.status(stays) != Status::Installed {
+            // The leaver sees all but the last step of the other.
+            arena.pull(leaver, stays, usize::MAX);
+            assert_ne!(step(&mut arena, leaver, 0, None), Status::Left);
+            arena.pull(stays, leaver, usize::MAX);
+            step(&mut arena, stays, 0, None);
+        }
+        // The member that goes on ends at once: its last writes and its loss arrive together.
+        arena.pull(leaver, stays, usize::MAX);
+        arena.lose(leaver, stays);
+        assert_eq!(step(&mut arena, leaver, 0, None), Status::Left, "{leaver} leaves");
+    }
+}
+
+#[test]
+fn everyone_may_leave_at_once() {
+    let mut arena = group(3);
+    for rank in 0..3 {
+        arena.leave(rank);
+    }
+    settle(&mut arena, &[0, 1, 2]);
+    assert!((0..3).all(|rank| arena.status(rank) == Status::Left));
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[]));
+}
+
+#[test]
+fn a_crash_a_leave_and_a_join_go_in_one_change() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    arena.crash_now(1);
+    arena.leave(3);
+    arena.wish(4, NodeId(9));
+    tell(&mut arena, &[0, 2, 3, 4], 1);
+    for rank in [0, 2, 3, 4] {
+        arena.pull_all(rank);
+    }
+    settle(&mut arena, &[0, 2, 3, 4]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 3, 5, 9]));
+}
+
+#[test]
+fn a_failure_during_a_change_goes_into_the_same_change() {
+    let mut arena = group(5);
+    settle(&mut arena, &[0, 1, 2, 3, 4]);
+    arena.crash_now(4);
+    tell(&mut arena, &[0, 1, 2, 3], 4);
+    step(&mut arena, 0, 0, None);
+    arena.pull(1, 0, usize::MAX);
+    step(&mut arena, 1, 0, None);
+    arena.crash_now(3);
+    tell(&mut arena, &[0, 1, 2], 3);
+    settle(&mut arena, &[0, 1, 2]);
+    assert_eq!(arena.decision.expect("decided").members, nodes(&[1, 2, 3]));
+}

@@ -1,0 +1,318 @@
+//! One channel with one peer: its receives, its blocks, and what the peer is still to be told of
+//! them.
+//!
+//! # Invariants
+//! - Serials count the blocks of one direction from 0: a block's is its receive's.
+//! - A receive's memory is held until its block is here, or the peer said that it writes nothing
+//!   more (`Over`).
+//! - Behind the own `Over` nothing is written and no message goes; each end says it once.
+
+use std::collections::VecDeque;
+
+use tramontane_core::fabric::{LossCause, Token};
+
+use super::message::{Message, Place};
+
+/// Receives that may be posted for one peer on one channel.
+pub(crate) const RECEIVES_MAX: usize = 16;
+
+/// Blocks that may be under way to one peer on one channel.
+pub(crate) const SENDS_MAX: usize = 16;
+
+/// A receive that is posted, and where its block goes: the peer is told that.
+#[derive(Debug)]
+pub(crate) struct Receive<M> {
+    /// What keeps the bytes in place.
+    pub(crate) _memory: M,
+    pub(crate) address: u64,
+    pub(crate) key: u32,
+    pub(crate) length: u32,
+    pub(crate) token: Token,
+}
+
+/// A block that is to be sent.
+#[derive(Debug)]
+pub(crate) struct Block<M> {
+    pub(crate) memory: M,
+    pub(crate) offset: usize,
+    pub(crate) length: u32,
+    /// The sender's number.
+    pub(crate) number: u32,
+    pub(crate) token: Token,
+}
+
+/// A block that is there, and the peer is not told yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Landed {
+    pub(super) number: u32,
+    pub(super) length: u32,
+}
+
+/// A block that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrived {
+    pub(super) token: Token,
+    pub(super) number: u32,
+    pub(super) length: u32,
+}
+
+/// How far the end of a channel is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Over {
+    #[default]
+    NotYet,
+    Due,
+    Sent,
+}
+
+/// One channel.
+#[derive(Debug)]
+pub(super) struct ChannelState<M> {
+    receives: VecDeque<Receive<M>>,
+    /// Blocks that came: the serial of the first receive.
+    came: u64,
+    /// Receives that the peer was told of.
+    offered: u64,
+    /// Where blocks may be written that nobody began.
+    offers: VecDeque<Place>,
+    /// Offers that came.
+    offers_heard: u64,
+    waiting: VecDeque<Block<M>>,
+    /// Blocks of which writing began.
+    begun: u64,
+    /// Of those, not acknowledged.
+    writing: usize,
+    landed: VecDeque<Landed>,
+    asks: bool,
+    refuses: bool,
+    /// Closed here: nothing is reported.
+    is_closed: bool,
+    over: Over,
+    is_over_there: bool,
+    /// It is on the list of those that have something to write, or to say.
+    pub(super) in_writers: bool,
+    pub(super) in_talkers: bool,
+}
+
+impl<M> ChannelState<M> {
+    pub(super) fn new() -> Self {
+        Self {
+            receives: VecDeque::with_capacity(RECEIVES_MAX),
+            came: 0,
+            offered: 0,
+            offers: VecDeque::with_capacity(RECEIVES_MAX),
+            offers_heard: 0,
+            waiting: VecDeque::with_capacity(SENDS_MAX),
+            begun: 0,
+            writing: 0,
+            landed: VecDeque::with_capacity(SENDS_MAX),
+            asks: false,
+            refuses: false,
+            is_closed: false,
+            over: Over::NotYet,
+            is_over_there: false,
+            in_writers: false,
+            in_talkers: false,
+        }
+    }
+
+    pub(super) const fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// The peer takes nothing more, and sends nothing.
+    pub(super) const fn is_over_there(&self) -> bool {
+        self.is_over_there
+    }
+
+    pub(super) fn takes_receive(&self) -> bool {
+        self.receives.len() < RECEIVES_MAX
+    }
+
+    pub(super) fn takes_block(&self) -> bool {
+        self.waiting.len() + self.writing + self.landed.len() < SENDS_MAX
+    }
+
+    /// Blocks and receives of which something would be told.
+    pub(super) fn under_way(&self) -> usize {
+        if self.is_closed { 0 } else { self.receives.len() + self.waiting.len() + self.writing }
+    }
+
+    pub(super) fn add_receive(&mut self, receive: Receive<M>) {
+        self.receives.push_back(receive);
+    }
+
+    pub(super) fn add_block(&mut self, block: Block<M>) {
+        self.waiting.push_back(block);
+        self.asks = self.over == Over::NotYet && self.lacks_offers();
+    }
+
+    fn lacks_offers(&self) -> bool {
+        self.begun + count(self.waiting.len()) > self.offers_heard
+    }
+
+    /// Receives that were posted, ever.
+    fn posted(&self) -> u64 {
+        self.came + count(self.receives.len())
+    }
+
+    pub(super) fn has_write(&self) -> bool {
+        !self.waiting.is_empty() && !self.offers.is_empty()
+    }
+
+    /// The next block, and where it goes.
+    ///
+    /// # Errors
+    /// If it is longer than its receive: the peer would not take it.
+    pub(super) fn begin_write(&mut self) -> Result<Option<(Block<M>, Place)>, LossCause> {
+        if !self.has_write() {
+            return Ok(None);
+        }
+        let (Some(block), Some(place)) = (self.waiting.pop_front(), self.offers.pop_front()) else {
+            return Ok(None);
+        };
+        if block.length > place.length {
+            return Err(LossCause::Denied);
+        }
+        self.begun += 1;
+        self.writing += 1;
+        Ok(Some((block, place)))
+    }
+
+    /// A block that was begun is acknowledged.
+    pub(super) fn end_write(&mut self, landed: Landed) {
+        self.writing -= 1;
+        if self.over == Over::NotYet {
+            self.landed.push_back(landed);
+        }
+    }
+
+    pub(super) fn has_message(&self) -> bool {
+        self.over == Over::Due || (self.over == Over::NotYet && self.has_more_to_say())
+    }
+
+    fn has_more_to_say(&self) -> bool {
+        !self.landed.is_empty() || self.offered < self.posted() || self.asks || self.refuses
+    }
+
+    /// What is to be said next.
+    pub(super) fn next_message(&mut self) -> Option<Message> {
+        match self.over {
+            Over::Sent => return None,
+            Over::Due => {
+                self.over = Over::Sent;
+                return Some(Message::Over);
+            }
+            Over::NotYet => {}
+        }
+        if let Some(Landed { number, length }) = self.landed.front().copied() {
+            let serial = self.begun - count(self.writing + self.landed.len());
+            self.landed.pop_front();
+            return Some(Message::Written { serial, number, length });
+        }
+        if let Some(offer) = self.next_offer() {
+            return Some(offer);
+        }
+        if std::mem::take(&mut self.asks) {
+            return Some(Message::Asked {
+                serial: self.begun + count(self.waiting.len()).saturating_sub(1),
+            });
+        }
+        std::mem::take(&mut self.refuses).then_some(Message::Refused)
+    }
+
+    fn next_offer(&mut self) -> Option<Message> {
+        let serial = self.offered;
+        let place = usize::try_from(serial.checked_sub(self.came)?).ok()?;
+        let Receive { address, key, length, .. } = *self.receives.get(place)?;
+        self.offered += 1;
+        Some(Message::Offer { serial, place: Place { address, key, length } })
+    }
+
+    /// The peer posted a receive.
+    pub(super) fn hear_offer(&mut self, serial: u64, place: Place) -> Result<(), LossCause> {
+        if serial != self.offers_heard || self.offers.len() == RECEIVES_MAX || self.is_over_there {
+            return Err(LossCause::Misbehaved);
+        }
+        self.offers_heard += 1;
+        if self.over == Over::NotYet {
+            self.offers.push_back(place);
+            self.asks &= self.lacks_offers();
+        }
+        Ok(())
+    }
+
+    /// A block is there; nothing is told if the channel was closed.
+    pub(super) fn hear_written(
+        &mut self,
+        serial: u64,
+        landed: Landed,
+    ) -> Result<Option<Arrived>, LossCause> {
+        let is_awaited = serial == self.came && self.came < self.offered && !self.is_over_there;
+        let receive =
+            self.receives.front().filter(|receive| is_awaited && landed.length <= receive.length);
+        let token = receive.ok_or(LossCause::Misbehaved)?.token;
+        self.receives.pop_front();
+        self.came += 1;
+        let Landed { number, length } = landed;
+        Ok((!self.is_closed).then_some(Arrived { token, number, length }))
+    }
+
+    /// The peer has a block for a receive of which it knows nothing.
+    pub(super) fn hear_question(&mut self, serial: u64) -> Result<(), LossCause> {
+        if self.is_over_there {
+            return Err(LossCause::Misbehaved);
+        }
+        // An offer, or the word that the channel is over, is on its way.
+        self.refuses |= serial >= self.posted() && self.over == Over::NotYet;
+        Ok(())
+    }
+
+    /// The peer did not wait for the block that was asked for; a peer that it still concerns is
+    /// lost.
+    pub(super) fn hear_refusal(&self) -> Result<(), LossCause> {
+        if self.over == Over::NotYet { Err(LossCause::Denied) } else { Ok(()) }
+    }
+
+    /// The peer ended the channel.
+    pub(super) fn hear_over(&mut self) -> Result<(), LossCause> {
+        if std::mem::replace(&mut self.is_over_there, true) {
+            return Err(LossCause::Misbehaved);
+        }
+        self.receives = VecDeque::new();
+        self.end();
+        Ok(())
+    }
+
+    /// Blocks that the peer would not take, once those before them are through.
+    pub(super) fn take_dropped(&mut self) -> VecDeque<Block<M>> {
+        let is_their_turn = self.is_over_there && self.writing == 0;
+        if is_their_turn { std::mem::take(&mut self.waiting) } else { VecDeque::new() }
+    }
+
+    /// Ends the channel at this end. What the peer may still write into stays.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+        self.waiting = VecDeque::new();
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if self.over == Over::NotYet {
+            self.over = Over::Due;
+        }
+        // Not to be used again: their memory goes too.
+        (self.offers, self.landed) = (VecDeque::new(), VecDeque::new());
+        (self.asks, self.refuses) = (false, false);
+    }
+
+    /// Receives whose memory is held.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> usize {
+        self.receives.len()
+    }
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}

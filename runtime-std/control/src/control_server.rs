@@ -1,0 +1,158 @@
+//! The control server of a running process: it listens as long as the process likes, greets each
+//! client, and hands over those that it admits.
+
+use std::collections::BTreeSet;
+use std::io::Result;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use tramontane_core::ids::NodeId;
+
+use super::address::Address;
+use super::connection_limit::{ConnectionLimit, GREETING_MAX, Permit, accept_connections};
+use super::deadline::Deadline;
+use super::greeting::{Terms, accept_greeting};
+use super::hello::{Hello, Purpose};
+use super::identity::Identity;
+use super::key::SharedKey;
+use super::listener::Listener;
+use super::refusal::Refusal;
+use super::session::Session;
+use super::stream::Stream;
+
+/// The most greetings at once at a control server, each at most five seconds. With one more, the
+/// oldest of the host with the most of them is closed.
+pub const GREETINGS_MAX: usize = 64;
+
+/// The most clients at once that a control server has handed over, and whose callback has not
+/// returned. One more is refused as [`Refusal::Busy`].
+pub const CLIENTS_MAX: usize = 128;
+
+/// How many of these are kept for [`Purpose::Peer`]: operators and joiners that stay must not keep
+/// members from connecting.
+pub const PEER_SLOTS: usize = 32;
+
+/// A client that was admitted: it has the key, if there is one, and the group's digest.
+#[derive(Debug)]
+pub struct Client {
+    /// What it connected for; never [`Purpose::Meet`].
+    pub purpose: Purpose,
+    /// The node that it claims to be: not this one, unless it is an operator.
+    pub node: NodeId,
+    /// The life of its process.
+    pub incarnation: u64,
+    /// The session with it. While the callback runs, its calls end when the server is dropped;
+    /// afterwards the session goes on without the server.
+    pub session: Session,
+}
+
+/// Serves until it is dropped. The drop waits for the callbacks that run, so a callback must not
+/// drop it; callbacks that only use their session end within about 50 ms.
+#[derive(Debug)]
+pub struct ControlServer {
+    address: Address,
+    limit: Arc<ConnectionLimit>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl ControlServer {
+    /// Starts to serve. `client` is called for each client that is admitted, on a thread of its
+    /// own; it decides what becomes of the client, and may keep the session. Only `nodes` are
+    /// admitted as peers or joiners: another id is refused before anything is kept for it. Without
+    /// a key everything crosses in clear, so the caller makes sure that the address [is
+    /// local](Address::is_local), or that it trusts the network.
+    ///
+    /// # Errors
+    /// The system's error: no thread, or a socket that cannot be used so.
+    pub fn open(
+        listener: Listener,
+        identity: Identity,
+        nodes: impl IntoIterator<Item = NodeId>,
+        key: Option<SharedKey>,
+        client: impl Fn(Client) + Send + Sync + 'static,
+    ) -> Result<Self> {
+        listener.set_nonblocking()?;
+        let address = listener.address().clone();
+        let limit = Arc::new(ConnectionLimit::new(GREETINGS_MAX, CLIENTS_MAX));
+        let (acceptor, own_gate) = (
+            Acceptor { identity, nodes: nodes.into_iter().collect(), key, client },
+            Arc::clone(&limit),
+        );
+        let stand = move || {
+            let greet =
+                |stream, address, permit: &Permit<'_>| acceptor.greet(stream, &address, permit);
+            std::thread::scope(|scope| accept_connections(scope, &listener, &own_gate, &greet));
+        };
+        let thread = std::thread::Builder::new().name("tramontane-control".into()).spawn(stand)?;
+        Ok(Self { address, limit, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> &Address {
+        &self.address
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        self.limit.close();
+        if let Some(thread) = self.thread.take() {
+            // A callback that panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the server's threads share.
+struct Acceptor<V> {
+    identity: Identity,
+    /// The nodes that may be peers, or join.
+    nodes: BTreeSet<NodeId>,
+    key: Option<SharedKey>,
+    client: V,
+}
+
+impl<V: Fn(Client) + Sync> Acceptor<V> {
+    fn greet(&self, stream: Stream, address: &Address, permit: &Permit<'_>) {
+        let deadline = Deadline::new(GREETING_MAX, permit.stop());
+        let clients_digest = self.identity.digest;
+        let terms = Terms {
+            hello: self.identity.hello(Purpose::Ask),
+            clients_digest,
+            key: self.key.as_ref(),
+        };
+        match accept_greeting(terms, stream, deadline, |hello| self.judge(hello, permit)) {
+            Ok(Ok((Hello { purpose, node, incarnation, .. }, channel))) => {
+                let session = Session::new(channel, Some(Arc::clone(permit.stop())));
+                (self.client)(Client { purpose, node, incarnation, session });
+            }
+            Ok(Err((refusal, _))) => {
+                tracing::info!(%address, %refusal, "a client was refused")
+            }
+            Err(error) => tracing::debug!(%address, %error, "a client went before it was admitted"),
+        }
+    }
+
+    fn judge(&self, hello: &Hello, permit: &Permit<'_>) -> std::result::Result<(), Refusal> {
+        // Before all else: a member that meets has another digest, and learns with its next session
+        // whether the rest differs too.
+        if hello.purpose == Purpose::Meet {
+            return Err(Refusal::Running);
+        }
+        if hello.digest != self.identity.digest {
+            return Err(Refusal::Digest);
+        }
+        match hello.purpose {
+            Purpose::Peer | Purpose::Join if hello.node == self.identity.node => {
+                return Err(Refusal::DuplicateId);
+            }
+            Purpose::Peer | Purpose::Join if !self.nodes.contains(&hello.node) => {
+                return Err(Refusal::NotAMember);
+            }
+            Purpose::Meet | Purpose::Peer | Purpose::Join | Purpose::Ask => {}
+        }
+        let kept = if hello.purpose == Purpose::Peer { 0 } else { PEER_SLOTS };
+        if permit.become_known(kept) { Ok(()) } else { Err(Refusal::Busy) }
+    }
+}

@@ -1,0 +1,70 @@
+//! What a meeting reports while it lasts.
+
+use tramontane_core::ids::NodeId;
+
+use super::address::Address;
+use super::refusal::Refusal;
+use super::session::Session;
+
+/// Is told of missing members while a meeting lasts, of strangers at members' addresses, and of
+/// operators. Calls come from several threads, and should return soon.
+pub trait MeetingHandler: Sync {
+    /// The digest that clients must have, as at a [`ControlServer`](super::ControlServer): not the
+    /// one that members meet by.
+    fn clients_digest(&self) -> u64;
+
+    /// These members are not there yet. Called again and again.
+    fn waits_for(&self, missing: &[NodeId]);
+
+    /// The process at the address of a member did not show that it has the group's key, and refused
+    /// this one. It may be any process, so the meeting goes on. Called once for each member and
+    /// refusal.
+    fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
+        tracing::warn!(%peer, %address, "the program at a member's address came {refusal}; trying on");
+    }
+
+    /// Whether operators are served that have the key, if there is one, and
+    /// [`clients_digest`](Self::clients_digest). Otherwise they are refused as
+    /// [`Refusal::NotRunning`].
+    fn takes_operators(&self) -> bool {
+        false
+    }
+
+    /// Serves such an operator. The call may take as long as the session.
+    fn receive(&self, session: Session) {
+        drop(session);
+    }
+}
+
+impl<A: MeetingHandler + ?Sized> MeetingHandler for &A {
+    fn clients_digest(&self) -> u64 {
+        (**self).clients_digest()
+    }
+
+    fn waits_for(&self, missing: &[NodeId]) {
+        (**self).waits_for(missing);
+    }
+
+    fn met_stranger(&self, peer: NodeId, address: &Address, refusal: Refusal) {
+        (**self).met_stranger(peer, address, refusal);
+    }
+
+    fn takes_operators(&self) -> bool {
+        (**self).takes_operators()
+    }
+
+    fn receive(&self, session: Session) {
+        (**self).receive(session);
+    }
+}
+
+/// Ignores all that a meeting reports. The digest of the meeting serves clients too.
+pub(super) struct NoHandler(pub(super) u64);
+
+impl MeetingHandler for NoHandler {
+    fn clients_digest(&self) -> u64 {
+        self.0
+    }
+
+    fn waits_for(&self, _: &[NodeId]) {}
+}

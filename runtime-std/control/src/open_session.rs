@@ -1,0 +1,117 @@
+//! Opening a session with a running process.
+
+use std::io::ErrorKind;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tramontane_core::ids::NodeId;
+
+use super::address::Address;
+use super::deadline::{ChannelError, Deadline};
+use super::greeting::{Terms, send_greeting};
+use super::hello::Purpose;
+use super::identity::Identity;
+use super::key::SharedKey;
+use super::refusal::Refusal;
+use super::session::Session;
+use super::stream::Stream;
+
+/// Why no session was opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenSessionError {
+    /// No process listens there, or it ended before the greeting was complete. It may start again.
+    #[error("nobody is there; is it running? Start it, or try again later")]
+    NotThere,
+    /// The time was up before the greeting was complete.
+    #[error("no answer in time; is it stopped? Allow more time, or look at the network")]
+    TimeUp,
+    /// The caller asked to stop.
+    #[error("interrupted while connecting")]
+    Cancelled,
+    /// The server refused this process, for good or for now.
+    #[error(
+        "refused: this process came {0}; give all the same options, and connect again when the group runs"
+    )]
+    Refused(Refusal),
+    /// The other end has another digest.
+    #[error("the other end has another configuration; give all the same one")]
+    OtherConfiguration {
+        /// That digest.
+        digest: u64,
+    },
+    /// The other end has another key.
+    #[error("the other end has another key; give all the same key file")]
+    WrongKey,
+    /// The other end sent what makes no sense.
+    #[error(
+        "the other end sent what this program does not understand; run the same one everywhere"
+    )]
+    Malformed,
+    /// The system refused something else.
+    #[error("cannot connect: {0}; look at the address")]
+    Io(std::io::Error),
+}
+
+impl From<ChannelError> for OpenSessionError {
+    fn from(error: ChannelError) -> Self {
+        match error {
+            ChannelError::Stopped => Self::Cancelled,
+            ChannelError::TimeUp => Self::TimeUp,
+            ChannelError::Closed => Self::NotThere,
+            ChannelError::Malformed => Self::Malformed,
+            ChannelError::WrongKey => Self::WrongKey,
+            ChannelError::Io(error) => match error.kind() {
+                ErrorKind::ConnectionRefused
+                | ErrorKind::NotFound
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::TimedOut => Self::NotThere,
+                _ => Self::Io(error),
+            },
+        }
+    }
+}
+
+/// A session that a server admitted.
+#[derive(Debug)]
+pub struct OpenedSession {
+    /// The node at the other end.
+    pub node: NodeId,
+    /// The life of its process.
+    pub incarnation: u64,
+    /// The session itself.
+    pub session: Session,
+}
+
+/// Opens a session with the control server at an address. There is one attempt: where no process
+/// listens, it fails at once. Without a key everything crosses in clear: see [`Address::is_local`].
+///
+/// # Errors
+/// [`OpenSessionError`]. [`Purpose::Meet`] is for [`Mesh::join`](super::Mesh::join) alone, and
+/// gives [`ErrorKind::InvalidInput`].
+pub fn open_session(
+    address: &Address,
+    identity: &Identity,
+    key: Option<&SharedKey>,
+    purpose: Purpose,
+    time_limit: Duration,
+    cancel: &AtomicBool,
+) -> Result<OpenedSession, OpenSessionError> {
+    if purpose == Purpose::Meet {
+        return Err(OpenSessionError::Io(ErrorKind::InvalidInput.into()));
+    }
+    let deadline = Deadline::new(time_limit, cancel);
+    let stream = Stream::connect(address, deadline)?;
+    let terms = Terms { hello: identity.hello(purpose), clients_digest: identity.digest, key };
+    let (hello, channel) =
+        send_greeting(terms, stream, deadline)?.map_err(|refused| match refused {
+            (Refusal::Digest, Some(digest)) => OpenSessionError::OtherConfiguration { digest },
+            (refusal, _) => OpenSessionError::Refused(refusal),
+        })?;
+    Ok(OpenedSession {
+        node: hello.node,
+        incarnation: hello.incarnation,
+        session: Session::new(channel, None),
+    })
+}

@@ -1,0 +1,115 @@
+//! Streams that are longer than a message, such as a snapshot. A stream is cut into messages, so
+//! that both ends hold one at a time. The first byte of each says whether it is the last, and
+//! whether its sender gave up.
+
+use std::io::{ErrorKind, Read, Write};
+use std::time::Duration;
+
+use super::channel::MESSAGE_MAX;
+use super::session::{Session, SessionError};
+
+/// More comes.
+const MORE: u8 = 0;
+
+/// The last, and all came.
+const END: u8 = 1;
+
+/// The last, and something is missing: its sender could not read it.
+const ABORTED: u8 = 2;
+
+impl Session {
+    /// Sends all that `from` holds, and gives the number of its bytes. Each message must be taken
+    /// within `step_limit`.
+    ///
+    /// # Errors
+    /// [`SessionError`]. After [`SessionError::Local`], which the other end is told of, the session
+    /// may go on; after any other it is at its end.
+    pub fn send_stream(
+        &mut self,
+        from: &mut impl Read,
+        step_limit: Duration,
+    ) -> Result<u64, SessionError> {
+        let mut message = vec![MORE; MESSAGE_MAX];
+        let mut total = 0;
+        loop {
+            let length = match fill(from, &mut message[1..]) {
+                Ok(length) => length,
+                Err(error) => {
+                    self.send(&[ABORTED], step_limit)?;
+                    return Err(SessionError::Local(error));
+                }
+            };
+            let is_last = length + 1 < message.len();
+            message[0] = if is_last { END } else { MORE };
+            self.send(&message[..=length], step_limit)?;
+            total += u64::try_from(length).unwrap_or(u64::MAX);
+            if is_last {
+                return Ok(total);
+            }
+        }
+    }
+
+    /// Takes what the other end sends so, and gives the number of its bytes. Each message must come
+    /// within `step_limit`, and all together hold at most `bytes_max`.
+    ///
+    /// # Errors
+    /// [`SessionError`]; `into` may hold a part then. After [`SessionError::Aborted`] the session
+    /// may go on; after any other it is at its end, since nothing takes what is still sent.
+    pub fn receive_stream(
+        &mut self,
+        into: &mut impl Write,
+        bytes_max: u64,
+        step_limit: Duration,
+    ) -> Result<u64, SessionError> {
+        let received = self.receive_parts(into, bytes_max, step_limit);
+        if !matches!(received, Ok(_) | Err(SessionError::Aborted)) {
+            self.shutdown();
+        }
+        received
+    }
+
+    fn receive_parts(
+        &mut self,
+        into: &mut impl Write,
+        bytes_max: u64,
+        step_limit: Duration,
+    ) -> Result<u64, SessionError> {
+        let mut total = 0_u64;
+        loop {
+            let message = self.receive(step_limit)?;
+            let Some((mark, part)) = message.split_first() else {
+                return Err(SessionError::Malformed);
+            };
+            total = total.saturating_add(u64::try_from(part.len()).unwrap_or(u64::MAX));
+            if total > bytes_max {
+                return Err(SessionError::TooLong { limit: bytes_max });
+            }
+            match *mark {
+                // All but the last are full: a sender of short parts is another program.
+                MORE if message.len() == MESSAGE_MAX => {}
+                END => {}
+                ABORTED => return Err(SessionError::Aborted),
+                _ => return Err(SessionError::Malformed),
+            }
+            into.write_all(part).map_err(SessionError::Local)?;
+            if *mark == END {
+                into.flush().map_err(SessionError::Local)?;
+                return Ok(total);
+            }
+        }
+    }
+}
+
+/// Reads until the buffer is full or nothing is left.
+fn fill(from: &mut impl Read, into: &mut [u8]) -> std::io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match from.read(&mut into[done..]) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}

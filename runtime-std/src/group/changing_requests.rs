@@ -1,0 +1,116 @@
+//! What other threads ask of the engine, carried out between two steps.
+
+use std::sync::atomic::Ordering;
+
+use tramontane_control::Session;
+use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_core::view::Status;
+
+use super::changing::Engine;
+use super::parts::Parts;
+use super::peer_connector::Call;
+use super::queue::{Sink, Supplied};
+use super::replica::Replica;
+use super::request::Request;
+use super::supply::LEAVES;
+use crate::member::Stopped;
+use crate::poll::guarded;
+
+impl<R: Replica> Engine<R> {
+    pub(super) fn carry_out(&mut self, request: Request) -> Result<(), Stopped> {
+        let description = &self.parts.participant.description;
+        match request {
+            Request::Connected { node, session, call } => self.connected(node, session, &call),
+            Request::Supply { node, subgroups, sink } => self.supply(node, subgroups, sink)?,
+            Request::Wish { node, sources } => {
+                self.joiners.wish(node, sources, description, &mut self.present);
+            }
+            Request::Gone { node, led, queue } => {
+                let was_let_in = self.joiners.gone(node, &queue, description, &mut self.present);
+                let rank = self.view.rank_of(node).filter(|rank| *rank != self.present.own());
+                if let Some(rank) = rank.filter(|_| led && was_let_in) {
+                    self.present.peer_lost(rank);
+                }
+            }
+            Request::Leave => return self.begin_to_leave(),
+        }
+        Ok(())
+    }
+
+    /// Takes a connection that is of a member's present process; any other one is closed.
+    fn connected(&mut self, node: NodeId, session: Session, call: &Call) {
+        let is_expected = match call {
+            Call::Own { is_ended } => !is_ended.load(Ordering::Relaxed),
+            Call::Theirs { view } => self.connector.calls.is_expected(node, *view, self.view.id),
+        };
+        if is_expected {
+            self.parts.fabric.connect(node, session);
+        } else {
+            tracing::info!(%node, ?call, "a connection of an earlier view is not used");
+        }
+    }
+
+    fn supply(
+        &mut self,
+        node: NodeId,
+        subgroups: Vec<SubgroupId>,
+        sink: Sink,
+    ) -> Result<(), Stopped> {
+        let sink = sink.with_large(self.parts.participant.description.large_pool_bytes());
+        if let Some(why) = self.refusal(node, &subgroups) {
+            sink.put(Supplied::NotNow(why.to_owned()));
+            return Ok(());
+        }
+        let is_member = self.view.members.contains(&node);
+        let Self { joiners, parts, present, admission, clock, .. } = self;
+        let Parts { replica, fabric, participant, .. } = parts;
+        guarded(|| {
+            if !is_member {
+                joiners.give_up(node, &participant.description, present);
+            }
+            let between = || {
+                present.show_life(clock.read(), &mut fabric.fabric);
+            };
+            if is_member {
+                joiners.supply_late(node, &subgroups, sink, replica, admission, between);
+            } else {
+                joiners.begin(node, subgroups, sink, replica, between);
+            }
+            Ok(())
+        })
+    }
+
+    /// Why a node cannot be supplied with these subgroups now.
+    fn refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
+        let description = &self.parts.participant.description;
+        let own = self.parts.participant.own;
+        let is_ours = |subgroup: &SubgroupId| {
+            self.view.subgroup_members(description, *subgroup).contains(&own)
+        };
+        if !description.has_node(node) {
+            Some("it is not in the group file")
+        } else if self.present.status() != Status::Steady {
+            Some("the view is changing")
+        } else if !subgroups.iter().all(is_ours) {
+            Some("this member does not belong to all of the subgroups")
+        } else if self.view.members.contains(&node) {
+            self.late_refusal(node, subgroups)
+        } else {
+            self.is_leaving().then_some(LEAVES)
+        }
+    }
+
+    /// The same for a node that the present view let in: the state is that of the view's beginning
+    /// as long as nothing was delivered in it, which cannot be before the node is up.
+    fn late_refusal(&mut self, node: NodeId, subgroups: &[SubgroupId]) -> Option<&'static str> {
+        let rank = self.view.rank_of(node).filter(|_| self.newcomers.contains(&node));
+        if rank.is_none_or(|rank| self.present.has_come(rank)) {
+            return Some("it is a member still, or another process has its id");
+        }
+        let delivered = |subgroup: &SubgroupId| {
+            self.present.frontiers(*subgroup).unwrap_or_default().delivered.0
+        };
+        let is_at_beginning = subgroups.iter().all(|subgroup| delivered(subgroup) == 0);
+        (!is_at_beginning).then_some("the view that let it in has gone on without it")
+    }
+}

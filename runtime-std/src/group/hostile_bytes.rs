@@ -1,0 +1,120 @@
+//! Whatever bytes, where a group's messages of control and its file are read: for a fuzzer, and for
+//! the tests here, which make them at random.
+
+use std::fmt::Debug;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::description::Description;
+use super::join_messages::{JoinReply, JoinRequest};
+use super::operator::{OperatorReply, OperatorRequest};
+use super::view::View;
+
+/// Reads bytes as each of the messages that members, joiners and operators send each other.
+///
+/// # Panics
+/// If a message is another one once it was written.
+pub fn control(bytes: &[u8]) {
+    again::<OperatorRequest>(bytes);
+    again::<OperatorReply>(bytes);
+    again::<JoinRequest>(bytes);
+    again::<JoinReply>(bytes);
+    if let Ok(JoinReply::View(view) | JoinReply::Member { view, .. }) = postcard::from_bytes(bytes)
+    {
+        drop(View::from(view));
+    }
+}
+
+fn again<T: Serialize + for<'d> Deserialize<'d> + PartialEq + Debug>(bytes: &[u8]) {
+    let Ok(message) = postcard::from_bytes::<T>(bytes) else { return };
+    let written = postcard::to_stdvec(&message).expect("it can be written");
+    assert_eq!(postcard::from_bytes::<T>(&written).expect("it was written"), message);
+}
+
+/// Reads bytes as a group file.
+///
+/// # Panics
+/// If a file that is right does not say the same once it was read.
+pub fn group_file(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let Ok(description) = Description::parse(Path::new("group.toml"), text) else { return };
+    let mut again = description.clone();
+    again.complete().expect("it was complete");
+    assert_eq!((again.digest(), &again), (description.digest(), &description));
+    drop(View::first(&description));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Lines that a group file may have, with numbers at their bounds.
+    fn line() -> impl Strategy<Value = String> {
+        let number = prop_oneof![
+            3 => (0..9_u64).prop_map(|number| number.to_string()),
+            1 => any::<u64>().prop_map(|number| number.to_string()),
+            1 => prop::sample::select(vec!["4294967295", "4294967296", "268435456", "-1", "1e9", "1048576"])
+                .prop_map(str::to_owned),
+        ];
+        let key = prop::sample::select(vec![
+            "id",
+            "window",
+            "message_max",
+            "large_max",
+            "large_window",
+            "heartbeat_ms",
+            "failure_timeout_ms",
+        ]);
+        prop_oneof![
+            (key, number).prop_map(|(key, number)| format!("{key} = {number}")),
+            prop::sample::select(vec![
+                "name = \"g\"",
+                "fabric = \"tcp\"",
+                "majority = false",
+                "[[nodes]]",
+                "[[subgroups]]",
+                "initial = [0]",
+                "members = [0, 1]",
+                "senders = [1]",
+                "address = \"127.0.0.1:1\"",
+                "unordered = true",
+                "restart_empty = true",
+                "key_file = \"key\"",
+                "nodes = [{ id = 0 }]",
+            ])
+            .prop_map(str::to_owned),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn no_bytes_are_more_than_refused(bytes in vec(any::<u8>(), 0..200)) {
+            control(&bytes);
+            group_file(&bytes);
+        }
+
+        /// Numbers as they are written in messages, mostly small ones.
+        #[test]
+        fn no_message_is_more_than_refused(
+            bytes in vec(prop_oneof![4 => 0..6_u8, 1 => any::<u8>()], 0..60),
+        ) {
+            control(&bytes);
+        }
+
+        #[test]
+        fn no_group_file_is_more_than_refused(
+            lines in vec(line(), 0..14),
+            has_nodes in any::<bool>(),
+        ) {
+            let head = "name = \"g\"\n[[nodes]]\nid = 0\n[[nodes]]\nid = 1\n[[subgroups]]\nname = \"s\"\n";
+            let head = if has_nodes { head } else { "" };
+            group_file(format!("{head}{}", lines.join("\n")).as_bytes());
+        }
+    }
+}

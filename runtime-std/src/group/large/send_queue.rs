@@ -1,0 +1,150 @@
+//! From application threads to the engine: bytes of large messages there, and buffers back.
+//!
+//! # Invariant
+//! What is handed over stands in the order of the slots that describe it.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::pool::Pool;
+use crate::blocks::Buffer;
+use crate::joined::{BlockMemoryError, BlockStore};
+
+/// The bytes of a large message whose slot was taken.
+#[derive(Debug)]
+pub(super) struct QueuedBytes {
+    /// As [`Receipt`](super::super::Receipt)s count.
+    pub(super) ordinal: u64,
+    pub(super) buffer: Buffer,
+    pub(super) bytes: usize,
+}
+
+/// The senders' side of a subgroup that takes large messages.
+#[derive(Debug)]
+pub(in crate::group) struct LargeSendQueue {
+    /// The longest message, in bytes.
+    pub(super) bytes_max: usize,
+    /// Messages that may be under way at a time.
+    window: usize,
+    store: BlockStore,
+    /// Locked while a slot is taken, so that both orders are one.
+    way: Mutex<Sender<QueuedBytes>>,
+    under_way: AtomicUsize,
+    /// Buffers to be used again, as many as may be under way at most.
+    spent: Mutex<Pool>,
+}
+
+/// The engine's end.
+#[derive(Debug)]
+pub(in crate::group) struct LargeSendQueueReader {
+    send_queue: Arc<LargeSendQueue>,
+    queue: Receiver<QueuedBytes>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LargeSendQueue {
+    /// Both ends.
+    pub(in crate::group) fn new(
+        bytes_max: usize,
+        window: usize,
+        store: BlockStore,
+    ) -> (Arc<Self>, LargeSendQueueReader) {
+        let (sender, queue) = channel();
+        let send_queue = Arc::new(Self {
+            bytes_max,
+            window,
+            way: Mutex::new(sender),
+            under_way: AtomicUsize::new(0),
+            // None is longer than the longest message, so that their number bounds their bytes.
+            spent: Mutex::new(Pool::new(store.clone(), window, usize::MAX)),
+            store,
+        });
+        (Arc::clone(&send_queue), LargeSendQueueReader { send_queue, queue })
+    }
+
+    pub(super) fn buffer(&self, bytes: usize) -> Result<Buffer, BlockMemoryError> {
+        // The engine gives buffers back: it must not wait while memory is made.
+        let found = locked(&self.spent).find(bytes);
+        found.map_or_else(|| Buffer::new(&self.store, bytes), Ok)
+    }
+
+    /// The turn of one message, if there is room. Its holder takes a slot and hands the bytes over
+    /// before any other sender does.
+    pub(super) fn enter(&self) -> Option<SendTurn<'_>> {
+        let way = locked(&self.way);
+        (self.under_way.load(Ordering::Relaxed) < self.window)
+            .then_some(SendTurn { send_queue: self, way })
+    }
+}
+
+/// The turn of one message.
+pub(super) struct SendTurn<'g> {
+    send_queue: &'g LargeSendQueue,
+    way: MutexGuard<'g, Sender<QueuedBytes>>,
+}
+
+impl SendTurn<'_> {
+    /// Hands bytes over. They come back if the engine is gone.
+    pub(super) fn hand_over(self, queued: QueuedBytes) -> Result<(), QueuedBytes> {
+        self.send_queue.under_way.fetch_add(1, Ordering::Relaxed);
+        self.way.send(queued).map_err(|refused| refused.0)
+    }
+}
+
+impl LargeSendQueueReader {
+    pub(super) fn take(&self) -> Option<QueuedBytes> {
+        self.queue.try_recv().ok()
+    }
+
+    /// A message is delivered everywhere, or was given up: there is room for another.
+    pub(super) fn give_back(&self, buffer: Buffer) {
+        locked(&self.send_queue.spent).put(buffer);
+        self.send_queue.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends messages of these sizes at once, until they are delivered everywhere; how many buffers
+    /// were made for them. A new one is all zero.
+    fn send(send_queue: &LargeSendQueue, reader: &LargeSendQueueReader, sizes: &[usize]) -> usize {
+        let mut buffers: Vec<_> =
+            sizes.iter().map(|bytes| send_queue.buffer(*bytes).expect("memory")).collect();
+        let made = buffers.iter_mut().map(|buffer| std::mem::replace(&mut buffer[0], 1) == 0);
+        let made = made.filter(|is_made| *is_made).count();
+        for (buffer, bytes) in buffers.into_iter().zip(sizes) {
+            let entered = send_queue.enter().expect("there is room");
+            entered
+                .hand_over(QueuedBytes { ordinal: 0, buffer, bytes: *bytes })
+                .expect("it is taken");
+        }
+        std::iter::from_fn(|| reader.take()).for_each(|queued| reader.give_back(queued.buffer));
+        made
+    }
+
+    #[test]
+    fn buffers_are_made_for_new_sizes_and_not_for_each_message() {
+        const SMALL: usize = 10_000;
+        const LARGE: usize = 1 << 20;
+        let rounds: [(&[usize], usize); 4] = [
+            (&[SMALL, SMALL], 2),
+            // The small ones do not stay in their way.
+            (&[LARGE, LARGE], 2),
+            // And large ones are not lent for little.
+            (&[SMALL, LARGE], 1),
+            (&[LARGE, SMALL], 0),
+        ];
+        let (send_queue, reader) =
+            LargeSendQueue::new(LARGE, 2, BlockStore::Tcp(Default::default()));
+        for (sizes, expected) in rounds {
+            let made: usize = (0..10).map(|_| send(&send_queue, &reader, sizes)).sum();
+            assert_eq!(made, expected, "{sizes:?}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! One sender's large messages in one subgroup and view: a block group whose root the sender is.
+
+use std::sync::Arc;
+
+use tramontane_core::fabric::{Area, BlockEvent, Channel, LossCause, Region};
+use tramontane_core::ids::{Rank, SenderRank, SubgroupId};
+use tramontane_core::rdmc::transfer::{Cause, Failure, OpenError, Outcome};
+
+use super::LargeFailure;
+use super::inbox::{Inbox, Receiving, Refusal};
+use super::outbox::Outbox;
+use super::pool::Pool;
+use crate::blocks::{GroupOptions, Place, Table, Transfer};
+use crate::joined::JoinedFabric;
+
+/// Where a stream's messages are kept.
+pub(super) enum End {
+    /// In the own outbox of that number.
+    Own(usize),
+    Of(Inbox),
+}
+
+impl End {
+    /// Where first blocks go; the root posts no receive.
+    pub(super) fn staging(&self) -> Area {
+        match self {
+            Self::Own(_) => Area { region: Region::ROW, offset: 0 },
+            Self::Of(inbox) => inbox.staging(),
+        }
+    }
+}
+
+/// The stream of one sender.
+pub(super) struct SenderStream {
+    pub(super) subgroup: SubgroupId,
+    pub(super) sender: SenderRank,
+    /// The sender's rank in the view.
+    pub(super) rank: Rank,
+    pub(super) end: End,
+    transfer: Transfer,
+    /// How many messages the node was told of.
+    told: u64,
+    /// The end of the stream was reported.
+    is_explained: bool,
+}
+
+/// What a step of a stream did.
+#[derive(Debug, Default)]
+pub(super) struct Stepped {
+    pub(super) is_busy: bool,
+    /// A message is under way.
+    pub(super) is_moving: bool,
+    /// So many messages of the sender are here now; set when it has risen.
+    pub(super) arrived: Option<u64>,
+    /// A member that nothing more can be had from, or given to.
+    pub(super) lost: Option<Rank>,
+    /// A member that takes nothing from this one any more.
+    pub(super) denied_by: Option<Rank>,
+    /// This member cannot go on.
+    pub(super) failure: Option<LargeFailure>,
+}
+
+impl SenderStream {
+    pub(super) fn open(
+        table: &Arc<Table>,
+        (subgroup, sender): (SubgroupId, SenderRank),
+        place: Place,
+        options: &GroupOptions,
+        end: End,
+        fabric: &JoinedFabric,
+    ) -> Result<Self, OpenError> {
+        let rank = place.members.first().copied().unwrap_or_default();
+        let transfer = Transfer::open(table, place, options, fabric)?;
+        Ok(Self { subgroup, sender, rank, end, transfer, told: 0, is_explained: false })
+    }
+
+    pub(super) const fn channel(&self) -> Channel {
+        self.transfer.channel()
+    }
+
+    pub(super) fn take(
+        &mut self,
+        event: &BlockEvent,
+        outboxes: &mut [(SubgroupId, Outbox)],
+        pool: &mut Pool,
+    ) {
+        match &mut self.end {
+            End::Own(index) => {
+                if let Some((_, outbox)) = outboxes.get_mut(*index) {
+                    self.transfer.take(event, outbox);
+                }
+            }
+            End::Of(inbox) => self.transfer.take(event, &mut Receiving { inbox, pool }),
+        }
+    }
+
+    /// Posts what there is to post now. `own` is this member's rank.
+    pub(super) fn step(
+        &mut self,
+        own: Rank,
+        fabric: &mut JoinedFabric,
+        outboxes: &mut [(SubgroupId, Outbox)],
+        pool: &mut Pool,
+    ) -> Stepped {
+        let mut stepped = Stepped::default();
+        let progress = match &mut self.end {
+            End::Own(index) => {
+                let Some((_, outbox)) = outboxes.get_mut(*index) else { return stepped };
+                stepped.is_busy |= outbox.submit(&mut self.transfer);
+                self.transfer.step(fabric, outbox)
+            }
+            End::Of(inbox) => {
+                let progress = self.transfer.step(fabric, &mut Receiving { inbox, pool });
+                let arrived = inbox.arrived();
+                if arrived > self.told {
+                    self.told = arrived;
+                    stepped.arrived = Some(arrived);
+                }
+                progress
+            }
+        };
+        stepped.is_busy |= !progress.is_idle();
+        stepped.is_moving = self.transfer.is_moving();
+        if let Some(Outcome::Failed(failure)) = self.transfer.outcome()
+            && !self.is_explained
+        {
+            self.is_explained = true;
+            let refusal = match &self.end {
+                End::Of(inbox) => inbox.refusal.as_ref(),
+                End::Own(_) => None,
+            };
+            let Self { subgroup, rank, .. } = self;
+            tracing::info!(%subgroup, sender = %rank, ?failure, ?refusal, "large messages go no further");
+            match consequence(failure, refusal, own, *rank) {
+                Consequence::Lost(member) => stepped.lost = Some(member),
+                Consequence::DeniedBy(member) => stepped.denied_by = Some(member),
+                Consequence::Stop(why) => stepped.failure = Some(why),
+            }
+        }
+        stepped
+    }
+}
+
+/// What the end of a stream means for this member.
+#[derive(Debug, PartialEq, Eq)]
+enum Consequence {
+    /// Nothing more can be had from a member, or given to it: a change of the view puts that right,
+    /// and tells the others.
+    Lost(Rank),
+    /// A member has taken this one for dead: this one halts.
+    DeniedBy(Rank),
+    /// This member cannot go on.
+    Stop(LargeFailure),
+}
+
+fn consequence(
+    failure: Failure,
+    refusal: Option<&Refusal>,
+    own: Rank,
+    sender: Rank,
+) -> Consequence {
+    match (refusal, failure.cause) {
+        (Some(Refusal::Misbehaved), _) => Consequence::Lost(sender),
+        (Some(Refusal::NoMemory(why)), _) => {
+            Consequence::Stop(LargeFailure::Memory(format!("a large message has no place: {why}")))
+        }
+        (None, Cause::Fabric | Cause::NoMemory) if failure.member == own => {
+            let what = "the blocks of a large message cannot be posted";
+            Consequence::Stop(LargeFailure::Fabric(what.to_owned()))
+        }
+        (None, Cause::Lost(LossCause::Denied)) => Consequence::DeniedBy(failure.member),
+        (None, _) => Consequence::Lost(failure.member),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_member_at_fault_goes_and_no_other() {
+        let (own, sender, other) = (Rank(0), Rank(1), Rank(2));
+        let ends = |member, cause, refusal: Option<Refusal>| {
+            consequence(Failure { member, cause }, refusal.as_ref(), own, sender)
+        };
+        // What this member refused is its own failure to the block group.
+        assert_eq!(
+            ends(own, Cause::NoMemory, Some(Refusal::Misbehaved)),
+            Consequence::Lost(sender)
+        );
+        let no_memory = ends(own, Cause::NoMemory, Some(Refusal::NoMemory("full".into())));
+        let why = "a large message has no place: full".to_owned();
+        assert_eq!(no_memory, Consequence::Stop(LargeFailure::Memory(why)));
+        let refused = ends(own, Cause::Fabric, None);
+        assert!(
+            matches!(refused, Consequence::Stop(LargeFailure::Fabric(_))),
+            "its memory is not to blame"
+        );
+        assert_eq!(ends(other, Cause::NoMemory, None), Consequence::Lost(other));
+        assert_eq!(
+            ends(other, Cause::Lost(LossCause::Unreachable), None),
+            Consequence::Lost(other)
+        );
+        assert_eq!(ends(other, Cause::Lost(LossCause::Denied), None), Consequence::DeniedBy(other));
+    }
+}

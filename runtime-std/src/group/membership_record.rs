@@ -1,0 +1,314 @@
+//! What a node remembers of its membership, in a folder of its own that outlives its process.
+//!
+//! # Invariants
+//! - A view stands on disk before the member does anything in it: the file is written beside its
+//!   place and synced, then it gets its name, and the folder is synced. So a node that took part in
+//!   a group knows it at its next start.
+//! - The folder has one process: it holds the lock as long as it lives.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use tramontane_core::ids::NodeId;
+
+use super::view::View;
+use crate::member::Stopped;
+
+/// The file in the folder, and what it is written as.
+const FILE: &str = "membership.json";
+const WRITTEN: &str = "membership.new";
+const LOCK: &str = "lock";
+
+/// The form of the file.
+const FORMAT: u32 = 1;
+
+/// The newest view that a node was a member of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LastMembership {
+    format: u32,
+    group: String,
+    /// Of the description at that time.
+    digest: u64,
+    node: u32,
+    /// The start of the node.
+    incarnation: u64,
+    pub(super) view: u64,
+    pub(super) members: Vec<u32>,
+    /// How the membership ended; not known if the process ended first.
+    pub(super) end: Option<End>,
+}
+
+/// How a membership ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum End {
+    /// It left, and others went on.
+    Left,
+    /// It was the last member, and left: the group ended with it.
+    Last,
+    /// It was taken for dead, or had no majority any more.
+    Halted,
+    /// It was closed, or failed.
+    Failed,
+}
+
+/// Why a folder is not a state of this node.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// It cannot be read or written.
+    #[error("cannot keep the node's state in {}: {source}; give a --state folder that this node may write", path.display())]
+    Io {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// Another process has it.
+    #[error("{} is the state of a node that runs; give each node a --state folder of its own", path.display())]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// It was written by another node, or in another group.
+    #[error("{} is the state of node {node} of group \"{group}\"; give each node a --state folder of its own", path.display())]
+    Other {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        node: u32,
+        /// The group that it is of.
+        group: String,
+    },
+    /// It is not what a node wrote.
+    #[error(
+        "{} is damaged: {why}; if no member of the group runs any more, remove it and start all initial nodes with --new-group",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
+}
+
+/// A node's folder, its lock held.
+#[derive(Debug)]
+pub(super) struct StateFolder {
+    path: PathBuf,
+    folder: File,
+    _lock: File,
+    last: Option<LastMembership>,
+}
+
+impl StateFolder {
+    /// Opens the folder of a node of a group; makes it if it is not there.
+    pub(super) fn open(path: &Path, group: &str, node: NodeId) -> Result<Self, StateError> {
+        let failed = |source| StateError::Io { path: path.to_owned(), source };
+        let folder = make(path).map_err(failed)?;
+        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(path.join(LOCK));
+        let lock = lock.map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(StateError::InUse { path: path.to_owned() });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let last = match std::fs::read(path.join(FILE)) {
+            Ok(bytes) => Some(
+                parse(&bytes).map_err(|why| StateError::Damaged { path: path.join(FILE), why })?,
+            ),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(failed(error)),
+        };
+        if let Some(LastMembership { group: of, node: whose, .. }) = &last
+            && (of != group || *whose != node.get())
+        {
+            return Err(StateError::Other {
+                path: path.to_owned(),
+                node: *whose,
+                group: of.clone(),
+            });
+        }
+        Ok(Self { path: path.to_owned(), folder, _lock: lock, last })
+    }
+
+    /// What was remembered; nothing at a node's first start.
+    pub(super) const fn last_membership(&self) -> Option<&LastMembership> {
+        self.last.as_ref()
+    }
+
+    fn write(&mut self, last: LastMembership) -> io::Result<()> {
+        let written = self.path.join(WRITTEN);
+        let mut file = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&written)?;
+        file.write_all(&serde_json::to_vec(&last)?)?;
+        file.sync_all()?;
+        std::fs::rename(&written, self.path.join(FILE))?;
+        self.folder.sync_all()?;
+        self.last = Some(last);
+        Ok(())
+    }
+}
+
+/// Makes a folder that is not there, whose name stays too. Gives a handle of it.
+fn make(path: &Path) -> io::Result<File> {
+    match DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error),
+    }
+    File::open(path)
+}
+
+fn parse(bytes: &[u8]) -> Result<LastMembership, String> {
+    let last: LastMembership = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+    if last.format == FORMAT { Ok(last) } else { Err(format!("it has format {}", last.format)) }
+}
+
+/// What a member writes down; nothing if it has no folder.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) folder: Option<StateFolder>,
+    pub(super) group: String,
+    pub(super) digest: u64,
+    pub(super) node: NodeId,
+    pub(super) incarnation: u64,
+}
+
+impl Record {
+    /// Writes down a view, before this member does anything in it.
+    pub(super) fn begins(&mut self, view: &View) -> Result<(), Stopped> {
+        let Some(folder) = &mut self.folder else { return Ok(()) };
+        let last = LastMembership {
+            format: FORMAT,
+            group: self.group.clone(),
+            digest: self.digest,
+            node: self.node.get(),
+            incarnation: self.incarnation,
+            view: view.id.0,
+            members: view.members.iter().map(|node| node.get()).collect(),
+            end: None,
+        };
+        folder
+            .write(last)
+            .map_err(|error| Stopped::NoState(format!("{}: {error}", folder.path.display())))
+    }
+
+    /// Writes down how this membership ended, if that can be written.
+    pub(super) fn ends(&mut self, why: &Stopped) {
+        let Some(folder) = &mut self.folder else { return };
+        let is_own =
+            |last: &LastMembership| last.incarnation == self.incarnation && last.end.is_none();
+        let Some(last) = folder.last.clone().filter(is_own) else { return };
+        let end = match why {
+            Stopped::Left if last.members.len() == 1 => End::Last,
+            Stopped::Left => End::Left,
+            Stopped::Halted { .. } => End::Halted,
+            _ => End::Failed,
+        };
+        if let Err(error) = folder.write(LastMembership { end: Some(end), ..last }) {
+            // To forget how it ended is to remember less, and nothing wrong.
+            tracing::warn!(folder = %folder.path.display(), %error, "cannot write down how the membership ended");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::view::FIRST_VIEW;
+    use super::*;
+
+    fn record(path: &Path, incarnation: u64) -> Record {
+        let folder = StateFolder::open(path, "g", NodeId(3)).expect("its own");
+        Record { folder: Some(folder), group: "g".into(), digest: 7, node: NodeId(3), incarnation }
+    }
+
+    fn last_membership(record: &Record) -> Option<LastMembership> {
+        record.folder.as_ref().expect("it has one").last_membership().cloned()
+    }
+
+    #[test]
+    fn a_view_is_remembered_by_the_next_process_and_so_is_how_it_ended() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("state");
+        let view = |members: &[u32]| View {
+            id: FIRST_VIEW,
+            members: members.iter().copied().map(NodeId).collect(),
+            closed: Vec::new(),
+        };
+        let mut first = record(&path, 1);
+        assert_eq!(last_membership(&first), None);
+        // An end before any view is none.
+        first.ends(&Stopped::Closed);
+        assert_eq!(last_membership(&first), None);
+        first.begins(&view(&[3, 4])).expect("room");
+        drop(first);
+        let mut second = record(&path, 2);
+        let remembered = last_membership(&second).expect("it was a member");
+        assert_eq!(
+            (remembered.view, remembered.members.as_slice(), remembered.end),
+            (1, &[3, 4][..], None)
+        );
+        // A process that was in no view does not end the membership of the one before it.
+        second.ends(&Stopped::Closed);
+        assert_eq!(last_membership(&second).expect("as before").end, None);
+        second.begins(&view(&[3, 4])).expect("room");
+        second.ends(&Stopped::Left);
+        assert_eq!(last_membership(&second).expect("it left").end, Some(End::Left));
+        second.begins(&view(&[3])).expect("room");
+        second.ends(&Stopped::Left);
+        drop(second);
+        assert_eq!(
+            last_membership(&record(&path, 3)).expect("it was the last").end,
+            Some(End::Last)
+        );
+    }
+
+    #[test]
+    fn a_folder_is_one_nodes_and_one_process_has_it() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("state");
+        let mut own = record(&path, 1);
+        let view = View { id: FIRST_VIEW, members: vec![NodeId(3)], closed: Vec::new() };
+        own.begins(&view).expect("room");
+        let error = |group: &str, node| {
+            StateFolder::open(&path, group, NodeId(node)).expect_err("not its own")
+        };
+        assert!(matches!(error("g", 3), StateError::InUse { .. }));
+        drop(own);
+        assert!(matches!(error("g", 4), StateError::Other { node: 3, .. }));
+        assert!(matches!(error("h", 3), StateError::Other { .. }));
+        std::fs::write(path.join(FILE), "{").expect("a file");
+        assert!(matches!(error("g", 3), StateError::Damaged { .. }));
+        let nowhere =
+            StateFolder::open(Path::new("/nowhere/state"), "g", NodeId(3)).expect_err("no place");
+        assert!(matches!(nowhere, StateError::Io { .. }));
+    }
+
+    /// A process that dies as it writes leaves the view before.
+    #[test]
+    fn half_a_file_is_not_read() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("state");
+        let view = View { id: FIRST_VIEW, members: vec![NodeId(3)], closed: Vec::new() };
+        record(&path, 1).begins(&view).expect("room");
+        std::fs::write(path.join(WRITTEN), "{\"fo").expect("a file");
+        let mut next = record(&path, 2);
+        assert_eq!(last_membership(&next).expect("it is whole").view, 1);
+        next.begins(&View { id: FIRST_VIEW.next(), ..view }).expect("room");
+        assert_eq!(last_membership(&next).expect("written over").view, 2);
+    }
+}

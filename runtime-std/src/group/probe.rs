@@ -1,0 +1,84 @@
+//! Asks the other nodes' control servers whether a member runs already.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tramontane_control::{
+    Address, Identity, OpenSessionError, Purpose, Refusal, SharedKey, open_session,
+};
+use tramontane_core::ids::NodeId;
+
+use super::operator::{self, OperatorReply, OperatorRequest};
+use super::status::GroupStatus;
+
+/// How long one control server may take to answer.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// What the probe found.
+#[derive(Default)]
+pub(super) struct Probed {
+    /// A node is a member of a view without this node.
+    pub(super) is_running: bool,
+    /// A process is there that has this digest, another one.
+    pub(super) other_configuration: Option<(NodeId, u64)>,
+    /// A process is there with another key or program. It may be any process.
+    pub(super) refused: Option<(NodeId, OpenSessionError)>,
+}
+
+/// Asks all other nodes' control servers at once.
+pub(super) fn probe(
+    identity: &Identity,
+    addresses: &BTreeMap<NodeId, Address>,
+    key: Option<&SharedKey>,
+) -> Probed {
+    let others = addresses.iter().filter(|(node, _)| **node != identity.node);
+    std::thread::scope(|scope| {
+        let looks: Vec<_> = others
+            .map(|(node, address)| (*node, scope.spawn(|| ask(identity, address, key))))
+            .collect();
+        let mut probed = Probed::default();
+        for (node, look) in looks {
+            match look.join() {
+                Ok(Ok(Some(status))) => {
+                    probed.is_running |= !status.members.contains(&identity.node.get())
+                }
+                Ok(Err(OpenSessionError::OtherConfiguration { digest })) => {
+                    probed.other_configuration = Some((node, digest));
+                }
+                Ok(Err(why)) if is_stranger(&why) => probed.refused = Some((node, why)),
+                _ => {}
+            }
+        }
+        probed
+    })
+}
+
+/// How the process at an address is, if it is a member.
+fn ask(
+    identity: &Identity,
+    address: &Address,
+    key: Option<&SharedKey>,
+) -> Result<Option<GroupStatus>, OpenSessionError> {
+    let never = AtomicBool::new(false);
+    let mut session = open_session(address, identity, key, Purpose::Ask, LOOK, &never)?.session;
+    match operator::ask(&mut session, OperatorRequest::Status) {
+        Ok(OperatorReply::Status(status)) => Ok(Some(*status)),
+        Ok(_) | Err(_) => Ok(None),
+    }
+}
+
+/// Whether coming again cannot help: a process of the group has another description.
+pub(super) const fn is_for_good(why: &OpenSessionError) -> bool {
+    matches!(why, OpenSessionError::OtherConfiguration { .. })
+}
+
+/// Whether a process is there that did not show that it has the key: it may be any process, and may
+/// go again.
+pub(super) const fn is_stranger(why: &OpenSessionError) -> bool {
+    use Refusal as R;
+    matches!(
+        why,
+        OpenSessionError::WrongKey | OpenSessionError::Refused(R::Version | R::KeyMode | R::Key)
+    )
+}

@@ -1,0 +1,92 @@
+//! What senders of a subgroup share with the engine: the present view's ring, and how far it got.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::smc::ReserveError;
+
+use super::large::LargeSendQueue;
+use crate::member::{OutboxCell, Shared};
+use crate::poll::Ending;
+
+/// The sending end of one view, with the number of its first message.
+pub(super) struct ViewOutbox {
+    pub(super) cell: OutboxCell,
+    pub(super) subgroup: SubgroupId,
+    pub(super) first: u64,
+}
+
+impl ViewOutbox {
+    pub(super) fn new(shared: &Arc<Shared>, subgroup: SubgroupId, first: u64) -> Option<Self> {
+        let cell =
+            OutboxCell::try_new(Arc::clone(shared), |shared| shared.outbox(subgroup).ok_or(()))
+                .ok()?;
+        Some(Self { cell, subgroup, first })
+    }
+
+    /// Another one of the same view.
+    pub(super) fn another(&self) -> Option<Self> {
+        Self::new(self.cell.borrow_owner(), self.subgroup, self.first)
+    }
+}
+
+/// What senders of a subgroup share with the engine.
+pub(super) struct SendState {
+    pub(super) subgroup: SubgroupId,
+    pub(super) message_max: u32,
+    /// Where the bytes of large messages go, if the subgroup takes such.
+    pub(super) large: Option<Arc<LargeSendQueue>>,
+    pub(super) ending: Arc<Ending>,
+    /// Rises with each change of `present`.
+    pub(super) turns: AtomicU64,
+    /// Nothing between two views.
+    present: Mutex<Option<ViewOutbox>>,
+    /// Messages with ordinals below this were delivered here.
+    pub(super) delivered: AtomicU64,
+    /// Messages with ordinals below this were sent when the member ended; `u64::MAX` before.
+    pub(super) sent: AtomicU64,
+}
+
+impl SendState {
+    pub(super) fn new(
+        subgroup: SubgroupId,
+        message_max: u32,
+        large: Option<Arc<LargeSendQueue>>,
+        ending: &Arc<Ending>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            subgroup,
+            message_max,
+            large,
+            ending: Arc::clone(ending),
+            turns: AtomicU64::new(0),
+            present: Mutex::new(None),
+            delivered: AtomicU64::new(0),
+            sent: AtomicU64::new(u64::MAX),
+        })
+    }
+
+    pub(super) const fn subgroup(&self) -> SubgroupId {
+        self.subgroup
+    }
+
+    /// Why a message of `length` bytes finds no slot between two views.
+    #[cold]
+    pub(super) fn refusal(&self, length: usize) -> ReserveError {
+        let limit = self.message_max;
+        if usize::try_from(limit).is_ok_and(|most| length > most) {
+            return ReserveError::TooLarge { length, limit };
+        }
+        ReserveError::Full
+    }
+
+    pub(super) fn set(&self, present: Option<ViewOutbox>) {
+        *self.present.lock().unwrap_or_else(PoisonError::into_inner) = present;
+        self.turns.fetch_add(1, Ordering::Release);
+    }
+
+    pub(super) fn present(&self) -> Option<ViewOutbox> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.another()
+    }
+}

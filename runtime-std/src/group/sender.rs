@@ -1,0 +1,310 @@
+//! The sending handle of application threads, which outlives views (VIE-7).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::smc::{Reservation, ReserveError, ReservedRun};
+
+use super::send_state::{SendState, ViewOutbox};
+use crate::member::SendError;
+use crate::poll::{Drive, wait_driving};
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was delivered here; so every member that goes on has it, and delivers it too. Not so in a
+    /// subgroup without order (`unordered`): there each member delivers what it has, so that others
+    /// may lack it if a member is lost, and it is not sent again.
+    Delivered,
+    /// It is under way. If the view changes first it is sent again in the next one, in its order
+    /// (VIE-7); without an order that is done only for what was not sent at all.
+    UnderWay,
+    /// This member ended before it was sent: nobody has it, and nobody will.
+    NotSent,
+    /// It was sent, and this member ended before it knew more: the others may have delivered it, or
+    /// may not.
+    Unknown,
+}
+
+/// Stands for a message that was committed: what becomes of it is its [`Fate`]. In a subgroup
+/// without order that says what this member knows, and nothing of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Receipt(pub(super) u64);
+
+impl Receipt {
+    /// The message's number among all that this node sent in the subgroup.
+    pub(super) const fn ordinal(self) -> u64 {
+        self.0
+    }
+
+    /// The receipt of the message of that number, for tests of applications that keep receipts.
+    #[must_use]
+    pub const fn of(ordinal: u64) -> Self {
+        Self(ordinal)
+    }
+}
+
+/// Sends in one subgroup, through all views of this member. Clone one for each thread; each
+/// thread's messages keep their order.
+///
+/// Where a thread of its own drives the member, a sender that finds no free slot steps the member
+/// itself while it waits. Where its caller steps it, a wait needs the caller to step meanwhile, in
+/// another thread.
+pub struct Sender {
+    // Dropped first: it reads the memory of its view.
+    present: Option<ViewOutbox>,
+    turns: u64,
+    pub(super) state: Arc<SendState>,
+    pub(super) driver: Option<Arc<dyn Drive>>,
+}
+
+/// A slot that is being built in: commit it, or drop it to send nothing. It may be committed in a
+/// later view than it was taken in.
+pub struct Slot<'s> {
+    reservation: Reservation<'s>,
+    first: u64,
+    driver: Option<&'s dyn Drive>,
+}
+
+impl Slot<'_> {
+    /// The message, to be built; it holds whatever lay there before.
+    #[inline]
+    #[must_use]
+    pub fn payload(&mut self) -> &mut [u8] {
+        self.reservation.payload()
+    }
+
+    /// Makes the message shorter.
+    pub fn truncate(&mut self, length: usize) {
+        self.reservation.truncate(length);
+    }
+
+    /// Hands the message over. It goes out with the next step.
+    #[inline]
+    pub fn commit(self) -> Receipt {
+        let receipt = self.receipt();
+        self.reservation.commit();
+        if let Some(driver) = self.driver {
+            driver.ring();
+        }
+        receipt
+    }
+
+    /// Hands over what describes a large message.
+    pub(super) fn commit_large(self) -> Receipt {
+        let receipt = self.receipt();
+        self.reservation.commit_large();
+        if let Some(driver) = self.driver {
+            driver.ring();
+        }
+        receipt
+    }
+
+    /// What will stand for the message.
+    #[inline]
+    pub(super) fn receipt(&self) -> Receipt {
+        Receipt(self.first.saturating_add(self.reservation.position().0))
+    }
+}
+
+/// Slots in a row, to be built in one after the other. Those that are left when it is dropped hold
+/// their places and send nothing.
+pub struct Run<'s> {
+    run: ReservedRun<'s>,
+    first: u64,
+    driver: Option<&'s dyn Drive>,
+}
+
+impl<'s> Run<'s> {
+    /// The next slot, for a message of `length` bytes; none when all were handed out.
+    ///
+    /// # Errors
+    /// [`ReserveError::TooLarge`].
+    #[inline]
+    pub fn next(&mut self, length: usize) -> Result<Option<Slot<'s>>, ReserveError> {
+        let (first, driver) = (self.first, self.driver);
+        Ok(self.run.next(length)?.map(|reservation| Slot { reservation, first, driver }))
+    }
+}
+
+impl Sender {
+    pub(super) fn new(state: &Arc<SendState>, driver: Option<Arc<dyn Drive>>) -> Self {
+        let turns = state.turns.load(Ordering::Acquire);
+        Self { present: state.present(), turns, state: Arc::clone(state), driver }
+    }
+
+    /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the
+    /// first call in a view.
+    ///
+    /// # Errors
+    /// [`ReserveError`]: full, contended, or too large. Between two views it is full.
+    #[inline(always)]
+    pub fn try_reserve(&mut self, length: usize) -> Result<Slot<'_>, ReserveError> {
+        self.look_for_present();
+        let Some(present) = &self.present else { return Err(self.refusal(length)) };
+        let reservation = present.cell.borrow_dependent().reserve(length)?;
+        Ok(Slot { reservation, first: present.first, driver: self.driver.as_deref() })
+    }
+
+    /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
+    /// one by one.
+    ///
+    /// # Errors
+    /// As [`Sender::try_reserve`].
+    #[inline(always)]
+    pub fn try_reserve_run(&mut self, most: u32) -> Result<Run<'_>, ReserveError> {
+        self.look_for_present();
+        let present = self.present.as_ref().ok_or(ReserveError::Full)?;
+        let run = present.cell.borrow_dependent().reserve_run(most)?;
+        Ok(Run { run, first: present.first, driver: self.driver.as_deref() })
+    }
+
+    /// A view may have begun, or ended.
+    #[inline(always)]
+    fn look_for_present(&mut self) {
+        let turns = self.state.turns.load(Ordering::Acquire);
+        if turns != self.turns {
+            self.take_present(turns);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_present(&mut self, turns: u64) {
+        (self.present, self.turns) = (self.state.present(), turns);
+    }
+
+    /// Why there is no slot between two views.
+    #[cold]
+    #[inline(never)]
+    fn refusal(&self, length: usize) -> ReserveError {
+        self.state.refusal(length)
+    }
+
+    /// Takes a slot for a message of `length` bytes, waiting for one at most `timeout`: through
+    /// changes of the view too.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve(&mut self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
+        self.reserve_with(timeout, |sender| sender.try_reserve(length))
+    }
+
+    /// Takes up to `most` slots in a row, waiting for the first at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`].
+    #[inline]
+    pub fn reserve_run(&mut self, most: u32, timeout: Duration) -> Result<Run<'_>, SendError> {
+        self.reserve_with(timeout, |sender| sender.try_reserve_run(most))
+    }
+
+    #[inline]
+    fn reserve_with<'s, T>(
+        &'s mut self,
+        timeout: Duration,
+        attempt: impl Fn(&'s mut Self) -> Result<T, ReserveError>,
+    ) -> Result<T, SendError> {
+        let sender: *mut Self = self;
+        // SAFETY: what an attempt borrows is either returned, and then there is no other attempt;
+        // or it was not given, and then nothing borrows from the sender any more. Nothing else uses
+        // the sender meanwhile.
+        let again = || unsafe { &mut *sender };
+        match attempt(again()) {
+            Ok(taken) => Ok(taken),
+            Err(ReserveError::TooLarge { length, limit }) => {
+                Err(SendError::TooLarge { length, limit })
+            }
+            Err(ReserveError::Full | ReserveError::Contended) => {
+                let (driver, state) = (again().driver.clone(), Arc::clone(&again().state));
+                let taken = wait_driving(driver.as_deref(), &state.ending, timeout, || {
+                    match attempt(again()) {
+                        Ok(taken) => Some(Ok(taken)),
+                        // Between two views this was not known.
+                        Err(ReserveError::TooLarge { length, limit }) => {
+                            Some(Err(SendError::TooLarge { length, limit }))
+                        }
+                        Err(ReserveError::Full | ReserveError::Contended) => None,
+                    }
+                });
+                taken?
+            }
+        }
+    }
+
+    /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot at most
+    /// `timeout`: through changes of the view too. `build` is handed whatever the slot held before.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send_with(
+        &mut self,
+        length: usize,
+        timeout: Duration,
+        build: impl FnOnce(&mut [u8]),
+    ) -> Result<Receipt, SendError> {
+        let mut slot = self.reserve(length, timeout)?;
+        build(slot.payload());
+        Ok(slot.commit())
+    }
+
+    /// Declares that nothing will be sent here for up to `rounds` rounds of the present view, or
+    /// until the next message (NUL-5).
+    pub fn declare_silence(&mut self, rounds: u64) {
+        self.look_for_present();
+        if let Some(present) = &self.present {
+            present.cell.borrow_dependent().declare_silence(rounds);
+        }
+    }
+
+    /// Sends a copy of `message`, waiting for a slot at most `timeout`.
+    ///
+    /// # Errors
+    /// [`SendError`]; nothing was sent then.
+    pub fn send(&mut self, message: &[u8], timeout: Duration) -> Result<Receipt, SendError> {
+        self.send_with(message.len(), timeout, |payload| payload.copy_from_slice(message))
+    }
+
+    /// The longest message that a slot takes, in bytes.
+    #[must_use]
+    pub fn message_max(&self) -> usize {
+        usize::try_from(self.state.message_max).unwrap_or(usize::MAX)
+    }
+
+    /// What became of a message that was sent here.
+    #[must_use]
+    pub fn fate(&self, receipt: Receipt) -> Fate {
+        // In this order: what was delivered before the member ended counts as delivered.
+        let sent = self.state.sent.load(Ordering::Acquire);
+        if receipt.0 < self.state.delivered.load(Ordering::Acquire) {
+            Fate::Delivered
+        } else if sent == u64::MAX {
+            Fate::UnderWay
+        } else if receipt.0 < sent {
+            Fate::Unknown
+        } else {
+            Fate::NotSent
+        }
+    }
+
+    /// The subgroup.
+    #[must_use]
+    pub fn subgroup(&self) -> SubgroupId {
+        self.state.subgroup
+    }
+}
+
+impl Clone for Sender {
+    fn clone(&self) -> Self {
+        Self::new(&self.state, self.driver.clone())
+    }
+}
+
+impl std::fmt::Debug for Sender {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Sender").field("subgroup", &self.state.subgroup).finish_non_exhaustive()
+    }
+}

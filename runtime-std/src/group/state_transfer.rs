@@ -1,0 +1,578 @@
+//! The joiner's state transfer: states, the messages since, and the view that admits it, each from
+//! a member that has it (VIE-10).
+
+use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tramontane_control::{Session, SessionError};
+use tramontane_core::ids::{NodeId, Place, SubgroupId, ViewId};
+
+use super::admission::{Admission, needed};
+use super::description::Description;
+use super::join_messages::{Delivered, JoinReply, JoinRequest};
+use super::joining::{AROUND, AttemptError, PAUSE, STALL, welcome};
+use super::peer_connector::PeerConnector;
+use super::queue::TOGETHER_MAX;
+use super::replica::{Message, Messages, Replica};
+use super::session_messages::{receive_message, send_message};
+use super::transfer_progress::TransferProgress;
+use super::view::View;
+
+/// For how long a node that was admitted looks for a member that has what is missing.
+const LATE_MAX: Duration = Duration::from_secs(10);
+
+/// One member that supplies, and with what.
+pub(super) struct Supplier {
+    node: NodeId,
+    pub(super) session: Session,
+    subgroups: Vec<SubgroupId>,
+    /// How this node was admitted, once this member has sent all that it had.
+    let_in: Option<Admission>,
+}
+
+impl Supplier {
+    pub(super) const fn new(node: NodeId, session: Session, subgroups: Vec<SubgroupId>) -> Self {
+        Self { node, session, subgroups, let_in: None }
+    }
+
+    /// Asks for the states, and for all that is delivered after them.
+    fn ask(&mut self, leads: bool) -> Result<(), AttemptError> {
+        let subgroups = self.subgroups.iter().map(|subgroup| subgroup.0).collect();
+        Ok(send_message(&mut self.session, &JoinRequest::Supply { subgroups, leads }, STALL)?)
+    }
+
+    fn sources(&self) -> impl Iterator<Item = (u16, u32)> {
+        self.subgroups.iter().map(|subgroup| (subgroup.0, self.node.get()))
+    }
+}
+
+/// Where a supplier pauses.
+enum Word {
+    /// It has nothing more for now.
+    CaughtUp,
+    /// The sources are not those of this view.
+    Choose(View),
+    /// This node is a member.
+    Member(Admission),
+}
+
+/// A node that restores what it needs to become a member.
+pub(super) struct StateTransfer<'t, R> {
+    pub(super) description: &'t Description,
+    pub(super) own: NodeId,
+    pub(super) connector: &'t PeerConnector,
+    pub(super) stop: &'t Arc<AtomicBool>,
+    pub(super) replica: &'t mut R,
+    pub(super) progress: TransferProgress,
+}
+
+impl<R: Replica> StateTransfer<'_, R> {
+    /// Takes the states of all subgroups that have members, and of those that come to have some
+    /// meanwhile; and asks to be admitted, until a view does.
+    pub(super) fn be_let_in(
+        &mut self,
+        lead: &mut Supplier,
+        view: &View,
+    ) -> Result<Admission, AttemptError> {
+        let node = lead.node;
+        lead.subgroups = needed(self.description, view, self.own);
+        lead.subgroups.retain(|id| view.subgroup_members(self.description, *id).contains(&node));
+        lead.ask(true)?;
+        let mut others = self.choose(view, lead, &[])?;
+        self.take_on(lead, &mut others)
+    }
+
+    /// Takes what suppliers were asked for, and what comes after it.
+    ///
+    /// The leader of an earlier attempt may have had this node admitted meanwhile: then a supplier
+    /// reports it before it is asked. The others know it too, and have what came before that view.
+    fn take_on(
+        &mut self,
+        lead: &mut Supplier,
+        others: &mut Vec<Supplier>,
+    ) -> Result<Admission, AttemptError> {
+        self.take_states(lead)?;
+        for other in &mut *others {
+            self.take_states(other)?;
+        }
+        while lead.let_in.is_none() {
+            if others.iter().any(|other| other.let_in.is_none() && !other.session.is_open()) {
+                return Err(SessionError::Closed.into());
+            }
+            let sources = lead.sources().chain(others.iter().flat_map(Supplier::sources)).collect();
+            send_message(&mut lead.session, &JoinRequest::Ready { sources }, STALL)?;
+            match self.take(lead)? {
+                Word::CaughtUp => return Err(AttemptError::Malformed),
+                Word::Member(admission) => lead.let_in = Some(admission),
+                Word::Choose(view) => {
+                    let mut new = self.choose(&view, lead, others)?;
+                    for other in &mut new {
+                        self.take_states(other)?;
+                    }
+                    others.append(&mut new);
+                }
+            }
+        }
+        let admission = lead.let_in.clone().ok_or(AttemptError::Malformed)?;
+        for other in &mut *others {
+            self.take_rest(other)?;
+            if other.let_in.as_ref().is_some_and(|by| *by != admission) {
+                return Err(AttemptError::Malformed);
+            }
+        }
+        Ok(admission)
+    }
+
+    /// Takes what a supplier has before the group is asked to admit this node.
+    fn take_states(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
+        match self.take(supplier)? {
+            Word::CaughtUp => {}
+            Word::Member(admission) => supplier.let_in = Some(admission),
+            Word::Choose(_) => return Err(AttemptError::Malformed),
+        }
+        Ok(())
+    }
+
+    /// Takes what a supplier delivered before the view that has let this node in. If it is gone,
+    /// another has that too.
+    fn take_rest(&mut self, supplier: &mut Supplier) -> Result<(), AttemptError> {
+        if supplier.let_in.is_some() {
+            return Ok(());
+        }
+        match self.take(supplier) {
+            Ok(Word::Member(admission)) => supplier.let_in = Some(admission),
+            Ok(Word::CaughtUp | Word::Choose(_)) => return Err(AttemptError::Malformed),
+            Err(error) if error.is_of_supplier() => {
+                tracing::info!(node = %supplier.node, %error, "a member that supplied this one is gone");
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Asks a member of a view that has this node, and that it has not entered yet, how it was let
+    /// in.
+    pub(super) fn ask_admission(&mut self, lead: &mut Supplier) -> Result<Admission, AttemptError> {
+        lead.ask(true)?;
+        match self.take(lead)? {
+            Word::Member(admission) => Ok(admission),
+            Word::CaughtUp | Word::Choose(_) => {
+                Err(AttemptError::NotNow("the view has changed".to_owned()))
+            }
+        }
+    }
+
+    /// Makes sure that all is here that the view which has let this node in is built upon. What is
+    /// missing has every other member of its subgroup: nothing more is delivered there before this
+    /// node is up.
+    pub(super) fn complete(&mut self, admission: &Admission) -> Result<(), AttemptError> {
+        let until = Instant::now() + LATE_MAX;
+        loop {
+            let lacking = self.progress.lacking(self.description, self.own, admission);
+            let Some(subgroup) = lacking.first() else {
+                let outdated = self.progress.outdated(admission);
+                return outdated.map_or(Ok(()), |subgroup| Err(AttemptError::Outdated(subgroup)));
+            };
+            if self.stop.load(Ordering::Relaxed) {
+                return Err(SessionError::Stopped.into());
+            }
+            if Instant::now() >= until {
+                return Err(AttemptError::NoSupplier(*subgroup));
+            }
+            if !self.take_late(*subgroup, admission)? {
+                std::thread::sleep(PAUSE);
+            }
+        }
+    }
+
+    /// Takes the state of a subgroup at the beginning of the view that has let this node in. False
+    /// if nobody has it.
+    fn take_late(
+        &mut self,
+        subgroup: SubgroupId,
+        admission: &Admission,
+    ) -> Result<bool, AttemptError> {
+        let mut members = admission.view.subgroup_members(self.description, subgroup);
+        members.retain(|node| *node != self.own);
+        for node in members {
+            tracing::info!(%node, %subgroup, "this node was admitted, and restores what is missing");
+            match self.take_late_from(node, subgroup, admission) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.is_of_supplier() => {
+                    tracing::debug!(%node, %error, "cannot supply")
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    fn take_late_from(
+        &mut self,
+        node: NodeId,
+        subgroup: SubgroupId,
+        admission: &Admission,
+    ) -> Result<(), AttemptError> {
+        let (view, session) = welcome(node, self.connector, self.stop)?;
+        if view.id > admission.view.id {
+            return Err(AttemptError::ViewOver);
+        }
+        let mut supplier = Supplier::new(node, session, vec![subgroup]);
+        supplier.ask(false)?;
+        loop {
+            match self.take(&mut supplier)? {
+                Word::Member(by) if by == *admission => return Ok(()),
+                // It is in the view before still, and comes to this one.
+                Word::CaughtUp => {}
+                Word::Member(_) | Word::Choose(_) => return Err(AttemptError::Malformed),
+            }
+        }
+    }
+
+    /// Chooses suppliers for those subgroups of a view that have members and no supplier yet, and
+    /// asks them for the states.
+    fn choose(
+        &self,
+        view: &View,
+        lead: &Supplier,
+        others: &[Supplier],
+    ) -> Result<Vec<Supplier>, AttemptError> {
+        let known: Vec<&Supplier> = std::iter::once(lead).chain(others).collect();
+        if let Some(gone) = known.iter().find(|supplier| !view.members.contains(&supplier.node)) {
+            return Err(AttemptError::NotNow(format!(
+                "node {} supplied this one, and has left",
+                gone.node
+            )));
+        }
+        let mut new: Vec<Supplier> = Vec::new();
+        for id in needed(self.description, view, self.own) {
+            if known.iter().any(|supplier| supplier.subgroups.contains(&id)) {
+                continue;
+            }
+            let members = view.subgroup_members(self.description, id);
+            if let Some(supplier) = new.iter_mut().find(|supplier| members.contains(&supplier.node))
+            {
+                supplier.subgroups.push(id);
+                continue;
+            }
+            let mut found = members.iter().filter_map(|node| {
+                let (_, session) = welcome(*node, self.connector, self.stop).ok()?;
+                Some(Supplier::new(*node, session, vec![id]))
+            });
+            new.push(found.next().ok_or(AttemptError::NoSupplier(id))?);
+        }
+        for supplier in &mut new {
+            supplier.ask(false)?;
+        }
+        Ok(new)
+    }
+
+    /// Takes what a supplier sends, until it pauses.
+    fn take(&mut self, supplier: &mut Supplier) -> Result<Word, AttemptError> {
+        let longest = self
+            .description
+            .subgroups
+            .iter()
+            .map(|subgroup| subgroup.large_max.max(subgroup.message_max.into()))
+            .max();
+        let together = u64::try_from(TOGETHER_MAX).unwrap_or(u64::MAX);
+        let bytes_max = longest.unwrap_or(0) + 2 * together + AROUND * 16;
+        loop {
+            match receive_message(&mut supplier.session, bytes_max, STALL)? {
+                JoinReply::State { subgroup }
+                    if supplier.subgroups.contains(&SubgroupId(subgroup)) =>
+                {
+                    self.progress.state(SubgroupId(subgroup));
+                    restore(&mut supplier.session, SubgroupId(subgroup), self.replica)?;
+                }
+                JoinReply::Messages(messages) => {
+                    for message in &messages {
+                        if !self.progress.message(message.subgroup) {
+                            return Err(AttemptError::Malformed);
+                        }
+                        replay(message, self.replica);
+                    }
+                }
+                JoinReply::CaughtUp => return Ok(Word::CaughtUp),
+                JoinReply::Choose(view) => return Ok(Word::Choose(view.into())),
+                JoinReply::Member { view, ends, sent } => {
+                    self.progress.sent(&sent);
+                    return Ok(Word::Member(Admission { view: view.into(), ends }));
+                }
+                JoinReply::NotNow(why) => return Err(AttemptError::NotNow(why)),
+                JoinReply::View(_) | JoinReply::State { .. } => {
+                    return Err(AttemptError::Malformed);
+                }
+            }
+        }
+    }
+}
+
+/// Hands over a message that was delivered before this node was a member.
+fn replay<R: Replica>(delivered: &Delivered, replica: &mut R) {
+    let message = Message {
+        subgroup: SubgroupId(delivered.subgroup),
+        view: ViewId(delivered.view),
+        place: Place(delivered.place),
+        sender: NodeId(delivered.sender),
+        payload: &delivered.payload,
+        is_replayed: true,
+    };
+    replica.deliver(&mut Messages::replayed(message));
+}
+
+/// Hands a state to the application as it comes, whatever its size.
+fn restore<R: Replica>(
+    session: &mut Session,
+    subgroup: SubgroupId,
+    replica: &mut R,
+) -> Result<(), AttemptError> {
+    let (mut reader, mut writer) = std::io::pipe().map_err(AttemptError::Restore)?;
+    std::thread::scope(|scope| {
+        let received = scope.spawn(move || {
+            let received = session.receive_stream(&mut writer, u64::MAX, STALL);
+            // What is still in a buffer; and then the end, which the reader waits for.
+            received.and_then(|_| writer.flush().map_err(SessionError::Local))
+        });
+        let restored = replica.restore(subgroup, &mut reader);
+        drop(reader);
+        let received = received.join().unwrap_or(Err(SessionError::Stopped));
+        match (received, restored) {
+            (Ok(()), Ok(())) => Ok(()),
+            // The application stopped reading.
+            (Ok(()) | Err(SessionError::Local(_)), Err(error)) => Err(AttemptError::Restore(error)),
+            // A state that was cut short, whatever the application makes of it.
+            (Err(error), _) => Err(error.into()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::SocketAddr;
+
+    use tramontane_control::{Address, ControlServer, Identity, Listener};
+
+    use super::super::admission::{End, Sent};
+    use super::super::join_messages::tests::message;
+    use super::super::peer_connector::Calls;
+    use super::super::request::Requests;
+    use super::super::view::{FIRST_VIEW, WireView};
+    use super::*;
+    use crate::joined::JoinedFabric;
+    use crate::tcp::{Settings, Tcp};
+    use tramontane_core::fabric::HostFabric as _;
+
+    const LONG: Duration = Duration::from_secs(60);
+    const JOINER: NodeId = NodeId(2);
+
+    /// Members that each follow a script.
+    #[derive(Default)]
+    struct Members {
+        endpoints: Vec<ControlServer>,
+        addresses: BTreeMap<NodeId, Address>,
+    }
+
+    fn identity(node: NodeId) -> Identity {
+        Identity { node, incarnation: 1, digest: 7 }
+    }
+
+    impl Members {
+        fn add(&mut self, node: u32, script: impl Fn(&mut Session) + Send + Sync + 'static) {
+            let listener =
+                Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+            let server = ControlServer::open(
+                listener,
+                identity(NodeId(node)),
+                [JOINER],
+                None,
+                move |mut client| {
+                    script(&mut client.session);
+                },
+            );
+            let server = server.expect("a thread");
+            self.addresses.insert(NodeId(node), server.address().clone());
+            self.endpoints.push(server);
+        }
+
+        /// What another process needs to call them.
+        fn connector(&self) -> PeerConnector {
+            let tcp = Tcp::new(JOINER, Settings::default()).expect("descriptors");
+            let (requests, _) = Requests::new(JoinedFabric::Tcp(tcp).local_bell());
+            let (identity, addresses) = (identity(JOINER), self.addresses.clone());
+            PeerConnector { identity, addresses, key: None, requests, calls: Calls::default() }
+        }
+    }
+
+    /// What member 0 and the joiner have in common, and the joiner with member 1.
+    fn description() -> Description {
+        let mut description = Description::local("taking", 3, 8, 16);
+        let mut other = description.subgroups[0].clone();
+        description.subgroups[0].members = Some(vec![0, 2]);
+        (other.name, other.members) = ("other".to_owned(), Some(vec![1, 2]));
+        description.subgroups.push(other);
+        description
+    }
+
+    fn admission() -> Admission {
+        let members = vec![NodeId(0), NodeId(1), JOINER];
+        let view = View { id: FIRST_VIEW.next(), members, closed: Vec::new() };
+        let ends = [0, 1].map(|subgroup| End { subgroup, trim: Some(1) }).to_vec();
+        Admission { view, ends }
+    }
+
+    fn member(subgroup: u16, messages: u64) -> JoinReply {
+        let Admission { view, ends } = admission();
+        let sent = vec![Sent { subgroup, messages, view: FIRST_VIEW.0, place: 1 }];
+        JoinReply::Member { view: WireView::from(&view), ends, sent }
+    }
+
+    fn state(session: &mut Session, subgroup: u16) {
+        send_message(session, &JoinReply::State { subgroup }, LONG).expect("it hears");
+        session.send_stream(&mut std::io::empty(), LONG).expect("it hears");
+    }
+
+    fn hear_words(session: &mut Session, view: &View) -> JoinRequest {
+        let welcome: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
+        assert_eq!(welcome, JoinRequest::Welcome);
+        send_message(session, &JoinReply::View(view.into()), LONG).expect("it hears");
+        receive_message(session, AROUND, LONG).expect("it asks")
+    }
+
+    /// Joins with member 0 as the lead, and gives what was delivered.
+    fn join(members: &Members, view: &View) -> Result<Vec<Vec<u8>>, AttemptError> {
+        let (description, connector, stop) = (description(), members.connector(), Arc::default());
+        let mut delivered = Vec::new();
+        let mut replica = |messages: &mut Messages<'_, '_>| {
+            messages.for_each(|message| delivered.push(message.payload.to_vec()));
+        };
+        let (replica, progress) = (&mut replica, TransferProgress::default());
+        let (own, stop) = (JOINER, &stop);
+        let mut transfer = StateTransfer {
+            description: &description,
+            own,
+            connector: &connector,
+            stop,
+            replica,
+            progress,
+        };
+        let (_, session) = welcome(NodeId(0), &connector, stop)?;
+        let mut lead = Supplier::new(NodeId(0), session, Vec::new());
+        let admitted = transfer.be_let_in(&mut lead, view)?;
+        assert_eq!(admitted, admission());
+        transfer.complete(&admitted)?;
+        Ok(delivered)
+    }
+
+    fn before() -> View {
+        View { id: FIRST_VIEW, members: vec![NodeId(0), NodeId(1)], closed: Vec::new() }
+    }
+
+    /// A member may report that the joiner was admitted by an earlier wish, when another has
+    /// reported that it has caught up.
+    #[test]
+    fn a_joiner_that_was_admitted_meanwhile_takes_what_every_supplier_delivered_before_that() {
+        let mut members = Members::default();
+        members.add(0, |session| {
+            let asked = hear_words(session, &before());
+            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![0], leads: true });
+            state(session, 0);
+            send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+            let ready: JoinRequest =
+                receive_message(session, AROUND, LONG).expect("it is asked to go on");
+            assert_eq!(ready, JoinRequest::Ready { sources: vec![(0, 0), (1, 1)] });
+            let late = JoinReply::Messages(vec![message(b"delivered late")]);
+            send_message(session, &late, LONG).expect("it hears");
+            send_message(session, &member(0, 1), LONG).expect("it hears");
+        });
+        members.add(1, |session| {
+            hear_words(session, &before());
+            state(session, 1);
+            send_message(session, &member(1, 0), LONG).expect("it hears");
+        });
+        assert_eq!(join(&members, &before()).expect("it is let in"), [b"delivered late"]);
+    }
+
+    /// The first view has nobody of the second subgroup: the lead finds out that it has, when the
+    /// joiner is ready.
+    #[test]
+    fn a_subgroup_that_has_members_by_now_is_taken_over_before_the_node_is_let_in() {
+        let alone = View { members: vec![NodeId(0)], ..before() };
+        let mut members = Members::default();
+        let first = alone.clone();
+        members.add(0, move |session| {
+            hear_words(session, &first);
+            state(session, 0);
+            send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+            let mut ready = || {
+                receive_message::<JoinRequest>(session, AROUND, LONG).expect("it is asked to go on")
+            };
+            assert_eq!(ready(), JoinRequest::Ready { sources: vec![(0, 0)] });
+            send_message(session, &JoinReply::Choose(WireView::from(&before())), LONG)
+                .expect("it hears");
+            let mut ready = || {
+                receive_message::<JoinRequest>(session, AROUND, LONG).expect("it is asked to go on")
+            };
+            assert_eq!(ready(), JoinRequest::Ready { sources: vec![(0, 0), (1, 1)] });
+            send_message(session, &member(0, 0), LONG).expect("it hears");
+        });
+        members.add(1, |session| {
+            hear_words(session, &before());
+            state(session, 1);
+            send_message(session, &JoinReply::CaughtUp, LONG).expect("it hears");
+            send_message(session, &member(1, 0), LONG).expect("it hears");
+        });
+        join(&members, &alone).expect("it is let in");
+    }
+
+    /// No member of the second subgroup ever supplies it, and the view says that it goes on.
+    #[test]
+    fn a_joiner_that_lacks_a_subgroup_does_not_enter_and_restores_it_from_a_member_of_the_view() {
+        let alone = View { members: vec![NodeId(0)], ..before() };
+        let mut members = Members::default();
+        let first = alone.clone();
+        members.add(0, move |session| {
+            hear_words(session, &first);
+            state(session, 0);
+            send_message(session, &member(0, 0), LONG).expect("it hears");
+        });
+        let refused = AtomicBool::new(false);
+        members.add(1, move |session| {
+            let asked = hear_words(session, &admission().view);
+            assert_eq!(asked, JoinRequest::Supply { subgroups: vec![1], leads: false });
+            if !refused.swap(true, Ordering::Relaxed) {
+                return send_message(session, &JoinReply::NotNow("busy".to_owned()), LONG)
+                    .expect("it hears");
+            }
+            state(session, 1);
+            let Admission { view, ends } = admission();
+            let sent = vec![Sent { subgroup: 1, messages: 0, view: view.id.0, place: 0 }];
+            let word = JoinReply::Member { view: WireView::from(&view), ends, sent };
+            send_message(session, &word, LONG).expect("it hears");
+        });
+        join(&members, &alone).expect("it has all of it in the end");
+    }
+
+    #[test]
+    fn a_joiner_that_lacks_a_subgroup_of_a_view_that_is_over_begins_anew() {
+        let alone = View { members: vec![NodeId(0)], ..before() };
+        let mut members = Members::default();
+        let first = alone.clone();
+        members.add(0, move |session| {
+            hear_words(session, &first);
+            state(session, 0);
+            send_message(session, &member(0, 0), LONG).expect("it hears");
+        });
+        members.add(1, |session| {
+            let _: JoinRequest = receive_message(session, AROUND, LONG).expect("it comes");
+            let view = View { id: admission().view.id.next(), ..before() };
+            // It has gone by then.
+            let _ = send_message(session, &JoinReply::View(WireView::from(&view)), LONG);
+        });
+        let error = join(&members, &alone).expect_err("something is missing");
+        assert!(matches!(error, AttemptError::ViewOver), "{error}");
+    }
+}

@@ -1,0 +1,142 @@
+//! What a member counts of itself, and shows to others.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::node::{Frontiers, Progress};
+
+use super::participant::Participant;
+use super::status::{GroupStatus, SharedStatus, SubgroupStatus};
+use super::view::View;
+
+/// Over how long a rate is taken.
+const RATE_OVER: Duration = Duration::from_secs(1);
+
+/// The counts of one member, through all its views.
+#[derive(Debug)]
+pub(super) struct Statistics {
+    board: SharedStatus,
+    started: Instant,
+    views_installed: u64,
+    total: Total,
+    /// When the rate was last taken, what had been delivered then, and the rate.
+    rate_from: (Instant, u64),
+    delivered_per_second: u64,
+}
+
+/// What is seen of a member in its view.
+pub(super) struct Seen<'s> {
+    /// What it is doing: see [`GroupStatus::state`].
+    pub(super) state: &'static str,
+    pub(super) suspected: Vec<u32>,
+    pub(super) joining: Vec<u32>,
+    pub(super) frontiers: &'s dyn Fn(SubgroupId) -> Frontiers,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    sent: u64,
+    delivered: u64,
+    nulls: u64,
+    writes: u64,
+    heartbeats: u64,
+}
+
+impl Statistics {
+    pub(super) fn new(board: SharedStatus) -> Self {
+        let started = Instant::now();
+        Self {
+            board,
+            started,
+            views_installed: 0,
+            total: Total::default(),
+            rate_from: (started, 0),
+            delivered_per_second: 0,
+        }
+    }
+
+    /// Takes in what a step did.
+    #[inline]
+    pub(super) fn add(&mut self, progress: &Progress) {
+        self.total.sent += u64::from(progress.sent);
+        self.total.delivered += progress.delivered;
+        self.total.nulls += progress.nulls;
+        self.total.writes += u64::from(progress.writes);
+        self.total.heartbeats += u64::from(progress.heartbeats);
+    }
+
+    pub(super) fn installed(&mut self) {
+        self.views_installed += 1;
+    }
+
+    pub(super) const fn writes(&self) -> u64 {
+        self.total.writes
+    }
+
+    /// Shows how things stand. In the view that is shown already nothing is allocated, unless what
+    /// is suspected, joining or done changes.
+    pub(super) fn show(&mut self, participant: &Participant, view: &Arc<View>, seen: &Seen<'_>) {
+        self.take_rate();
+        if !self.board.change(view, |status| self.write(status, view, seen)) {
+            let mut status = Self::status_of(participant, view);
+            self.write(&mut status, view, seen);
+            self.board.put(status, view);
+        }
+    }
+
+    /// What stays the same throughout a view.
+    fn status_of(participant: &Participant, view: &View) -> GroupStatus {
+        let description = &participant.description;
+        let subgroups = (0..).map(SubgroupId).zip(&description.subgroups).map(|(id, subgroup)| {
+            let members = view.subgroup_members(description, id).into_iter();
+            SubgroupStatus {
+                name: subgroup.name.clone(),
+                members: members.map(|node| node.get()).collect(),
+                ..SubgroupStatus::default()
+            }
+        });
+        GroupStatus {
+            group: description.name.clone(),
+            node: participant.own.get(),
+            view: view.id.0,
+            members: view.members.iter().map(|node| node.get()).collect(),
+            subgroups: subgroups.collect(),
+            ..GroupStatus::default()
+        }
+    }
+
+    /// What changes within a view.
+    fn write(&self, status: &mut GroupStatus, view: &View, seen: &Seen<'_>) {
+        if status.state != seen.state {
+            seen.state.clone_into(&mut status.state);
+        }
+        status.suspected.clone_from(&seen.suspected);
+        status.joining.clone_from(&seen.joining);
+        for (id, subgroup) in (0..).map(SubgroupId).zip(&mut status.subgroups) {
+            let frontiers = (seen.frontiers)(id);
+            subgroup.received = frontiers.received.0;
+            subgroup.delivered = frontiers.delivered.0;
+            subgroup.closed = view.is_closed(id);
+        }
+        status.uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        status.views_installed = self.views_installed;
+        status.delivered = self.total.delivered;
+        status.sent = self.total.sent;
+        status.nulls = self.total.nulls;
+        status.writes = self.total.writes;
+        status.heartbeats = self.total.heartbeats;
+        status.delivered_per_second = self.delivered_per_second;
+    }
+
+    fn take_rate(&mut self) {
+        let (from, before) = self.rate_from;
+        let elapsed = from.elapsed();
+        if elapsed >= RATE_OVER {
+            let delivered = u128::from(self.total.delivered - before);
+            let rate = delivered * 1_000_000_000 / elapsed.as_nanos().max(1);
+            self.delivered_per_second = u64::try_from(rate).unwrap_or(u64::MAX);
+            self.rate_from = (Instant::now(), self.total.delivered);
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The engine's side of sending: what a view ended without is carried into the next (VIE-7).
+//!
+//! # Invariants
+//! - A message is numbered once: its *ordinal* counts all that this node has reserved in the
+//!   subgroup. A view's ring begins with the first message that the view before ended without, so
+//!   ordinals go on through views.
+//! - The next view's ring is handed out only once everything that was carried over from the views
+//!   before is in it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tramontane_core::ids::SubgroupId;
+use tramontane_core::node::{Undelivered, UndeliveredMessage};
+
+use super::send_state::{SendState, ViewOutbox};
+use super::sender::Receipt;
+use crate::member::Shared;
+
+/// A message that its sender committed, and that this member ended without delivering.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unsent {
+    /// The subgroup.
+    pub subgroup: SubgroupId,
+    /// What its sender was given for it.
+    pub receipt: Receipt,
+    /// The bytes.
+    pub payload: Vec<u8>,
+    /// Whether it was sent, so that other members may have delivered it.
+    pub was_sent: bool,
+}
+
+/// Messages that a view ended without.
+struct Carried {
+    ring: Arc<ViewOutbox>,
+    undelivered: Undelivered,
+}
+
+/// The engine's side of one subgroup in which this node sends.
+pub(super) struct SubgroupSending {
+    state: Arc<SendState>,
+    /// The present view's ring, if this node sends in it.
+    ring: Option<Arc<ViewOutbox>>,
+    /// Whether senders have it: not while messages of earlier views wait to be carried over.
+    is_handed_out: bool,
+    /// Undelivered messages of earlier views, in the order in which they are to be sent.
+    carried: VecDeque<Carried>,
+    is_unordered: bool,
+}
+
+impl SubgroupSending {
+    pub(super) fn new(state: Arc<SendState>, is_unordered: bool) -> Self {
+        Self { state, ring: None, is_handed_out: false, carried: VecDeque::new(), is_unordered }
+    }
+
+    pub(super) fn subgroup(&self) -> SubgroupId {
+        self.state.subgroup
+    }
+
+    /// Takes note of how many messages of the present view were delivered here.
+    pub(super) fn delivered(&self, in_view: u64) {
+        if let Some(ring) = &self.ring {
+            self.state.delivered.store(ring.first.saturating_add(in_view), Ordering::Release);
+        }
+    }
+
+    /// The present view has ended without these. Undelivered messages of views before it come after
+    /// them.
+    pub(super) fn end(&mut self, undelivered: Option<Undelivered>) {
+        self.state.set(None);
+        self.is_handed_out = false;
+        let (Some(ring), Some(mut undelivered)) = (self.ring.take(), undelivered) else { return };
+        if self.is_unordered {
+            // Without an order it is not known which members have it; sent again it might come
+            // twice (DEL-3).
+            while undelivered.was_sent() && undelivered.get(ring.cell.borrow_dependent()).is_some()
+            {
+                undelivered.pass();
+            }
+        }
+        self.carried.push_front(Carried { ring, undelivered });
+    }
+
+    /// The ordinal of the present ring's first message, if this node sends here in the present
+    /// view.
+    pub(super) fn ring_first(&self) -> Option<u64> {
+        self.ring.as_ref().map(|ring| ring.first)
+    }
+
+    /// A view has begun in which this node sends here, or does not.
+    pub(super) fn begin(&mut self, shared: &Arc<Shared>) {
+        let delivered = self.state.delivered.load(Ordering::Relaxed);
+        let first = self.carried.front().map_or(delivered, Carried::first);
+        self.ring = ViewOutbox::new(shared, self.state.subgroup, first).map(Arc::new);
+        self.carry();
+    }
+
+    /// Carries undelivered messages into the present view's ring, as far as they are built, and
+    /// then hands the ring out.
+    pub(super) fn carry(&mut self) {
+        let Some(ring) = self.ring.as_ref().filter(|_| !self.is_handed_out) else { return };
+        while let Some(Carried { ring: from, undelivered }) = self.carried.front_mut() {
+            match undelivered.carry(from.cell.borrow_dependent(), ring.cell.borrow_dependent()) {
+                Ok(true) => drop(self.carried.pop_front()),
+                Ok(false) => return,
+                Err(error) => {
+                    // The next view has the same window and slots, so this cannot be; and nothing
+                    // is lost silently.
+                    tracing::error!(subgroup = %self.state.subgroup, %error, "a message cannot be carried over");
+                    return;
+                }
+            }
+        }
+        self.is_handed_out = true;
+        self.state.set(ring.another());
+    }
+
+    /// Whether senders wait for messages of earlier views.
+    pub(super) fn is_carrying(&self) -> bool {
+        self.ring.is_some() && !self.is_handed_out
+    }
+
+    /// The member has ended: what was committed and not delivered goes back to the caller (VIE-7).
+    /// A member that left knows where its last view ended, so no member delivers what it did not. A
+    /// member that halted does not know. The first call counts: what was sent is known only then.
+    /// `large` has the bytes of large messages, by ordinal.
+    pub(super) fn give_back(
+        &mut self,
+        has_left: bool,
+        unsent: &mut Vec<Unsent>,
+        mut large: impl FnMut(u64) -> Option<Vec<u8>>,
+    ) {
+        if self.state.sent.load(Ordering::Relaxed) != u64::MAX {
+            return;
+        }
+        let mut sent = self.state.delivered.load(Ordering::Relaxed);
+        for Carried { ring, undelivered } in &mut self.carried {
+            let from = ring.cell.borrow_dependent();
+            while let Some(remaining) = undelivered.get(from) {
+                let was_sent = undelivered.was_sent() && !has_left;
+                let ordinal = ring.first.saturating_add(undelivered.position().0);
+                if was_sent {
+                    sent = ordinal.saturating_add(1);
+                }
+                let payload = match remaining {
+                    UndeliveredMessage::Message(payload) => Some(payload.to_vec()),
+                    UndeliveredMessage::Large(_) => large(ordinal),
+                    UndeliveredMessage::Dropped | UndeliveredMessage::Building => None,
+                };
+                let (subgroup, receipt) = (self.state.subgroup, Receipt(ordinal));
+                unsent.extend(payload.map(|payload| Unsent {
+                    subgroup,
+                    receipt,
+                    payload,
+                    was_sent,
+                }));
+                undelivered.pass();
+            }
+        }
+        self.carried.clear();
+        self.state.sent.store(sent, Ordering::Release);
+    }
+}
+
+impl Carried {
+    /// The ordinal of the first message.
+    fn first(&self) -> u64 {
+        self.ring.first.saturating_add(self.undelivered.position().0)
+    }
+}

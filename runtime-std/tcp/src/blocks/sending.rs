@@ -1,0 +1,230 @@
+//! Blocks that go to one peer: cut into pieces, each a frame, in turn by channel.
+//!
+//! At most one piece is under way at a time. It begins when nothing else waits to be sent, so
+//! writes never wait for more than one piece, and channels share the connection by pieces.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tramontane_control::RECORD_CONTENT_MAX;
+use tramontane_core::fabric::{Channel, Token, Way};
+use tramontane_core::ids::ViewId;
+
+use super::super::frame::{Frame, FrameBytes, HEADER};
+use super::channels::ChannelTable;
+use super::memory::BlockBytes;
+
+/// Blocks that may be under way to one peer on one channel.
+pub(super) const SENDS_MAX: usize = 16;
+
+/// The most bytes of a piece.
+const PIECE_MAX: usize = 256 << 10;
+
+/// And where they are sealed: whole records.
+const SEALED_PIECE_MAX: usize = 4 * RECORD_CONTENT_MAX;
+
+/// No room for another block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// A block, or what was not begun of it.
+#[derive(Debug)]
+pub(crate) struct SendingBlock {
+    pub(super) memory: Arc<BlockBytes>,
+    pub(super) offset: usize,
+    pub(super) left: usize,
+    pub(super) immediate: u32,
+    pub(super) token: Token,
+}
+
+/// Where the bytes of a piece are.
+#[derive(Debug)]
+enum Source {
+    Lent {
+        memory: Arc<BlockBytes>,
+        offset: usize,
+    },
+    /// Of a channel that was closed: what was left when it was.
+    Kept {
+        bytes: Box<[u8]>,
+        from: usize,
+    },
+}
+
+/// The piece under way.
+#[derive(Debug)]
+struct Piece {
+    way: Way,
+    header: FrameBytes,
+    /// How much of the header has gone.
+    gone: usize,
+    source: Source,
+    /// Bytes that have not gone.
+    left: usize,
+    /// The block's, if the block ends here.
+    token: Option<Token>,
+}
+
+impl Piece {
+    fn rest(&self) -> Option<[&[u8]; 2]> {
+        let body = match &self.source {
+            Source::Lent { memory, offset } => memory.content(*offset, self.left).ok()?,
+            Source::Kept { bytes, from } => bytes.get(*from..)?,
+        };
+        Some([self.header.get(self.gone..HEADER)?, body])
+    }
+
+    fn pass(&mut self, count: usize) {
+        let of_header = count.min(HEADER - self.gone);
+        let of_body = count - of_header;
+        self.gone += of_header;
+        self.left -= of_body;
+        let (Source::Lent { offset: at, .. } | Source::Kept { from: at, .. }) = &mut self.source;
+        *at += of_body;
+    }
+
+    /// The memory may change from now on.
+    fn keep(&mut self) {
+        self.token = None;
+        if let Source::Lent { memory, offset } = &self.source {
+            // In range, as it was when the block was posted.
+            let bytes = memory.content(*offset, self.left).map(Box::from).unwrap_or_default();
+            self.source = Source::Kept { bytes, from: 0 };
+        }
+    }
+}
+
+/// All blocks to one peer.
+#[derive(Debug)]
+pub(crate) struct BlockSending {
+    channels: ChannelTable<VecDeque<SendingBlock>>,
+    /// Channels with something to begin, each once.
+    turns: VecDeque<Way>,
+    piece: Option<Piece>,
+    piece_max: usize,
+}
+
+impl BlockSending {
+    pub(crate) fn new(is_keyed: bool) -> Self {
+        let piece_max = if is_keyed { SEALED_PIECE_MAX } else { PIECE_MAX };
+        Self { channels: ChannelTable::default(), turns: VecDeque::new(), piece: None, piece_max }
+    }
+
+    pub(crate) fn is_pending(&self) -> bool {
+        self.piece.is_some() || !self.turns.is_empty()
+    }
+
+    /// Adds a block whose range was checked.
+    pub(crate) fn add(&mut self, way: Way, block: SendingBlock) -> Result<(), Full> {
+        let Self { channels, turns, .. } = self;
+        let channel_state =
+            channels.get_or_make(way.view, way.channel, || VecDeque::with_capacity(SENDS_MAX));
+        if channel_state.len() == SENDS_MAX {
+            return Err(Full);
+        }
+        if channel_state.is_empty() {
+            turns.push_back(way);
+        }
+        channel_state.push_back(block);
+        Ok(())
+    }
+
+    /// Begins the next piece if none is under way.
+    pub(crate) fn begin(&mut self) {
+        if self.piece.is_some() {
+            return;
+        }
+        let Some(way) = self.turns.pop_front() else { return };
+        let Some(channel_state) = self.channels.get(way.view, way.channel) else { return };
+        let Some(block) = channel_state.front_mut() else { return };
+        let length = block.left.min(self.piece_max);
+        // Both fit: a block is no longer than the fabric says.
+        let bits = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let header = Frame::Block {
+            view: way.view,
+            channel: way.channel,
+            length: bits(length),
+            left: bits(block.left),
+            immediate: block.immediate,
+        };
+        let is_last = length == block.left;
+        self.piece = Some(Piece {
+            way,
+            header: header.encode(),
+            gone: 0,
+            source: Source::Lent { memory: Arc::clone(&block.memory), offset: block.offset },
+            left: length,
+            token: is_last.then_some(block.token),
+        });
+        block.offset += length;
+        block.left -= length;
+        if is_last {
+            channel_state.pop_front();
+        }
+        if !channel_state.is_empty() {
+            self.turns.push_back(way);
+        }
+    }
+
+    /// What has not gone of the piece under way: of its header, and of its bytes.
+    pub(crate) fn rest(&self) -> Option<[&[u8]; 2]> {
+        match &self.piece {
+            Some(piece) => piece.rest(),
+            None => Some([&[], &[]]),
+        }
+    }
+
+    /// Forgets the first `count` bytes. How many of them were not of the piece under way; none if
+    /// that has not gone.
+    pub(crate) fn take(&mut self, count: usize, sent: impl FnOnce(Way, Token)) -> Option<usize> {
+        let Some(piece) = &mut self.piece else { return Some(count) };
+        let part = count.min(HEADER - piece.gone + piece.left);
+        piece.pass(part);
+        if piece.gone < HEADER || piece.left > 0 {
+            return None;
+        }
+        if let Some(token) = piece.token {
+            sent(piece.way, token);
+        }
+        self.piece = None;
+        Some(count - part)
+    }
+
+    /// Ends a channel: what has begun of a piece goes on from a copy, the rest never goes. Its
+    /// receiver, which takes no more of that channel, is told of no block that it does not have
+    /// whole.
+    pub(crate) fn close(&mut self, view: ViewId, channel: Channel) {
+        self.channels.close(view, channel);
+        self.end(|way| way.view == view && way.channel == channel);
+    }
+
+    /// Ends all channels of a view.
+    pub(crate) fn retire(&mut self, view: ViewId) {
+        self.channels.retire(view);
+        self.end(|way| way.view == view);
+    }
+
+    /// Ends all channels.
+    pub(crate) fn give_up(&mut self) {
+        self.channels.clear();
+        self.end(|_| true);
+    }
+
+    fn end(&mut self, is_ended: impl Fn(&Way) -> bool) {
+        self.turns.retain(|way| !is_ended(way));
+        if let Some(piece) = self.piece.as_mut().filter(|piece| is_ended(&piece.way)) {
+            if piece.gone == 0 {
+                self.piece = None;
+            } else {
+                piece.keep();
+            }
+        }
+    }
+
+    /// Forgets everything: the peer is gone.
+    pub(crate) fn clear(&mut self) {
+        self.channels.clear();
+        self.turns.clear();
+        self.piece = None;
+    }
+}

@@ -1,0 +1,468 @@
+//! What waits to be sent to one peer.
+//!
+//! At most one list of writes waits here, with the few frames that are owed beside it: while it
+//! does not go, the next one is `QueueFull`, and what its caller posts later speaks for everything
+//! that changed meanwhile. So a slow peer costs no memory, and gets the freshest of what it missed.
+//!
+//! Headers, guards and short content are copied at the call, into `staged`. Long content stays
+//! where it is, and the kernel takes it from there. With a cipher both are sealed, a record at a
+//! time, when the last record has gone.
+//!
+//! Blocks go when no list waits, a piece at a time: so a list waits for a piece of a block at most.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::net::TcpStream;
+
+use rustix::io::Errno;
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use tramontane_control::{Cipher, RECORD_CONTENT_MAX, RECORD_MAX};
+use tramontane_core::fabric::{Kind, Token, WRITES_MAX, Way, Write};
+use tramontane_core::ids::ViewId;
+use tramontane_core::memory::OutOfRow;
+
+use super::blocks::BlockSending;
+use super::frame::{Frame, HEADER};
+use super::memory::Rows;
+use super::row_content::{CELL, RowContent};
+
+/// The most bytes of a guard, which are copied at the call.
+pub(super) const GUARD_MAX: usize = 1024;
+
+/// Content up to this size is copied too: that is cheaper than one more range for the kernel.
+const COPIED_MAX: usize = 512;
+
+/// Room for one list, and for what is owed beside it.
+const STAGED_MAX: usize = WRITES_MAX * (HEADER + GUARD_MAX) + 64 * HEADER;
+
+/// Ranges in one system call: a list's, and a piece's.
+const SLICES_MAX: usize = 2 * WRITES_MAX + 4;
+
+/// What one call sends before other peers have their turn, and before what came is read.
+const TURN_BYTES: usize = 1 << 20;
+
+/// A range as long is sealed from where it is, in records of its own.
+const SEALED_DIRECT_MIN: usize = RECORD_CONTENT_MAX / 2;
+
+/// So much of it in one record: whole cells.
+const SEALED_DIRECT_MAX: usize = RECORD_CONTENT_MAX - RECORD_CONTENT_MAX % CELL;
+
+/// What has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// The list with this token.
+    List(Token),
+    /// A block.
+    Block(Way, Token),
+}
+
+/// A part of the stream.
+#[derive(Debug)]
+enum Piece {
+    /// So many of the staged bytes.
+    Staged(usize),
+    /// Content where it is.
+    Row(RowContent),
+    /// Content of a view that has ended: what was left of it when it did.
+    Kept { bytes: Box<[u8]>, from: usize },
+    /// The list with this token ends here.
+    End(Token),
+}
+
+/// The queue to one peer.
+#[derive(Debug)]
+pub(super) struct SendQueue {
+    staged: Vec<u8>,
+    /// How many of the staged bytes have gone.
+    gone: usize,
+    pieces: VecDeque<Piece>,
+    /// The doorbell is owed, and rings once the queue is empty.
+    wake_owed: bool,
+    pub(super) block_sending: BlockSending,
+    sealed: Option<Sealed>,
+}
+
+/// What a cipher needs.
+#[derive(Debug)]
+struct Sealed {
+    content: Vec<u8>,
+    record: Box<[u8]>,
+    /// The part of the record that has not gone.
+    from: usize,
+    to: usize,
+}
+
+impl SendQueue {
+    pub(super) fn new(is_keyed: bool) -> Self {
+        let sealed = || Sealed {
+            content: Vec::with_capacity(RECORD_CONTENT_MAX),
+            record: vec![0; RECORD_MAX].into(),
+            from: 0,
+            to: 0,
+        };
+        Self {
+            staged: Vec::with_capacity(STAGED_MAX),
+            gone: 0,
+            pieces: VecDeque::with_capacity(4 * WRITES_MAX),
+            wake_owed: false,
+            block_sending: BlockSending::new(is_keyed),
+            sealed: is_keyed.then(sealed),
+        }
+    }
+
+    /// Whether something waits.
+    pub(super) fn is_pending(&self) -> bool {
+        let is_sealed = self.sealed.as_ref().is_some_and(|sealed| sealed.from < sealed.to);
+        !self.pieces.is_empty() || self.wake_owed || is_sealed || self.block_sending.is_pending()
+    }
+
+    /// Whether a list or a frame waits: then there is no room for another list.
+    pub(super) fn is_full(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    /// Adds a frame without content.
+    pub(super) fn push_frame(&mut self, frame: Frame) {
+        self.stage(&frame.encode()[..frame.length()]);
+    }
+
+    /// Owes a ring of the doorbell. Several that are owed at once are one.
+    pub(super) fn owe_wake(&mut self) {
+        self.wake_owed = true;
+    }
+
+    /// Adds a list whose ranges were checked.
+    pub(super) fn add(
+        &mut self,
+        view: ViewId,
+        rows: &Rows,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), OutOfRow> {
+        for write in writes {
+            let Write { source, target, length, kind } = *write;
+            let frame = Frame::Write {
+                view,
+                region: target.region,
+                offset: u64::try_from(target.offset).map_err(|_| OutOfRow)?,
+                length: u32::try_from(length).map_err(|_| OutOfRow)?,
+            };
+            self.push_frame(frame);
+            if kind == Kind::Guard || length <= COPIED_MAX {
+                self.stage(rows.content(source.offset, length)?);
+            } else {
+                self.pieces.push_back(Piece::Row(RowContent::new(
+                    rows.clone(),
+                    source.offset,
+                    length,
+                )?));
+            }
+        }
+        if let Some(token) = token {
+            self.pieces.push_back(Piece::End(token));
+        }
+        Ok(())
+    }
+
+    fn stage(&mut self, bytes: &[u8]) {
+        self.staged.extend_from_slice(bytes);
+        match self.pieces.back_mut() {
+            Some(Piece::Staged(count)) => *count += bytes.len(),
+            _ => self.pieces.push_back(Piece::Staged(bytes.len())),
+        }
+    }
+
+    /// Sends what the socket takes now, within bounds; what has gone is given to `gone`. False if
+    /// the socket is full.
+    ///
+    /// # Errors
+    /// The socket's error, when it will take nothing more.
+    pub(super) fn flush(
+        &mut self,
+        stream: &TcpStream,
+        cipher: Option<&mut Cipher>,
+        gone: impl FnMut(Sent),
+    ) -> io::Result<bool> {
+        let has_room = match cipher {
+            None => self.flush_clear(stream, gone),
+            Some(cipher) => self.flush_sealed(stream, cipher, gone),
+        };
+        match has_room {
+            Ok(has_room) => Ok(has_room),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn flush_clear(
+        &mut self,
+        stream: &TcpStream,
+        mut gone: impl FnMut(Sent),
+    ) -> Result<bool, Errno> {
+        let mut total = 0;
+        while total < TURN_BYTES {
+            self.begin_what_waits();
+            let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+            let (count, bytes) = self.slices(&mut slices).ok_or(Errno::FAULT)?;
+            if bytes == 0 {
+                self.take(0, &mut gone);
+                return Ok(true);
+            }
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let sent =
+                sendmsg(stream, &slices[..count], &mut SendAncillaryBuffer::default(), flags)?;
+            self.take(sent, &mut gone);
+            if sent < bytes {
+                return Ok(false);
+            }
+            total += sent;
+        }
+        Ok(true)
+    }
+
+    /// A doorbell that is owed rings behind the lists. A block goes on when nothing else waits.
+    fn begin_what_waits(&mut self) {
+        if !self.pieces.is_empty() {
+            return;
+        }
+        if std::mem::take(&mut self.wake_owed) {
+            self.push_frame(Frame::Wake);
+        } else {
+            self.block_sending.begin();
+        }
+    }
+
+    /// What comes next, as ranges: how many, and how many bytes in all.
+    fn slices<'s>(&'s self, slices: &mut [IoSlice<'s>; SLICES_MAX]) -> Option<(usize, usize)> {
+        let (mut count, mut bytes, mut staged) = (0, 0, self.gone);
+        for part in self.block_sending.rest()?.into_iter().filter(|part| !part.is_empty()) {
+            *slices.get_mut(count)? = IoSlice::new(part);
+            count += 1;
+            bytes += part.len();
+        }
+        for piece in &self.pieces {
+            let parts = match piece {
+                Piece::End(_) => continue,
+                Piece::Staged(length) => {
+                    staged += length;
+                    [self.staged.get(staged - length..staged)?, &[]]
+                }
+                Piece::Row(lent) => lent.parts()?,
+                Piece::Kept { bytes, from } => [bytes.get(*from..)?, &[]],
+            };
+            for part in parts.into_iter().filter(|part| !part.is_empty()) {
+                let Some(slice) = slices.get_mut(count) else { return Some((count, bytes)) };
+                *slice = IoSlice::new(part);
+                count += 1;
+                bytes += part.len();
+            }
+        }
+        Some((count, bytes))
+    }
+
+    /// Forgets the first `count` bytes, and what ends with them.
+    fn take(&mut self, count: usize, gone: &mut impl FnMut(Sent)) {
+        let sent = |way, token| gone(Sent::Block(way, token));
+        let Some(mut left) = self.block_sending.take(count, sent) else { return };
+        while let Some(piece) = self.pieces.front_mut() {
+            let is_done = match piece {
+                Piece::End(token) => {
+                    gone(Sent::List(*token));
+                    true
+                }
+                Piece::Staged(length) => {
+                    let part = left.min(*length);
+                    self.gone += part;
+                    *length -= part;
+                    left -= part;
+                    *length == 0
+                }
+                Piece::Row(lent) => {
+                    let part = left.min(lent.length);
+                    // It was in the row when it was added.
+                    let _ = lent.pass(part);
+                    left -= part;
+                    lent.length == 0
+                }
+                Piece::Kept { bytes, from } => {
+                    let part = left.min(bytes.len() - *from);
+                    *from += part;
+                    left -= part;
+                    *from == bytes.len()
+                }
+            };
+            if !is_done {
+                return;
+            }
+            self.pieces.pop_front();
+        }
+        self.staged.clear();
+        self.gone = 0;
+    }
+
+    fn flush_sealed(
+        &mut self,
+        stream: &TcpStream,
+        cipher: &mut Cipher,
+        mut gone: impl FnMut(Sent),
+    ) -> Result<bool, Errno> {
+        let mut total = 0;
+        while total < TURN_BYTES {
+            if let Some(sealed) = &mut self.sealed
+                && sealed.from < sealed.to
+            {
+                let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                let rest = sealed.record.get(sealed.from..sealed.to).ok_or(Errno::FAULT)?;
+                sealed.from += rustix::net::send(stream, rest, flags)?;
+                if sealed.from < sealed.to {
+                    return Ok(false);
+                }
+            }
+            self.begin_what_waits();
+            let sealed = self.seal(cipher, &mut gone)?;
+            if sealed == 0 {
+                break;
+            }
+            total += sealed;
+        }
+        Ok(true)
+    }
+
+    /// Seals the next record; of how many bytes, none if there is nothing to seal.
+    fn seal(&mut self, cipher: &mut Cipher, gone: &mut impl FnMut(Sent)) -> Result<usize, Errno> {
+        let Some(mut sealed) = self.sealed.take() else { return Err(Errno::FAULT) };
+        sealed.content.clear();
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let (count, _) = self.slices(&mut slices).ok_or(Errno::FAULT)?;
+        // Short ranges share a record; a long one is not copied together with them.
+        let is_long = |slice: &&IoSlice<'_>| slice.len() >= SEALED_DIRECT_MIN;
+        let content = match slices[..count].first().filter(is_long) {
+            Some(first) => &first[..first.len().min(SEALED_DIRECT_MAX)],
+            None => {
+                for slice in slices[..count].iter().take_while(|slice| !is_long(slice)) {
+                    let room = RECORD_CONTENT_MAX - sealed.content.len();
+                    sealed.content.extend_from_slice(&slice[..slice.len().min(room)]);
+                }
+                &sealed.content[..]
+            }
+        };
+        let bytes = content.len();
+        if bytes > 0 {
+            sealed.to = cipher.seal(content, &mut sealed.record).map_err(|_| Errno::FAULT)?;
+            sealed.from = 0;
+        }
+        self.take(bytes, gone);
+        self.sealed = Some(sealed);
+        Ok(bytes)
+    }
+
+    /// Reads a view's row no more: of a list that has gone in part, keeps the rest, so that the
+    /// stream goes on; its end is not reported.
+    pub(super) fn keep(&mut self, ended: &Rows) {
+        let is_of = |piece: &Piece| matches!(piece, Piece::Row(lent) if lent.rows.is(ended));
+        if !self.pieces.iter().any(is_of) {
+            return;
+        }
+        for piece in &mut self.pieces {
+            if let Piece::Row(lent) = piece
+                && lent.rows.is(ended)
+            {
+                let bytes = lent.parts().map(|parts| parts.concat().into()).unwrap_or_default();
+                *piece = Piece::Kept { bytes, from: 0 };
+            }
+        }
+        self.pieces.retain(|piece| !matches!(piece, Piece::End(_)));
+    }
+
+    /// Forgets everything: the peer is gone.
+    pub(super) fn clear(&mut self) {
+        self.staged.clear();
+        self.gone = 0;
+        self.pieces.clear();
+        self.block_sending.clear();
+        self.wake_owed = false;
+        if let Some(sealed) = &mut self.sealed {
+            (sealed.from, sealed.to) = (0, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tramontane_core::fabric::{ViewRows as _, Write};
+
+    use crate::memory::rows_of;
+
+    use super::*;
+
+    const CELLS: usize = 128;
+
+    /// What a socket takes, so many bytes at a time.
+    fn take_as_a_socket(send_queue: &mut SendQueue, most: usize) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
+        let (count, _) = send_queue.slices(&mut slices).expect("what waits is there");
+        let all: Vec<u8> = slices[..count].iter().flat_map(|slice| slice.to_vec()).collect();
+        let taken = all[..most.min(all.len())].to_vec();
+        send_queue.take(taken.len(), &mut |_| {});
+        taken
+    }
+
+    fn publish_all(rows: &Rows, value: u8) {
+        for cell in 0..CELLS {
+            let cell = rows.row().cell(cell * CELL).expect("in the row");
+            cell.publish(u64::from_ne_bytes([value; CELL]));
+        }
+    }
+
+    /// The content that arrives if cells grow after each part, of which a socket takes so many
+    /// bytes.
+    fn arrives(part: usize, ended_after: Option<usize>) -> Vec<u8> {
+        let rows = rows_of(1, &[CELLS * CELL, 64]);
+        let mut send_queue = SendQueue::new(false);
+        publish_all(&rows, 1);
+        let write = Write::of_row(0, CELLS * CELL, Kind::Content);
+        send_queue.add(ViewId(1), &rows, &[write], Some(Token(1))).expect("in the row");
+        let mut arrived = Vec::new();
+        let mut value = 1;
+        while send_queue.is_pending() {
+            arrived.extend(take_as_a_socket(&mut send_queue, part));
+            value += 1;
+            publish_all(&rows, value);
+            if ended_after == Some(usize::from(value)) {
+                send_queue.keep(&rows);
+                publish_all(&rows, 0);
+            }
+        }
+        arrived.split_off(HEADER)
+    }
+
+    #[test]
+    fn content_that_begins_and_ends_within_cells_arrives_as_it_is() {
+        let rows = rows_of(1, &[CELLS * CELL, 64]);
+        publish_all(&rows, 7);
+        for part in [1, 3, 8, 64, 4096] {
+            let mut send_queue = SendQueue::new(false);
+            let write = Write::of_row(CELL + 1, COPIED_MAX + 2, Kind::Content);
+            send_queue.add(ViewId(1), &rows, &[write], None).expect("in the row");
+            let mut arrived = Vec::new();
+            while send_queue.is_pending() {
+                arrived.extend(take_as_a_socket(&mut send_queue, part));
+            }
+            assert_eq!(arrived.split_off(HEADER), [7; COPIED_MAX + 2], "in parts of {part}");
+        }
+    }
+
+    #[test]
+    fn no_half_of_a_cell_arrives_as_it_was_and_the_other_as_it_became() {
+        for part in (5..40).chain([63, 99, 511, 513]) {
+            for ended_after in [None, Some(3), Some(4)] {
+                let content = arrives(part, ended_after);
+                assert_eq!(content.len(), CELLS * CELL);
+                for (place, cell) in content.chunks(CELL).enumerate() {
+                    let whole = cell.iter().all(|byte| *byte == cell[0] && *byte > 0);
+                    assert!(whole, "cell {place} in parts of {part}: {cell:?}");
+                }
+            }
+        }
+    }
+}
