@@ -5,9 +5,8 @@ use tramontane_core::memory::OutOfRow;
 use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::WatchError;
-use tramontane_runtime::blocks::CreateError;
-use tramontane_runtime::join::JoinError;
-use tramontane_runtime::joined::BlockMemoryError;
+use tramontane_runtime::blocks::{BlockMemoryError, CreateError};
+use tramontane_runtime::group::{ConnectError, DescriptionError, StartError};
 use tramontane_runtime::member::{SendError, Stopped};
 use tramontane_runtime::shared_memory;
 
@@ -25,10 +24,10 @@ pub enum BenchError {
     Layout(#[from] LayoutError),
     /// The members did not come together.
     #[error(transparent)]
-    Join(#[from] JoinError),
-    /// The probe's processes did not come together.
+    Start(#[from] StartError),
+    /// What earlier processes left cannot be removed.
     #[error(transparent)]
-    Rendezvous(#[from] shared_memory::Error),
+    SharedMemory(#[from] shared_memory::Error),
     /// The members have nowhere to meet.
     #[error(transparent)]
     Place(#[from] LocalError),
@@ -61,6 +60,25 @@ pub enum BenchError {
 impl From<OutOfRow> for BenchError {
     fn from(_: OutOfRow) -> Self {
         Self::Probe
+    }
+}
+
+impl From<DescriptionError> for BenchError {
+    fn from(error: DescriptionError) -> Self {
+        match error {
+            DescriptionError::Layout(error) => error.into(),
+            error => Self::Place(error.into()),
+        }
+    }
+}
+
+impl From<ConnectError> for BenchError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Description(error) => error.into(),
+            ConnectError::Start(error) => error.into(),
+            error => Self::Setup(error.to_string()),
+        }
     }
 }
 

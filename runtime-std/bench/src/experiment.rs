@@ -6,19 +6,18 @@
 //! it needs to know of the group is its [`Member`].
 
 use std::marker::PhantomData;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use tramontane_core::ids::Rank;
 
 use crate::error::BenchError;
 use tramontane_local::crew::Role;
 use tramontane_local::group::LocalPlace;
-use tramontane_runtime::configuration::GroupConfiguration;
-use tramontane_runtime::shared_memory::{Mappings, Rendezvous, Root};
+use tramontane_runtime::group::{
+    Connected, Description, DescriptionBuilder, Running, StartOptions, View, ViewLayout, connect,
+};
 
 /// How long the processes of an experiment wait for each other at the start.
 pub(crate) const JOIN_LIMIT: Duration = Duration::from_secs(20);
@@ -32,14 +31,12 @@ pub enum Kind {
     BareRing,
     /// A mesh of TCP connections without a protocol.
     BareMesh,
-    /// Continuous sending in a group of fixed membership.
+    /// Continuous sending.
     Sending,
     /// One sender at a low rate, in a group of fixed membership.
     LowRate,
     /// A group that has nothing to do, and sleeps.
     Idling,
-    /// Continuous sending in a group whose membership may change.
-    InViews,
     /// Block groups.
     Blocks,
     /// Bytes of one mapping, as each receiver has them.
@@ -58,7 +55,6 @@ impl Kind {
             Self::Sending => "sending",
             Self::LowRate => "low-rate",
             Self::Idling => "idling",
-            Self::InViews => "in-views",
             Self::Blocks => "blocks",
             Self::CopyLimit => "copy-limit",
             Self::ViewMember => "view-member",
@@ -73,42 +69,58 @@ pub(crate) trait Experiment: Clone + Serialize + DeserializeOwned {
     /// What one process saw.
     type Outcome: Serialize + DeserializeOwned + Send + 'static;
 
-    /// Runs one process.
-    fn run(&self, member: &Member) -> Result<Self::Outcome, BenchError>;
+    /// Runs one process. What runs on beside the outcome is closed once all processes have theirs:
+    /// a member that goes earlier is lost to those that still deliver.
+    fn run(&self, own: &Member) -> Result<(Self::Outcome, Option<Running>), BenchError>;
+}
+
+/// A group of this number of members in one subgroup, of whom the first `senders` send.
+pub(crate) fn group(nodes: u16, senders: u16, window: u32, message_max: u32) -> DescriptionBuilder {
+    let group = Description::builder("bench").nodes(nodes.into()).senders(senders.into());
+    group.window(window).message_max(message_max)
 }
 
 /// One process of an experiment: its member, and where the group meets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Member {
     pub(crate) place: LocalPlace,
-    /// The own node id.
-    pub(crate) node: u32,
-    pub(crate) group: GroupConfiguration,
+    /// The own rank, which is the node's id.
+    pub(crate) rank: u16,
+    pub(crate) group: Description,
 }
 
 impl Member {
-    /// The own rank.
-    pub(crate) fn rank(&self) -> Result<Rank, BenchError> {
-        let rank = self.group.rank_of(self.node);
-        rank.ok_or_else(|| BenchError::Setup(format!("node {} is not in the group", self.node)))
+    /// Which nodes send, by id.
+    pub(crate) fn senders(&self) -> &[u32] {
+        self.group.subgroups[0].senders()
     }
 
     /// Messages of all senders together, if each sends so many.
     pub(crate) fn messages_of_all(&self, messages: u64) -> u64 {
-        messages * self.group.subgroups[0].senders.len() as u64
+        messages * self.senders().len() as u64
+    }
+
+    /// What this process starts with.
+    pub(crate) fn start(&self) -> Result<(Description, StartOptions<'static>), BenchError> {
+        let (group, mut options) = self.place.start(self.group.clone(), self.rank.into())?;
+        options.time_limit = JOIN_LIMIT;
+        // Where membership may change: it is formed for this experiment alone.
+        options.forming.new_group = true;
+        Ok((group, options))
     }
 
     /// The rows of all processes, for a probe over shared memory.
-    pub(crate) fn mappings(&self) -> Result<Mappings, BenchError> {
-        let root = Root::from_env();
-        let name = self.place.name()?;
-        let name =
-            name.ok_or_else(|| BenchError::Setup("a probe runs over shared memory".into()))?;
-        let rank = self.rank()?;
-        let mappings = self.group.with_layout(|layout| {
-            Rendezvous::new(&root, &name, layout, rank)?.join(JOIN_LIMIT, &AtomicBool::new(false))
-        })??;
-        Ok(mappings)
+    pub(crate) fn connect(&self) -> Result<Connected, BenchError> {
+        if !matches!(self.place, LocalPlace::SharedMemory(_)) {
+            return Err(BenchError::Setup("a probe runs over shared memory".into()));
+        }
+        let (group, options) = self.start()?;
+        Ok(connect(group, options, self.layout()?.get())?)
+    }
+
+    /// How the rows are laid out.
+    pub(crate) fn layout(&self) -> Result<ViewLayout, BenchError> {
+        Ok(self.group.view_layout(&View::first(&self.group))?)
     }
 }
 

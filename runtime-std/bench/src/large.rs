@@ -8,12 +8,12 @@ use serde::Serialize;
 
 use crate::command::Views;
 use crate::error::BenchError;
-use crate::in_views::{InViews, messages_per_s};
+use crate::experiment::group;
 use crate::machine::machine;
+use crate::member::Sending;
 use crate::spread::Spread;
-use crate::steady::NO_HEARTBEAT_MS;
+use crate::steady::{NO_HEARTBEAT_MS, beating, messages_per_s};
 use tramontane_local::interrupt::Interrupts;
-use tramontane_runtime::configuration::GroupConfiguration;
 
 /// Bytes that each sender sends in a run.
 const SENDER_BYTES: usize = 512 << 20;
@@ -71,10 +71,15 @@ fn measure(
     interrupts: &Interrupts,
 ) -> Result<Row, BenchError> {
     let bytes_per_s = |message_bytes: usize| -> Result<f64, BenchError> {
-        let group = GroupConfiguration::single(arguments.nodes, senders, 100, SMALL_BYTES);
+        let group = group(arguments.nodes, senders, 100, SMALL_BYTES);
+        let mut group = beating(group, NO_HEARTBEAT_MS).build()?;
+        if message_bytes > SMALL_BYTES as usize {
+            group.subgroups[0].large_max = message_bytes as u64;
+            group.complete()?;
+        }
         let messages = u64::try_from((SENDER_BYTES / message_bytes).max(4)).unwrap_or(u64::MAX);
-        let in_views = InViews { message_bytes, messages, heartbeat_ms: NO_HEARTBEAT_MS };
-        let rate = messages_per_s(arguments.fabric, &group, &in_views, interrupts)?;
+        let sending = Sending::polled_plainly(message_bytes, messages);
+        let rate = messages_per_s(arguments, &group, &sending, interrupts)?;
         Ok(rate * message_bytes as f64)
     };
     let (mut large, mut small, mut ratio) = (vec![], vec![], vec![]);

@@ -9,9 +9,9 @@
 //! | `experiment`, `processes`, `worker` | experiments as processes: tasks, outcomes, how they are started |
 //! | `real`, `simulated`, `report`, `plot`, `paper` | `multicast` |
 //! | `low_rate` | `latency` and `idle` |
-//! | `member` | the process of these: a member of a group of fixed membership |
+//! | `steady`, `large` | `views --steady` and `--large` |
+//! | `member` | the process of all these: a member of a group |
 //! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
-//! | `steady`, `large`, `in_views` | `views --steady` and `--large`; their process |
 //! | `views` | `views`: members that go and come back |
 //! | `blocks` | `blocks` |
 //! | `error`, `print`, `progress`, `machine`, `spread`, `touch` | what all share |
@@ -20,7 +20,6 @@ mod blocks;
 pub mod command;
 mod error;
 mod experiment;
-mod in_views;
 mod large;
 mod low_rate;
 mod machine;

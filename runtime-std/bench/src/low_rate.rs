@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::command::{Idle, Latency};
 use crate::error::BenchError;
+use crate::experiment::group;
 use crate::machine::machine;
 use crate::member::{Idling, LowRate};
 use crate::probe::HandOff;
@@ -11,7 +12,6 @@ use crate::processes::{self, Placement, Start};
 use crate::spread::{Spread, median};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::GroupConfiguration;
 use tramontane_runtime::rdma::{DeviceOptions, PostCounts};
 
 /// Hand-offs of one probe.
@@ -54,13 +54,13 @@ pub fn latency(arguments: &Latency, interrupts: &Interrupts) -> Result<LatencyRe
     }
     let bytes = arguments.bytes.max(8);
     let senders = if arguments.one_sender { 1 } else { arguments.nodes };
-    let group = GroupConfiguration::single(arguments.nodes, senders, 100, bytes);
+    let pair = group(2, 2, 100, bytes).fixed().build()?;
+    let group = group(arguments.nodes, senders, 100, bytes).fixed().build()?;
     let low_rate = LowRate {
         message_bytes: bytes as usize,
         messages: arguments.messages,
         interval_ns: arguments.interval_us * 1_000,
     };
-    let pair = GroupConfiguration::single(2, 2, 100, bytes);
     let start = Start {
         carrier: arguments.fabric,
         device: &arguments.device.options(),
@@ -167,7 +167,7 @@ pub fn idle(arguments: &Idle, interrupts: &Interrupts) -> Result<IdleReport, Ben
     if arguments.nodes == 0 {
         return Err(BenchError::Arguments("--nodes is 0: a group has at least one member".into()));
     }
-    let group = GroupConfiguration::single(arguments.nodes, arguments.nodes, 16, 64);
+    let group = group(arguments.nodes, arguments.nodes, 16, 64).fixed().build()?;
     let idling = Idling { watch_ns: arguments.seconds * 1_000_000_000 };
     let device = DeviceOptions::default();
     let start = Start {

@@ -1,28 +1,31 @@
-//! The process of an experiment as a member of a group of fixed membership: continuous sending, a
-//! low rate, and rest. All that the benches know of such a group is here.
+//! The process of an experiment as a member of a group: continuous sending, a low rate, and rest.
+//! All that the benches know of such a group is here. Whether its membership may change is a
+//! setting of its description.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use tramontane_core::ids::SubgroupId;
-use tramontane_core::multicast::{Batch, Switches};
-use tramontane_core::node::Options;
+use tramontane_core::multicast::Switches;
 
 use crate::error::BenchError;
 use crate::experiment::{self, Experiment, JOIN_LIMIT, Kind};
 use crate::options::Drive;
 use crate::touch;
-use tramontane_core::fabric::HostFabric as _;
-use tramontane_runtime::join::{JoinOptions, join};
-use tramontane_runtime::joined::JoinedFabric;
-use tramontane_runtime::member::{Idle, Member, Settings};
+use tramontane_runtime::group::{
+    Messages, Replica, Run, Running, Sender, StartError, Stepped, start_stepped,
+};
+use tramontane_runtime::member::Idle;
 use tramontane_runtime::rdma::PostCounts;
 
 /// The one subgroup of these groups.
 const ALL: SubgroupId = SubgroupId(0);
 
-/// Continuous sending: as many messages as go.
+/// How long the last message may take.
+const LAST_LIMIT: Duration = Duration::from_secs(60);
+
+/// Continuous sending: as many messages as go. Those that do not fit a slot are large ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sending {
     pub(crate) message_bytes: usize,
@@ -42,7 +45,8 @@ pub(crate) struct Sending {
 /// What one process of [`Sending`] saw.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sent {
-    /// Delivered here, own and peers' together.
+    /// Delivered here, own and peers' together; where a polling thread steps, from the first
+    /// delivery on.
     pub(crate) messages_per_s: f64,
     /// Rounds used without a message; not counted where a polling thread steps.
     pub(crate) nulls: u64,
@@ -89,46 +93,188 @@ pub(crate) struct Rest {
     pub(crate) writes: u64,
 }
 
+/// Becomes a member, which this process steps.
+fn start<R: Replica>(
+    own: &experiment::Member,
+    switches: Switches,
+    replica: R,
+) -> Result<Stepped<R>, BenchError> {
+    let (description, mut options) = own.start()?;
+    options.settings.options.switches = switches;
+    Ok(start_stepped(description, options, replica)?)
+}
+
+/// Has a thread step a member from now on.
+fn spawn<R: Replica + 'static>(member: Stepped<R>) -> Result<Running, BenchError> {
+    Ok(member.spawn().map_err(StartError::from)?)
+}
+
+/// Reads each byte of what is delivered, or leaves it as it is.
+struct Reader {
+    untouched: bool,
+    checksum: u64,
+}
+
+impl Reader {
+    /// How many there were.
+    #[inline]
+    fn read(&mut self, messages: &mut Messages<'_, '_>) -> u64 {
+        let mut count = 0;
+        for message in messages {
+            if !self.untouched {
+                self.checksum = self.checksum.wrapping_add(touch::read(message.payload));
+            }
+            count += 1;
+        }
+        count
+    }
+}
+
+impl Replica for Reader {
+    #[inline]
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        self.read(messages);
+    }
+}
+
 impl Experiment for Sending {
     const KIND: Kind = Kind::Sending;
     type Outcome = Sent;
 
-    fn run(&self, member: &experiment::Member) -> Result<Sent, BenchError> {
-        match self.drive {
-            Drive::Caller => caller_driven(self, member),
-            Drive::Polled => polled(self, member),
+    fn run(&self, own: &experiment::Member) -> Result<(Sent, Option<Running>), BenchError> {
+        let (sent, running) = match self.drive {
+            Drive::Caller => self.caller_driven(own)?,
+            Drive::Polled => self.polled(own)?,
+        };
+        Ok((sent, Some(running)))
+    }
+}
+
+impl Sending {
+    /// With all techniques, each byte written and read, and a polling thread.
+    pub(crate) fn polled_plainly(message_bytes: usize, messages: u64) -> Self {
+        Self {
+            message_bytes,
+            messages,
+            switch_bits: Switches::all().bits(),
+            untouched: false,
+            delay_ns: 0,
+            delayed: 0,
+            drive: Drive::Polled,
         }
     }
-}
 
-impl Experiment for LowRate {
-    const KIND: Kind = Kind::LowRate;
-    type Outcome = Latencies;
-
-    fn run(&self, member: &experiment::Member) -> Result<Latencies, BenchError> {
-        latency(self, member)
+    /// The paper's continuous sending, in one loop: send while slots are free, then step.
+    fn caller_driven(&self, own: &experiment::Member) -> Result<(Sent, Running), BenchError> {
+        let mut member = start(own, self.switches(), self.reader())?;
+        let mut sender = member.sender(ALL);
+        let to_send = if sender.is_some() { self.messages } else { 0 };
+        let total = own.messages_of_all(self.messages);
+        let mut outcome = Sent::default();
+        let mut idle = Idle::new(Duration::MAX);
+        let (mut sent, mut delivered) = (0, 0);
+        let delay_ns = self.delay_ns(own);
+        let begun = Instant::now();
+        while delivered < total {
+            // Nothing is asked for at the end: a run that is dropped goes out as nulls.
+            if sent < to_send
+                && let Some(sender) = &mut sender
+                && let Ok(run) = sender.try_reserve_run(self.most(sent, delay_ns))
+            {
+                self.fill(run, &mut sent);
+                delay(delay_ns);
+            }
+            let step = member.step()?;
+            delivered += step.progress.delivered;
+            outcome.nulls += step.progress.nulls;
+            outcome.writes += u64::from(step.progress.writes);
+            if step.is_idle() {
+                idle.pause();
+            } else {
+                idle.reset();
+            }
+        }
+        outcome.messages_per_s = total as f64 / begun.elapsed().as_secs_f64();
+        outcome.posts = member.counts();
+        outcome.checksum = member.replica().checksum;
+        Ok((outcome, spawn(member)?))
     }
-}
 
-impl Experiment for Idling {
-    const KIND: Kind = Kind::Idling;
-    type Outcome = Rest;
-
-    fn run(&self, member: &experiment::Member) -> Result<Rest, BenchError> {
-        idle(self, member)
+    fn polled(&self, own: &experiment::Member) -> Result<(Sent, Running), BenchError> {
+        let total = own.messages_of_all(self.messages);
+        let (done, finished) = sync_channel(1);
+        let (mut reader, mut delivered, mut begun) = (self.reader(), 0, None);
+        let replica = move |messages: &mut Messages<'_, '_>| {
+            let begun = begun.get_or_insert_with(Instant::now);
+            delivered += reader.read(messages);
+            if delivered == total {
+                let _ = done.try_send((begun.elapsed(), reader.checksum));
+            }
+        };
+        let running = spawn(start(own, self.switches(), replica)?)?;
+        match running.sender(ALL) {
+            Some(sender) if self.message_bytes > sender.message_max() => self.send_large(sender)?,
+            Some(sender) => self.send(sender, self.delay_ns(own))?,
+            None => {}
+        }
+        let late = || format!("the last message did not arrive within {LAST_LIMIT:?}");
+        let (elapsed, checksum) = finished.recv_timeout(LAST_LIMIT).map_err(|_| {
+            running.stopped().map_or_else(|| BenchError::Setup(late()), BenchError::from)
+        })?;
+        let messages_per_s = total.saturating_sub(1) as f64 / elapsed.as_secs_f64();
+        Ok((Sent { messages_per_s, checksum, ..Sent::default() }, running))
     }
-}
 
-fn start(own: &experiment::Member, switches: Switches) -> Result<Member<JoinedFabric>, BenchError> {
-    let cancel = AtomicBool::new(false);
-    let options = Options { switches, ..Options::default() };
-    let join_options = JoinOptions {
-        meeting: own.place.meeting()?,
-        time_limit: JOIN_LIMIT,
-        cancel: &cancel,
-        settings: Settings { options, ..Settings::default() },
-    };
-    Ok(join(&own.group, own.node, &join_options)?)
+    fn send(&self, mut sender: Sender, delay_ns: u64) -> Result<(), BenchError> {
+        let mut sent = 0;
+        while sent < self.messages {
+            let run = sender.reserve_run(self.most(sent, delay_ns), JOIN_LIMIT)?;
+            self.fill(run, &mut sent);
+            delay(delay_ns);
+        }
+        Ok(())
+    }
+
+    fn send_large(&self, mut sender: Sender) -> Result<(), BenchError> {
+        let setup = |error: &dyn std::fmt::Display| BenchError::Setup(error.to_string());
+        let bytes = self.message_bytes;
+        for number in 0..self.messages {
+            let mut buffer = sender.buffer(bytes).map_err(|error| setup(&error))?;
+            touch::write(&mut buffer[..bytes], number);
+            sender.send_large(buffer, bytes, JOIN_LIMIT).map_err(|error| setup(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Builds a message in each slot of a run.
+    #[inline]
+    fn fill(&self, mut run: Run<'_>, sent: &mut u64) {
+        while let Ok(Some(mut slot)) = run.next(self.message_bytes) {
+            if !self.untouched {
+                touch::write(slot.payload(), *sent);
+            }
+            slot.commit();
+            *sent += 1;
+        }
+    }
+
+    /// How many slots to take.
+    fn most(&self, sent: u64, delay_ns: u64) -> u32 {
+        let most = if delay_ns > 0 { 1 } else { self.messages - sent };
+        u32::try_from(most).unwrap_or(u32::MAX)
+    }
+
+    fn delay_ns(&self, own: &experiment::Member) -> u64 {
+        if own.rank < self.delayed { self.delay_ns } else { 0 }
+    }
+
+    fn switches(&self) -> Switches {
+        Switches::from_bits_truncate(self.switch_bits)
+    }
+
+    fn reader(&self) -> Reader {
+        Reader { untouched: self.untouched, checksum: 0 }
+    }
 }
 
 /// Waits without giving the processor away: a delay of the experiment, not a rest.
@@ -141,187 +287,87 @@ fn delay(nanoseconds: u64) {
     }
 }
 
-/// The paper's continuous sending, in one loop: send while slots are free, then step.
-fn caller_driven(task: &Sending, own: &experiment::Member) -> Result<Sent, BenchError> {
-    let mut member = start(own, Switches::from_bits_truncate(task.switch_bits))?;
-    let sender = member.sender(ALL);
-    let to_send = if sender.is_some() { task.messages } else { 0 };
-    let total = own.messages_of_all(task.messages);
-    let mut outcome = Sent::default();
-    let mut idle = Idle::new(Duration::MAX);
-    let (mut sent, mut delivered) = (0, 0);
-    let delay_ns = if own.node < u32::from(task.delayed) { task.delay_ns } else { 0 };
-    let begun = Instant::now();
-    while delivered < total {
-        if let Some(sender) = &sender {
-            let most = if delay_ns > 0 { 1 } else { to_send - sent };
-            let most = u32::try_from(most).unwrap_or(u32::MAX);
-            // Nothing is asked for at the end: a run that is dropped goes out as nulls.
-            if most > 0
-                && let Ok(mut run) = sender.try_reserve_run(most)
+/// Notes how long ago each message was committed.
+struct Noting {
+    clock: quanta::Clock,
+    latency_ns: Vec<u32>,
+}
+
+impl Replica for Noting {
+    #[inline]
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        for message in messages {
+            let now = self.clock.raw();
+            let committed =
+                message.payload.first_chunk().map_or(now, |raw| u64::from_ne_bytes(*raw));
+            let latency_ns = self.clock.delta_as_nanos(committed, now);
+            self.latency_ns.push(latency_ns.try_into().unwrap_or(u32::MAX));
+        }
+    }
+}
+
+impl Experiment for LowRate {
+    const KIND: Kind = Kind::LowRate;
+    type Outcome = Latencies;
+
+    fn run(&self, own: &experiment::Member) -> Result<(Latencies, Option<Running>), BenchError> {
+        let clock = quanta::Clock::new();
+        let latency_ns = Vec::with_capacity(self.messages as usize);
+        let noting = Noting { clock: clock.clone(), latency_ns };
+        let mut member = start(own, Switches::all(), noting)?;
+        let mut sender = if own.rank == 0 { member.sender(ALL) } else { None };
+        let mut next = clock.raw();
+        let (mut sent, mut delivered) = (0, 0);
+        while delivered < self.messages {
+            if let Some(sender) = &mut sender
+                && sent < self.messages
+                && delivered == sent
+                && clock.delta_as_nanos(next, clock.raw()) > self.interval_ns
+                && let Ok(mut slot) = sender.try_reserve(self.message_bytes.max(8))
             {
-                while let Ok(Some(mut slot)) = run.next(task.message_bytes) {
-                    if !task.untouched {
-                        touch::write(slot.payload(), sent);
-                    }
-                    slot.commit();
-                    sent += 1;
-                }
-                delay(delay_ns);
-            }
-        }
-        let checksum = &mut outcome.checksum;
-        let mut read = |batch: &mut Batch<'_>| {
-            for message in batch {
-                if !task.untouched {
-                    *checksum = checksum.wrapping_add(touch::read(message.payload));
-                }
-            }
-        };
-        let progress = member.step(&mut read)?;
-        delivered += progress.delivered;
-        outcome.nulls += progress.nulls;
-        outcome.writes += u64::from(progress.writes);
-        if progress.is_idle() {
-            idle.pause();
-        } else {
-            idle.reset();
-        }
-    }
-    outcome.messages_per_s = total as f64 / begun.elapsed().as_secs_f64();
-    outcome.posts = member.fabric().counts();
-    linger(member)?;
-    Ok(outcome)
-}
-
-/// Stays until the others have it all too: a member that leaves is lost to them.
-fn linger(mut member: Member<JoinedFabric>) -> Result<(), BenchError> {
-    let mut idle = Idle::new(Duration::from_millis(300));
-    loop {
-        match member.step(&mut |_: &mut Batch<'_>| {}) {
-            Ok(progress) if progress.is_idle() => {
-                if idle.pause() {
-                    break;
-                }
-            }
-            Ok(_) => idle.reset(),
-            // The others are through as well.
-            Err(_) => break,
-        }
-    }
-    member.leave();
-    Ok(())
-}
-
-fn polled(task: &Sending, own: &experiment::Member) -> Result<Sent, BenchError> {
-    let member = start(own, Switches::from_bits_truncate(task.switch_bits))?;
-    let total = own.messages_of_all(task.messages);
-    let (done, finished) = std::sync::mpsc::sync_channel(1);
-    let (mut delivered, mut checksum) = (0_u64, 0_u64);
-    let untouched = task.untouched;
-    let begun = Instant::now();
-    let application = move |batch: &mut Batch<'_>| {
-        for message in batch {
-            if !untouched {
-                checksum = checksum.wrapping_add(touch::read(message.payload));
-            }
-            delivered += 1;
-        }
-        if delivered == total {
-            let _ = done.try_send((begun.elapsed(), checksum));
-        }
-    };
-    let polled = member.spawn(application).map_err(|error| BenchError::Setup(error.to_string()))?;
-    if let Some(sender) = polled.sender(ALL) {
-        let delay_ns = if own.node < u32::from(task.delayed) { task.delay_ns } else { 0 };
-        let mut sent = 0;
-        while sent < task.messages {
-            let most = if delay_ns > 0 { 1 } else { task.messages - sent };
-            let most = u32::try_from(most).unwrap_or(u32::MAX);
-            let mut run = sender.reserve_run(most, JOIN_LIMIT)?;
-            while let Ok(Some(mut slot)) = run.next(task.message_bytes) {
-                if !untouched {
-                    touch::write(slot.payload(), sent);
-                }
+                touch::write(slot.payload(), sent);
+                next = clock.raw();
+                slot.payload()[..8].copy_from_slice(&next.to_ne_bytes());
                 slot.commit();
                 sent += 1;
             }
-            delay(delay_ns);
+            delivered += member.step()?.progress.delivered;
         }
+        let posts = member.counts();
+        let latency_ns = std::mem::take(&mut member.replica().latency_ns);
+        Ok((Latencies { latency_ns, posts }, Some(spawn(member)?)))
     }
-    let (elapsed, checksum) = finished
-        .recv_timeout(Duration::from_secs(60))
-        .map_err(|_| BenchError::Setup("the last message did not arrive within 60 s".into()))?;
-    std::thread::sleep(Duration::from_millis(300));
-    // The others may be through, and gone, before us: that is no failure of this run.
-    let _ = polled.close();
-    let messages_per_s = total as f64 / elapsed.as_secs_f64();
-    Ok(Sent { messages_per_s, checksum, ..Sent::default() })
-}
-
-/// One sender at a low rate; all members note when each message comes.
-fn latency(task: &LowRate, own: &experiment::Member) -> Result<Latencies, BenchError> {
-    let clock = quanta::Clock::new();
-    let mut member = start(own, Switches::all())?;
-    let sender = if own.node == 0 { member.sender(ALL) } else { None };
-    let mut outcome = Latencies::default();
-    outcome.latency_ns.reserve_exact(task.messages as usize);
-    let mut next = clock.raw();
-    let mut sent = 0;
-    while (outcome.latency_ns.len() as u64) < task.messages {
-        if let Some(sender) = &sender
-            && sent < task.messages
-            && outcome.latency_ns.len() as u64 == sent
-            && clock.delta_as_nanos(next, clock.raw()) > task.interval_ns
-            && let Ok(mut slot) = sender.try_reserve(task.message_bytes.max(8))
-        {
-            touch::write(slot.payload(), sent);
-            next = clock.raw();
-            slot.payload()[..8].copy_from_slice(&next.to_ne_bytes());
-            slot.commit();
-            sent += 1;
-        }
-        let latencies = &mut outcome.latency_ns;
-        let mut note = |batch: &mut Batch<'_>| {
-            for message in batch {
-                let now = clock.raw();
-                let committed =
-                    message.payload.first_chunk().map_or(now, |raw| u64::from_ne_bytes(*raw));
-                latencies.push(clock.delta_as_nanos(committed, now).try_into().unwrap_or(u32::MAX));
-            }
-        };
-        member.step(&mut note)?;
-    }
-    outcome.posts = member.fabric().counts();
-    linger(member)?;
-    Ok(outcome)
 }
 
 /// A group that has nothing to do: what it costs, and what it posts, once it sleeps.
-fn idle(task: &Idling, own: &experiment::Member) -> Result<Rest, BenchError> {
-    let mut member = start(own, Switches::all())?;
-    let mut outcome = Rest::default();
-    let mut nothing = |_: &mut Batch<'_>| {};
-    if let Some(sender) = member.sender(ALL) {
-        sender.send(&[0], JOIN_LIMIT)?;
-    }
-    let mut rest = Idle::new(member.fabric().idle_time());
-    while !rest.pause() || !member.is_settled() {
-        if !member.step(&mut nothing)?.is_idle() {
-            rest.reset();
+impl Experiment for Idling {
+    const KIND: Kind = Kind::Idling;
+    type Outcome = Rest;
+
+    fn run(&self, own: &experiment::Member) -> Result<(Rest, Option<Running>), BenchError> {
+        let mut member = start(own, Switches::all(), |_: &mut Messages<'_, '_>| {})?;
+        if let Some(mut sender) = member.sender(ALL) {
+            sender.send(&[0], JOIN_LIMIT)?;
         }
+        let mut idle = member.idle();
+        while !idle.pause() || !member.is_settled() {
+            if !member.step()?.is_idle() {
+                idle.reset();
+            }
+        }
+        let (processor_time_before, writes_before) = (processor_time(), member.writes());
+        let begun = Instant::now();
+        let length = Duration::from_nanos(self.watch_ns);
+        while begun.elapsed() < length {
+            member.sleep(length)?;
+        }
+        let used = processor_time() - processor_time_before;
+        let rest = Rest {
+            processor_percent: 100.0 * used.as_secs_f64() / begun.elapsed().as_secs_f64(),
+            writes: member.writes() - writes_before,
+        };
+        Ok((rest, Some(spawn(member)?)))
     }
-    let before = processor_time();
-    let begun = Instant::now();
-    let length = Duration::from_nanos(task.watch_ns);
-    while begun.elapsed() < length {
-        let slept = member.sleep(&mut nothing, length)?;
-        outcome.writes += u64::from(slept.progress.writes);
-    }
-    let used = processor_time() - before;
-    outcome.processor_percent = 100.0 * used.as_secs_f64() / begun.elapsed().as_secs_f64();
-    linger(member)?;
-    Ok(outcome)
 }
 
 /// Processor time that this process has used.

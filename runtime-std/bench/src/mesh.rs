@@ -14,14 +14,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tramontane_control::{Address, Listener, Mesh, MeshOptions};
+use tramontane_control::{Address, Connection, Listener, Mesh, MeshError, MeshOptions};
 use tramontane_core::ids::{NodeId, Rank};
 
 use crate::error::BenchError;
 use crate::experiment::{Experiment, JOIN_LIMIT, Kind, Member};
-use tramontane_runtime::join::{JoinError, Meeting, NetworkMeeting};
-use tramontane_runtime::member::FIXED_VIEW;
-use tramontane_runtime::tcp::TcpError;
+use tramontane_local::group::{LocalError, LocalPlace};
+use tramontane_runtime::group::{FIRST_VIEW, Running, StartError};
 
 /// What is written and read at once: as much as `iperf3` does.
 const PIECE_BYTES: usize = 128 << 10;
@@ -48,9 +47,9 @@ impl Experiment for BareMesh {
     const KIND: Kind = Kind::BareMesh;
     type Outcome = Received;
 
-    fn run(&self, member: &Member) -> Result<Received, BenchError> {
-        let streams = meet(member)?;
-        let sends = member.group.subgroups[0].senders.contains(&member.rank()?.0);
+    fn run(&self, own: &Member) -> Result<(Received, Option<Running>), BenchError> {
+        let streams = meet(own)?;
+        let sends = own.senders().contains(&own.rank.into());
         let received = AtomicU64::new(0);
         let bytes_per_s = std::thread::scope(|scope| {
             for stream in &streams {
@@ -71,41 +70,39 @@ impl Experiment for BareMesh {
             }
             rate
         });
-        Ok(Received { bytes_per_s })
+        Ok((Received { bytes_per_s }, None))
     }
 }
 
 /// Connections to all other processes, once all have them.
-fn meet(member: &Member) -> Result<Vec<TcpStream>, BenchError> {
-    let no_place = || BenchError::Setup("a bare mesh is one of TCP connections".into());
-    let Meeting::Tcp(meeting) = member.place.meeting()? else { return Err(no_place()) };
-    let own = member.rank()?;
-    let members: Vec<NodeId> = member.group.members.iter().copied().map(NodeId).collect();
-    Ok(connect(own, &members, &meeting).map_err(JoinError::from)?)
-}
-
-fn connect(
-    own: Rank,
-    members: &[NodeId],
-    meeting: &NetworkMeeting,
-) -> Result<Vec<TcpStream>, TcpError> {
-    let addresses: Vec<Address> = meeting.addresses.iter().copied().map(Address::from).collect();
-    let cancel = AtomicBool::new(false);
-    let mut mesh = Mesh::join(MeshOptions {
-        own,
-        members,
+fn meet(own: &Member) -> Result<Vec<TcpStream>, BenchError> {
+    let LocalPlace::Network { addresses, .. } = &own.place else {
+        return Err(BenchError::Setup("a bare mesh is one of TCP connections".into()));
+    };
+    let addresses: Vec<Address> = addresses.iter().copied().map(Address::from).collect();
+    let members: Vec<NodeId> = own.group.nodes.iter().map(|node| NodeId(node.id)).collect();
+    let listener = own.place.listener().map(Listener::try_from).transpose();
+    let connections = connect(MeshOptions {
+        own: Rank(own.rank),
+        members: &members,
         addresses: &addresses,
-        listener: meeting.listener()?.map(Listener::try_from).transpose()?,
+        listener: listener.map_err(LocalError::from)?,
         incarnation: None,
-        view: FIXED_VIEW,
+        view: FIRST_VIEW,
         digest: 0,
         key: None,
         allow_clear: false,
         time_limit: JOIN_LIMIT,
-        cancel: &cancel,
-    })?;
+        cancel: &AtomicBool::new(false),
+    });
+    let connections = connections.map_err(StartError::from)?;
+    Ok(connections.into_iter().flatten().map(|connection| connection.stream).collect())
+}
+
+fn connect(options: MeshOptions<'_>) -> Result<Vec<Option<Connection>>, MeshError> {
+    let mut mesh = Mesh::join(options)?;
     mesh.barrier()?;
-    Ok(mesh.into_connections().into_iter().flatten().map(|connection| connection.stream).collect())
+    Ok(mesh.into_connections())
 }
 
 /// Writes until the connection ends.

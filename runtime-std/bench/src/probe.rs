@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use tramontane_core::fabric::ViewRows as _;
+use tramontane_core::fabric::ViewMemory;
 use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::layout::{CACHE_LINE, RingShape};
 use tramontane_core::memory::{OutOfRow, Row};
@@ -20,7 +20,7 @@ use tramontane_core::memory::{OutOfRow, Row};
 use crate::error::BenchError;
 use crate::experiment::{Experiment, Kind, Member};
 use crate::touch;
-use tramontane_runtime::shared_memory::Mappings;
+use tramontane_runtime::group::Running;
 
 /// A probe's time limit: a process that waits longer for its peer gives up.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -41,11 +41,11 @@ impl Experiment for HandOff {
     const KIND: Kind = Kind::HandOff;
     type Outcome = HandedOff;
 
-    fn run(&self, member: &Member) -> Result<HandedOff, BenchError> {
-        let mappings = member.mappings()?;
-        let one_way_ns = hand_off(&mappings, self.rounds)?;
-        mappings.leave();
-        Ok(HandedOff { one_way_ns })
+    fn run(&self, own: &Member) -> Result<(HandedOff, Option<Running>), BenchError> {
+        let connected = own.connect()?;
+        let one_way_ns = hand_off(&connected.memory(), self.rounds)?;
+        connected.leave();
+        Ok((HandedOff { one_way_ns }, None))
     }
 }
 
@@ -70,17 +70,17 @@ impl Experiment for BareRing {
     const KIND: Kind = Kind::BareRing;
     type Outcome = Ringed;
 
-    fn run(&self, member: &Member) -> Result<Ringed, BenchError> {
-        let mappings = member.mappings()?;
-        let shape =
-            |rank| member.group.with_layout(|layout| layout.ring(Rank(rank), SubgroupId(0)));
-        let shapes = match (shape(0)?, shape(1)?) {
-            (Some(first), Some(second)) => [first, second],
-            _ => return Err(BenchError::Setup("a bare ring needs two senders".into())),
+    fn run(&self, own: &Member) -> Result<(Ringed, Option<Running>), BenchError> {
+        let connected = own.connect()?;
+        let layout = own.layout()?;
+        let shape = |rank| layout.get().ring(Rank(rank), SubgroupId(0));
+        let (Some(first), Some(second)) = (shape(0), shape(1)) else {
+            return Err(BenchError::Setup("a bare ring needs two senders".into()));
         };
-        let ringed = bare_ring(&mappings, shapes, self.message_bytes, self.messages)?;
-        mappings.leave();
-        Ok(ringed)
+        let memory = connected.memory();
+        let ringed = bare_ring(&memory, [first, second], self.message_bytes, self.messages)?;
+        connected.leave();
+        Ok((ringed, None))
     }
 }
 
@@ -101,11 +101,10 @@ fn spin_until(mut done: impl FnMut() -> bool) -> Result<(), OutOfRow> {
 
 /// Passes a cache line back and forth `rounds` times; returns nanoseconds one way. It fails if the
 /// rows are too small, or the peer does not answer.
-fn hand_off(mappings: &Mappings, rounds: u64) -> Result<f64, OutOfRow> {
-    let own = mappings.own();
-    let cell = mappings.row().cell(0)?;
-    let rows = mappings.rows();
-    let peer = rows.get(1 - own.index()).ok_or(OutOfRow)?.cell(0)?;
+fn hand_off(memory: &ViewMemory<'_>, rounds: u64) -> Result<f64, OutOfRow> {
+    let own = memory.own;
+    let cell = memory.row.cell(0)?;
+    let peer = memory.rows.get(1 - own.index()).ok_or(OutOfRow)?.cell(0)?;
     let first = own == Rank(0);
     let start = Instant::now();
     for round in 1..=rounds {
@@ -165,18 +164,17 @@ impl Ring {
 /// Sends `messages` each way, of `bytes` each. It fails if the rows are too small, or the peer does
 /// not answer.
 fn bare_ring(
-    mappings: &Mappings,
+    memory: &ViewMemory<'_>,
     shapes: [RingShape; 2],
     bytes: usize,
     messages: u64,
 ) -> Result<Ringed, OutOfRow> {
-    let own = mappings.own().index();
-    let rows = mappings.rows();
-    let row = |index: usize| rows.get(index).ok_or(OutOfRow);
+    let own = memory.own.index();
+    let row = |index: usize| memory.rows.get(index).ok_or(OutOfRow);
     let mine = Ring::of(row(own)?, shapes[own])?;
     let theirs = Ring::of(row(1 - own)?, shapes[1 - own])?;
     // The counts of consumed messages lie where the protocol keeps its frontiers.
-    let consumed = mappings.row().cell(2 * CACHE_LINE)?;
+    let consumed = memory.row.cell(2 * CACHE_LINE)?;
     let peer_consumed = row(1 - own)?.cell(2 * CACHE_LINE)?;
     let window = shapes[own].slots as usize;
 

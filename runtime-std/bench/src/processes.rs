@@ -8,7 +8,7 @@ use tramontane_local::crew::{Crew, Launch};
 use tramontane_local::group::LocalGroup;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::group::Description;
 use tramontane_runtime::rdma::DeviceOptions;
 use tramontane_runtime::shared_memory::Root;
 
@@ -40,20 +40,18 @@ pub(crate) struct Start<'s> {
 /// # Errors
 /// The group is wrong, a process failed, or this one was interrupted.
 pub(crate) fn run<E: Experiment>(
-    group: &GroupConfiguration,
+    group: &Description,
     experiment: &E,
     start: &Start<'_>,
 ) -> Result<Vec<E::Outcome>, BenchError> {
-    // A wrong group is an error of this process, once, and not of each member.
-    group.with_layout(|_| ())?;
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    let meeting = LocalGroup::new(start.carrier, group.members.len(), "bench", start.device)?;
+    let meeting = LocalGroup::new(start.carrier, group.nodes.len(), "bench", start.device)?;
     let mut crew = Crew::<Process<E>>::default();
-    for (rank, node) in group.members.iter().enumerate() {
-        let member = Member { place: meeting.place(rank), node: *node, group: group.clone() };
+    for (index, rank) in (0..group.nodes.len()).zip(0..) {
+        let member = Member { place: meeting.place(index), rank, group: group.clone() };
         let launch = Launch {
-            inherited: meeting.inherited(rank).into_iter().collect(),
-            processor: (start.placement == Placement::Spread).then_some(rank % processors),
+            inherited: meeting.inherited(index).into_iter().collect(),
+            processor: (start.placement == Placement::Spread).then_some(index % processors),
         };
         crew.start(&Task { member, experiment: experiment.clone() }, &launch)?;
     }

@@ -3,6 +3,7 @@
 
 use crate::command::Multicast;
 use crate::error::BenchError;
+use crate::experiment;
 use crate::member::{Sending, Sent};
 use crate::mesh::BareMesh;
 use crate::options::{Drive, switches_without, techniques};
@@ -12,7 +13,7 @@ use crate::report::{Probe, Row};
 use crate::spread::{Spread, median};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::group::Description;
 
 /// Messages of each sender where nothing else is said: about half a second's worth on a machine
 /// that touches 10 GB a second, or on a network of 4 GB a second.
@@ -46,7 +47,7 @@ pub fn run(
     }
     let senders = arguments.senders.of(nodes);
     let switches = switches_without(&arguments.without);
-    let group = GroupConfiguration::single(nodes, senders, arguments.window, bytes);
+    let group = experiment::group(nodes, senders, arguments.window, bytes).fixed().build()?;
     let sending = Sending {
         message_bytes: bytes as usize,
         messages: arguments.messages.unwrap_or_else(|| messages_default(carrier, bytes, nodes)),
@@ -129,11 +130,7 @@ fn check_probe(carrier: Carrier, nodes: u16) -> Result<(), BenchError> {
 
 /// What the probe's median process reached: messages a second of the bare ring, bytes a second of
 /// the bare mesh.
-fn probe(
-    group: &GroupConfiguration,
-    sending: &Sending,
-    start: &Start<'_>,
-) -> Result<f64, BenchError> {
+fn probe(group: &Description, sending: &Sending, start: &Start<'_>) -> Result<f64, BenchError> {
     match start.carrier {
         // The mesh lies where the members do: its threads wait in the kernel as they do.
         Carrier::Tcp => {

@@ -5,15 +5,13 @@ use serde::Serialize;
 
 use crate::command::Views;
 use crate::error::BenchError;
-use crate::in_views::{InViews, messages_per_s};
+use crate::experiment::group;
 use crate::machine::machine;
 use crate::member::Sending;
-use crate::options::Drive;
 use crate::processes::{self, Placement, Start};
 use crate::spread::{Spread, median};
-use tramontane_core::multicast::Switches;
 use tramontane_local::interrupt::Interrupts;
-use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::group::{Description, DescriptionBuilder};
 use tramontane_runtime::rdma::DeviceOptions;
 
 /// A heartbeat so rare that a run sees none.
@@ -42,10 +40,10 @@ pub(crate) struct SteadyReport {
 
 /// Throughput with heartbeats by that without, in turn.
 pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyReport, BenchError> {
-    let group = GroupConfiguration::single(arguments.nodes, arguments.nodes, 100, BYTES);
-    let rate = |heartbeat_ms| {
-        let in_views = InViews { message_bytes: BYTES as usize, messages: MESSAGES, heartbeat_ms };
-        messages_per_s(arguments.fabric, &group, &in_views, interrupts)
+    let group = group(arguments.nodes, arguments.nodes, 100, BYTES);
+    let sending = Sending::polled_plainly(BYTES as usize, MESSAGES);
+    let rate = |group: DescriptionBuilder| {
+        messages_per_s(arguments, &group.build()?, &sending, interrupts)
     };
     let (mut with, mut without, mut fixed, mut ratios) = (vec![], vec![], vec![], vec![]);
     for round in 0..arguments.rounds {
@@ -53,12 +51,12 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyRe
         let mut measured = [0.0, 0.0];
         let heartbeats_ms = [arguments.heartbeat_ms, NO_HEARTBEAT_MS];
         for index in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            measured[index] = rate(heartbeats_ms[index])?;
+            measured[index] = rate(beating(group.clone(), heartbeats_ms[index]))?;
         }
         with.push(measured[0]);
         without.push(measured[1]);
         ratios.push(measured[0] / measured[1]);
-        fixed.push(fixed_membership(arguments, &group, interrupts)?);
+        fixed.push(rate(group.clone().fixed())?);
     }
     Ok(SteadyReport {
         machine: machine(),
@@ -72,25 +70,22 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<SteadyRe
     })
 }
 
-/// The same messages in a group of fixed membership, with a polling thread.
-fn fixed_membership(
+/// The group with heartbeats at this interval, all of whose members go on while it is measured.
+pub(crate) fn beating(group: DescriptionBuilder, heartbeat_ms: u64) -> DescriptionBuilder {
+    group.heartbeat_ms(heartbeat_ms, heartbeat_ms.max(2_000) * 3)
+}
+
+/// Messages a second at the median member.
+pub(crate) fn messages_per_s(
     arguments: &Views,
-    group: &GroupConfiguration,
+    group: &Description,
+    sending: &Sending,
     interrupts: &Interrupts,
 ) -> Result<f64, BenchError> {
-    let sending = Sending {
-        message_bytes: BYTES as usize,
-        messages: MESSAGES,
-        switch_bits: Switches::all().bits(),
-        untouched: false,
-        delay_ns: 0,
-        delayed: 0,
-        drive: Drive::Polled,
-    };
     let device = DeviceOptions::default();
     let (carrier, placement) = (arguments.fabric, Placement::Spread);
     let start = Start { carrier, device: &device, placement, interrupts };
-    let outcomes = processes::run(group, &sending, &start)?;
+    let outcomes = processes::run(group, sending, &start)?;
     Ok(median(&outcomes.iter().map(|outcome| outcome.messages_per_s).collect::<Vec<_>>()))
 }
 

@@ -1,11 +1,11 @@
-//! One process of an experiment: it runs the task that it was started with, and reports.
+//! One process of an experiment: it runs the task that it was started with, reports, and stays
+//! until all have reported.
 
 use crate::blocks::real::limit::CopyLimit;
 use crate::blocks::real::task::BlockTask;
 use crate::command::Worker as Arguments;
 use crate::error::BenchError;
 use crate::experiment::{Experiment, Kind, Process};
-use crate::in_views::InViews;
 use crate::member::{Idling, LowRate, Sending};
 use crate::mesh::BareMesh;
 use crate::probe::{BareRing, HandOff};
@@ -25,7 +25,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
         Kind::Sending => serve::<Sending>(task),
         Kind::LowRate => serve::<LowRate>(task),
         Kind::Idling => serve::<Idling>(task),
-        Kind::InViews => serve::<InViews>(task),
         Kind::Blocks => serve::<BlockTask>(task),
         Kind::CopyLimit => serve::<CopyLimit>(task),
         Kind::ViewMember => views::member::run(task),
@@ -34,6 +33,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
 
 fn serve<E: Experiment>(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<Process<E>>::attach(task)?;
-    let outcome = task.experiment.run(&task.member)?;
-    worker.report(&outcome).map_err(BenchError::Output)
+    let (outcome, running) = task.experiment.run(&task.member)?;
+    worker.report(&outcome).map_err(BenchError::Output)?;
+    worker.wait_for_release();
+    drop(running);
+    Ok(())
 }

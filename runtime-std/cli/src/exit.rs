@@ -372,8 +372,8 @@ impl From<BenchError> for Failure {
     fn from(error: BenchError) -> Self {
         match error {
             BenchError::Layout(error) => error.into(),
-            BenchError::Join(error) => error.into(),
-            BenchError::Rendezvous(error) => error.into(),
+            BenchError::Start(error) => error.into(),
+            BenchError::SharedMemory(error) => error.into(),
             BenchError::Place(error) => error.into(),
             BenchError::Crew(error) => error.into(),
             BenchError::Attach(error) => error.into(),

@@ -59,7 +59,8 @@ const LOG_VARIABLE: &str = "TRAMONTANE_LOG";
 
 /// Logged where nothing else is asked for. That a peer is lost is an error of the command, which
 /// says so.
-const LOG_DEFAULT: &str = "warn,tramontane_runtime::member=error";
+const LOG_DEFAULT: &str =
+    "warn,tramontane_runtime::member=error,tramontane_runtime::group::fixed=error";
 
 const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
   tramontane bench latency

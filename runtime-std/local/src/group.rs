@@ -199,17 +199,6 @@ impl LocalPlace {
         description.complete()?;
         Ok((description, options))
     }
-
-    /// The name in shared memory, if the members meet there.
-    ///
-    /// # Errors
-    /// If the name is none.
-    pub fn name(&self) -> Result<Option<GroupName>, shared_memory::Error> {
-        match self {
-            Self::SharedMemory(name) => GroupName::new(name).map(Some),
-            Self::Network { .. } => Ok(None),
-        }
-    }
 }
 
 #[cfg(feature = "verbs")]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::HostBlocks as _;
-use tramontane_core::fabric::{Event, Fabric as _};
+use tramontane_core::fabric::{Event, Fabric as _, ViewMemory, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
@@ -29,17 +29,34 @@ use tramontane_core::fabric::HostFabric as _;
 /// Between two looks whether all peers are ready.
 const READY_PAUSE: Duration = Duration::from_micros(200);
 
-/// A fabric whose members have met, and whose one view is open and ready at all of them.
-pub(crate) struct Connected {
+/// Nodes that have met, and whose one view is open and ready at all of them. Dropped without
+/// [`leave`](Self::leave), this process counts as failed.
+pub struct Connected {
     pub(crate) fabric: JoinedFabric,
     pub(crate) memory: Memory,
     pub(crate) own: Rank,
 }
 
+impl Connected {
+    /// The rows of the view.
+    #[must_use]
+    pub fn memory(&self) -> ViewMemory<'_> {
+        self.memory.memory()
+    }
+
+    /// Leaves the others on purpose.
+    pub fn leave(mut self) {
+        self.fabric.leave();
+    }
+}
+
 /// Meets all nodes of a group with fixed membership, and makes memory of this layout: for what runs
 /// among them without a node. `layout` is of the description's nodes, in their order, and its
 /// digest is part of what all must have alike.
-pub(crate) fn connect(
+///
+/// # Errors
+/// [`ConnectError`]; nothing is left behind then.
+pub fn connect(
     mut description: Description,
     mut options: StartOptions<'_>,
     layout: &Layout<'_>,

@@ -19,8 +19,7 @@ use tramontane_local::crew::{Reporter, Worker};
 use tramontane_runtime::group::{
     Fate, Forming, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,
 };
-use tramontane_runtime::member::{SendError, Settings, Stopped};
-use tramontane_runtime::rdma::DeviceOptions;
+use tramontane_runtime::member::{SendError, Stopped};
 use tramontane_runtime::shared_memory::Root;
 
 const GROUP: SubgroupId = SubgroupId(0);
@@ -156,13 +155,9 @@ pub(crate) fn run(task: &str) -> Result<(), BenchError> {
         lines: Vec::new(),
     };
     let options = StartOptions {
-        node: task.own.node,
         root: Root::under(&task.folder),
-        listener: None,
-        device: DeviceOptions::default(),
         time_limit: SEND_LIMIT,
         cancel: worker.released(),
-        settings: Settings::default(),
         forming: Forming { new_group: true, ..Forming::default() },
         ..StartOptions::new(task.own.node)
     };

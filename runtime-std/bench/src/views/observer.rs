@@ -1,7 +1,8 @@
 //! The processes of `bench views`, and what their reports say of the group.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -14,9 +15,10 @@ use crate::error::BenchError;
 use crate::views::events::{Incarnation, MESSAGE_BYTES, Order, Report, Task, ViewMember, now_ns};
 use crate::views::logs::Delivered;
 use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
+use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::group::{Description, NodeDescription, OperatorClient};
+use tramontane_runtime::group::{Description, OperatorClient};
 use tramontane_runtime::shared_memory::Root;
 
 /// How long anything may take.
@@ -81,10 +83,8 @@ impl<'i> Observer<'i> {
             .prefix("tramontane-views-")
             .tempdir_in("/dev/shm")
             .map_err(setup)?;
-        let description =
-            describe(arguments).map_err(|error| BenchError::Setup(error.to_string()))?;
         let template = Task {
-            description,
+            description: describe(arguments)?,
             own: Incarnation { node: 0, start: 0 },
             folder: folder.path().to_path_buf(),
             pace_us: arguments.pace_us,
@@ -313,29 +313,16 @@ impl<'i> Observer<'i> {
     }
 }
 
-fn describe(arguments: &Views) -> Result<Description, Box<dyn std::error::Error>> {
-    let mut description =
-        Description::local("views", u32::from(arguments.nodes), WINDOW, MESSAGE_BYTES);
-    description.failure_timeout_ms = arguments.failure_timeout_ms;
-    description.heartbeat_ms = arguments.heartbeat_ms;
-    if arguments.fabric != Carrier::SharedMemory {
-        description.fabric = arguments.fabric;
-        // Free at this moment, all of them at once; a node that is started again needs its own.
-        let sockets = description.nodes.iter().map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
-        let sockets = sockets.collect::<std::io::Result<Vec<_>>>()?;
-        let address = |(node, socket): (&NodeDescription, &TcpListener)| {
-            let address: SocketAddr = socket.local_addr()?;
-            Ok::<_, std::io::Error>(NodeDescription {
-                id: node.id,
-                address: Some(address),
-                state: None,
-            })
-        };
-        description.nodes =
-            description.nodes.iter().zip(&sockets).map(address).collect::<Result<_, _>>()?;
-    }
-    description.complete()?;
-    Ok(description)
+fn describe(arguments: &Views) -> Result<Description, BenchError> {
+    let group = Description::builder("views").nodes(arguments.nodes.into());
+    let group = group.window(WINDOW).message_max(MESSAGE_BYTES).fabric(arguments.fabric);
+    let group = group.heartbeat_ms(arguments.heartbeat_ms, arguments.failure_timeout_ms);
+    let count = if arguments.fabric == Carrier::SharedMemory { 0 } else { arguments.nodes };
+    // Free at this moment, all of them at once; a node that is started again needs its own.
+    let sockets = (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
+    let sockets = sockets.collect::<io::Result<Vec<_>>>().map_err(LocalError::from)?;
+    let addresses = sockets.iter().map(TcpListener::local_addr).collect::<io::Result<Vec<_>>>();
+    Ok(group.addresses(&addresses.map_err(LocalError::from)?).build()?)
 }
 
 /// What the system says that each thread of a process is doing: for a report of what should not be.

@@ -9,12 +9,13 @@ use crate::blocks::disturbance::{self, Disturbance};
 use crate::blocks::experiment::Experiment;
 use crate::blocks::schedule::{name, steps};
 use crate::error::BenchError;
+use crate::experiment;
 use crate::processes::{self, Placement, Start};
 use crate::spread::{Spread, median};
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::options::AlgorithmName;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::group::Description;
 
 /// Bytes that all receivers of a group get in a round, about: that many messages are measured.
 const ROUND_BYTES: usize = 2 << 30;
@@ -77,7 +78,7 @@ impl Case<'_> {
             placement: if self.arguments.pinned { Placement::Spread } else { Placement::Free },
             interrupts,
         };
-        let outcomes = processes::run(&self.group(), &task, &start)?;
+        let outcomes = processes::run(&self.group()?, &task, &start)?;
         let latency_ms = median_ms(outcomes.iter().flat_map(|outcome| &outcome.latency_ns));
         measured.latencies.push(latency_ms);
         let (total, fairness) = self.together(&outcomes);
@@ -93,8 +94,8 @@ impl Case<'_> {
     }
 
     /// Of the multicast's configuration only the members are used.
-    fn group(&self) -> GroupConfiguration {
-        GroupConfiguration::single(self.nodes, 1, 1, 8)
+    fn group(&self) -> Result<Description, BenchError> {
+        Ok(experiment::group(self.nodes, 1, 1, 8).fixed().build()?)
     }
 
     fn note_effect(
@@ -130,7 +131,7 @@ impl Case<'_> {
         measured.methods.resize_with(self.methods().len(), MeasuredMethod::default);
         for (method, measured) in self.methods().iter().zip(&mut measured.methods) {
             let limit = CopyLimit { message_bytes, messages, warm_ups, method: *method };
-            let outcomes = processes::run(&self.group(), &limit, start)?;
+            let outcomes = processes::run(&self.group()?, &limit, start)?;
             measured.latencies.push(median_ms(&outcomes[0].latency_ns));
             let worked_ns: u64 = outcomes.iter().map(|outcome| outcome.copying_ns).sum();
             let copies = (self.nodes - 1) as usize * message_bytes;

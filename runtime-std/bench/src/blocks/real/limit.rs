@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use serde::{Deserialize, Serialize};
-use tramontane_core::fabric::ViewRows as _;
+use tramontane_core::fabric::ViewMemory;
 use tramontane_core::ids::Rank;
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::OutOfRow;
@@ -20,7 +20,7 @@ use super::task::LIMIT;
 use crate::error::BenchError;
 use crate::experiment::{Experiment, Kind, Member};
 use crate::touch;
-use tramontane_runtime::shared_memory::Mappings;
+use tramontane_runtime::group::Running;
 use tramontane_runtime::shared_memory::copying::copy;
 
 /// Where the sender says which file it is: behind how far a process is, and when it was there.
@@ -62,28 +62,28 @@ impl Experiment for CopyLimit {
     const KIND: Kind = Kind::CopyLimit;
     type Outcome = Copied;
 
-    fn run(&self, member: &Member) -> Result<Copied, BenchError> {
-        let mappings = member.mappings()?;
-        let members = member.group.members.len();
-        let outcome = if mappings.own() == Rank(0) {
-            send(&mappings, self, members)
+    fn run(&self, own: &Member) -> Result<(Copied, Option<Running>), BenchError> {
+        let connected = own.connect()?;
+        let memory = connected.memory();
+        let outcome = if memory.own == Rank(0) {
+            send(&memory, self)
         } else {
-            Receiver::new(&mappings, self, members).and_then(|mut receiver| receiver.run())
+            Receiver::new(&memory, self).and_then(|mut receiver| receiver.run())
         };
-        mappings.leave();
-        outcome
+        connected.leave();
+        Ok((outcome?, None))
     }
 }
 
 /// Waits until a process is so far.
 fn wait(
-    mappings: &Mappings,
+    memory: &ViewMemory<'_>,
     rank: usize,
     place: usize,
     least: u64,
     pause: impl Fn(),
 ) -> Result<u64, BenchError> {
-    let cell = mappings.rows().get(rank).ok_or(OutOfRow)?.cell(place)?;
+    let cell = memory.rows.get(rank).ok_or(OutOfRow)?.cell(place)?;
     let until = Instant::now() + LIMIT;
     loop {
         let value = cell.load();
@@ -97,33 +97,32 @@ fn wait(
     }
 }
 
-fn send(mappings: &Mappings, task: &CopyLimit, members: usize) -> Result<Copied, BenchError> {
+fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError> {
     let failed = |error: rustix::io::Errno| {
         BenchError::Setup(format!("cannot make the probe's memory: {error}"))
     };
     let file = memfd_create("tramontane-limit", MemfdFlags::CLOEXEC).map_err(failed)?;
     ftruncate(&file, task.message_bytes as u64).map_err(failed)?;
-    let mut memory =
+    let mut mapped =
         Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-    memory.bytes_mut().fill(1);
+    mapped.bytes_mut().fill(1);
     let descriptor = u64::from(file.as_raw_fd().unsigned_abs());
-    let row = mappings.row();
+    let row = memory.row;
     row.cell(FILE_CELL)?.publish(u64::from(std::process::id()) << DESCRIPTOR_BITS | descriptor);
-    let others = 1..members;
+    let others = 1..memory.members.len();
     let mut latency_ns = Vec::new();
     for message in 0..=task.warm_ups + task.messages {
         // The first wait is for receivers that have mapped it.
         let mut last_ns = 0;
         for rank in others.clone() {
-            wait(mappings, rank, 0, message + 1, || std::thread::sleep(LOOK_INTERVAL))?;
-            last_ns =
-                last_ns.max(mappings.rows().get(rank).ok_or(OutOfRow)?.cell(CACHE_LINE)?.load());
+            wait(memory, rank, 0, message + 1, || std::thread::sleep(LOOK_INTERVAL))?;
+            last_ns = last_ns.max(memory.rows.get(rank).ok_or(OutOfRow)?.cell(CACHE_LINE)?.load());
         }
         if message > task.warm_ups {
             let sent_ns = row.cell(CACHE_LINE)?.load();
             latency_ns.push(last_ns.saturating_sub(sent_ns).try_into().unwrap_or(u32::MAX));
         }
-        mark(memory.bytes_mut(), message);
+        mark(mapped.bytes_mut(), message);
         row.cell(CACHE_LINE)?.publish(now_ns());
         row.cell(0)?.publish(message + 1);
     }
@@ -132,10 +131,8 @@ fn send(mappings: &Mappings, task: &CopyLimit, members: usize) -> Result<Copied,
 
 /// A process that has what the sender has.
 struct Receiver<'r> {
-    mappings: &'r Mappings,
+    memory: &'r ViewMemory<'r>,
     task: &'r CopyLimit,
-    /// Of the group.
-    members: usize,
     source: Source,
     target: Vec<u8>,
     /// Processor time of a message's copies that only waited for others.
@@ -158,12 +155,8 @@ impl Source {
 }
 
 impl<'r> Receiver<'r> {
-    fn new(
-        mappings: &'r Mappings,
-        task: &'r CopyLimit,
-        members: usize,
-    ) -> Result<Self, BenchError> {
-        let place = wait(mappings, 0, FILE_CELL, 1, std::thread::yield_now)?;
+    fn new(memory: &'r ViewMemory<'r>, task: &'r CopyLimit) -> Result<Self, BenchError> {
+        let place = wait(memory, 0, FILE_CELL, 1, std::thread::yield_now)?;
         let source = if task.method == Method::Own {
             Source::Own(vec![1; task.message_bytes])
         } else {
@@ -176,19 +169,12 @@ impl<'r> Receiver<'r> {
                 .map_err(|error| BenchError::Setup(format!("cannot open {path}: {error}")))?;
             Source::Senders(Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ)?)
         };
-        Ok(Self {
-            mappings,
-            task,
-            members,
-            source,
-            target: vec![1; task.message_bytes],
-            waited_ns: 0,
-        })
+        Ok(Self { memory, task, source, target: vec![1; task.message_bytes], waited_ns: 0 })
     }
 
     /// Takes all messages.
     fn run(&mut self) -> Result<Copied, BenchError> {
-        let row = self.mappings.row();
+        let row = self.memory.row;
         let (mut checksum, mut copying_ns) = (0_u64, 0);
         let warm_ups = self.task.warm_ups;
         row.cell(0)?.publish(1);
@@ -196,7 +182,7 @@ impl<'r> Receiver<'r> {
             if let Source::Own(bytes) = &mut self.source {
                 mark(bytes, message);
             }
-            wait(self.mappings, 0, 0, message + 1, std::thread::yield_now)?;
+            wait(self.memory, 0, 0, message + 1, std::thread::yield_now)?;
             let began_ns = worked_ns();
             self.waited_ns = 0;
             if self.task.method == Method::Lent {
@@ -230,7 +216,7 @@ impl<'r> Receiver<'r> {
             // overlap.
             unsafe { copy(source, target, end - begin, self.task.method.stores()) };
             if self.task.method.is_together() {
-                self.mappings.row().cell(PIECES_CELL)?.publish(done + 1);
+                self.memory.row.cell(PIECES_CELL)?.publish(done + 1);
             }
         }
         Ok(())
@@ -239,8 +225,8 @@ impl<'r> Receiver<'r> {
     /// Waits until every receiver has copied this number of pieces.
     fn await_others(&mut self, pieces: u64) -> Result<(), BenchError> {
         let began_ns = worked_ns();
-        for rank in 1..self.members {
-            wait(self.mappings, rank, PIECES_CELL, pieces, std::thread::yield_now)?;
+        for rank in 1..self.memory.members.len() {
+            wait(self.memory, rank, PIECES_CELL, pieces, std::thread::yield_now)?;
         }
         self.waited_ns += worked_ns().saturating_sub(began_ns);
         Ok(())

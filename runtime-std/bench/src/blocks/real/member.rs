@@ -8,7 +8,6 @@
 //! of what it has.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver};
 
 use tramontane_core::ids::NodeId;
@@ -21,41 +20,25 @@ use super::pause::{Pauser, RootPauser};
 use super::receiving::{Received, Receiving, ReturnBuffers};
 use super::task::{BlockOutcome, BlockTask, LIMIT, Span, ended_early};
 use crate::error::BenchError;
-use crate::experiment::{self, Experiment, JOIN_LIMIT, Kind};
+use crate::experiment::{self, Experiment, Kind};
 use tramontane_runtime::blocks::{BlockNode, Buffer, Group, GroupOptions};
-use tramontane_runtime::join::{JoinOptions, Meeting};
-use tramontane_runtime::member::Settings;
+use tramontane_runtime::group::Running;
 
 impl Experiment for BlockTask {
     const KIND: Kind = Kind::Blocks;
     type Outcome = BlockOutcome;
 
-    fn run(&self, own: &experiment::Member) -> Result<BlockOutcome, BenchError> {
-        take_part(self, own)
+    fn run(&self, own: &experiment::Member) -> Result<(BlockOutcome, Option<Running>), BenchError> {
+        let (group, mut options) = own.start()?;
+        let nodes: Vec<NodeId> = group.nodes.iter().map(|node| NodeId(node.id)).collect();
+        options.rates = self.rates(own.rank, nodes.len());
+        let node = BlockNode::start(group, options)?;
+        let pause = self.pause.filter(|pause| pause.member == own.rank);
+        let member = Member { node, nodes, task: self, pauser: pause.map(Pauser::new) };
+        let outcome = member.run();
+        let _ = member.node.close();
+        Ok((outcome?, None))
     }
-}
-
-/// Runs one member.
-fn take_part(task: &BlockTask, own: &experiment::Member) -> Result<BlockOutcome, BenchError> {
-    let nodes: Vec<NodeId> = own.group.members.iter().copied().map(NodeId).collect();
-    let cancel = AtomicBool::new(false);
-    let mut meeting = own.place.meeting()?;
-    let rank = own.rank()?.0;
-    if let Meeting::Tcp(network) = &mut meeting {
-        network.rates = task.rates(rank, nodes.len());
-    }
-    let options = JoinOptions {
-        meeting,
-        time_limit: JOIN_LIMIT,
-        cancel: &cancel,
-        settings: Settings::default(),
-    };
-    let node = BlockNode::join(&nodes, NodeId(own.node), &options)?;
-    let pause = task.pause.filter(|pause| pause.member == rank);
-    let member = Member { node, nodes, task, pauser: pause.map(Pauser::new) };
-    let outcome = member.run();
-    let _ = member.node.close();
-    outcome
 }
 
 struct Member<'t> {

@@ -59,13 +59,13 @@ impl BlockTask {
         })
     }
 
-    /// How fast a member may send to each, by rank.
-    pub(super) fn rates(&self, own: u16, nodes: usize) -> Vec<Option<NonZeroU64>> {
-        let slow = self.slow_link.and_then(|link| link.peer_of(own)).map(usize::from);
-        let half = self.link_bytes_per_s.and_then(|rate| NonZeroU64::new(rate.get() / 2));
-        (0..nodes)
-            .map(|peer| if slow == Some(peer) { half } else { self.link_bytes_per_s })
-            .collect()
+    /// How fast a member may send to each node whose link is limited.
+    pub(super) fn rates(&self, own: u16, nodes: usize) -> Vec<(u32, NonZeroU64)> {
+        let Some(rate) = self.link_bytes_per_s else { return Vec::new() };
+        let slow = self.slow_link.and_then(|link| link.peer_of(own)).map(u32::from);
+        let half = NonZeroU64::new(rate.get() / 2).unwrap_or(rate);
+        let rate_to = |peer| (peer, if slow == Some(peer) { half } else { rate });
+        (0..).take(nodes).filter(|peer| *peer != u32::from(own)).map(rate_to).collect()
     }
 }
 
