@@ -21,7 +21,7 @@ use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
 use tramontane_core::view::{Halt, NextView, Status};
 
-use super::account::Seen;
+use super::account::{Account, Seen};
 use super::admission::Admission;
 use super::joiners::Joiners;
 use super::large::Large;
@@ -122,6 +122,11 @@ impl<R: Replica> Engine<R> {
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
         &mut self.parts.replica
+    }
+
+    /// What it counts of itself.
+    pub(super) const fn account(&self) -> &Account {
+        &self.parts.account
     }
 
     /// Waits for a joiner that is behind, so long that nobody misses this member.

@@ -12,7 +12,7 @@ use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::{Node, OpenError, Progress};
 
-use super::account::Seen;
+use super::account::{Account, Seen};
 use super::layout::ViewLayout;
 use super::parts::{Parts, Step};
 use super::replica::{Messages, Replica, ViewChanged};
@@ -103,6 +103,11 @@ impl<R: Replica> Fixed<R> {
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
         &mut self.parts.replica
+    }
+
+    /// What it counts of itself.
+    pub(super) const fn account(&self) -> &Account {
+        &self.parts.account
     }
 
     #[inline]

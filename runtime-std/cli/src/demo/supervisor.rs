@@ -85,19 +85,20 @@ struct Supervisor<'p> {
 
 impl<'p> Supervisor<'p> {
     fn start(plan: &'p Plan, input: &Input) -> Result<Self, Failure> {
-        let group = LocalGroup::new(plan.fabric, plan.group.members.len(), "demo", &plan.device)?;
+        let nodes = plan.group.nodes.len();
+        let group = LocalGroup::new(plan.fabric, nodes, "demo", &plan.device)?;
         let mut crew = Crew::default();
         let mut members = Vec::new();
-        for rank in (0..).take(plan.group.members.len()) {
+        for (rank, node) in plan.group.nodes.iter().enumerate() {
             let task = Task {
-                rank,
+                node: node.id,
                 group: plan.group.clone(),
-                place: group.place(usize::from(rank)),
+                place: group.place(rank),
                 input: input.shape(),
                 total: plan.total,
                 join_timeout: plan.join.join_timeout,
             };
-            let inherited = iter::once(input.as_fd()).chain(group.inherited(usize::from(rank)));
+            let inherited = iter::once(input.as_fd()).chain(group.inherited(rank));
             let launch = Launch { inherited: inherited.collect(), processor: None };
             let worker = crew.start(&task, &launch)?;
             members.push(Member {
