@@ -1,4 +1,4 @@
-//! The application of the member under test: a line for each message, written before the upcall returns.
+//! The output of the member under test: a line for each message, written before the upcall returns.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -76,8 +76,7 @@ impl Delivery {
             self.lines.push(b'\n');
         }
         let mut out = io::stdout().lock();
-        // Without a driver there is no reader; the end of the input says so to the main
-        // thread.
+        // Without a driver there is no reader; the end of the input ends the main thread.
         let _ = out.write_all(&self.lines).and_then(|()| out.flush());
         drop(out);
         let pause_ms = self.pause_ms.swap(0, Ordering::Relaxed);

@@ -271,11 +271,11 @@ impl Adapter {
         // What was taken is delivered before this member goes, unless others send without end.
         let _ = running.settle(LEAVE_LIMIT / 4);
         running.ask_to_leave();
-        let asked = Instant::now();
+        let started = Instant::now();
         let stopped = loop {
             match running.stopped() {
                 Some(stopped) => break stopped,
-                None if asked.elapsed() > LEAVE_LIMIT => break Stopped::Closed,
+                None if started.elapsed() > LEAVE_LIMIT => break Stopped::Closed,
                 None => std::thread::sleep(Duration::from_millis(1)),
             }
         };

@@ -53,7 +53,7 @@ pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three wr
     tramontane cast --fabric verbs --addresses 10.9.0.1:7000,10.9.0.2:7000 --key-file key \\
         --allow-clear --id 1
 
-The members are fixed. If one is interrupted or dies, the others say which one and exit with \
+The members are fixed. If one is interrupted or dies, the others report which one and exit with \
 status 6. For a group that survives its members, use 'tramontane node'.
 
 A member whose input has ended stays until the input of every member has ended and everything is \
@@ -307,7 +307,7 @@ impl Cast {
                 Ok(Event::AllEnded) => self.all_ended = true,
                 Ok(Event::Refused(why)) => {
                     self.has_refused = true;
-                    // There is nowhere else to say it.
+                    // Without standard error there is no other place for it.
                     let _ = writeln!(io::stderr(), "tramontane: {why}");
                 }
                 Ok(Event::InputFailed(failure)) => return Err(failure),
@@ -337,8 +337,8 @@ impl Cast {
         }
     }
 
-    /// After the end of all input: says so, and waits until that was delivered everywhere, so that
-    /// all members are past the end before one of them leaves.
+    /// After the end of all input: sends that this member is complete, and waits until that was
+    /// delivered everywhere, so that all members are past the end before one of them leaves.
     fn complete(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         let mut sender = self.running.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
         match input::send(&mut sender, Frame::Complete) {

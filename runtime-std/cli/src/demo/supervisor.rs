@@ -172,7 +172,7 @@ impl<'p> Supervisor<'p> {
                 member.phase = Phase::Done(deliveries);
             }
             Event::Report(Report::Failed { status, text }) => {
-                member.phase = Phase::Failed(Failure::told(Status::of(status), text));
+                member.phase = Phase::Failed(Failure::with_text(Status::of(status), text));
             }
             Event::Ended(end) => {
                 // A member that is done stays until it is released: to end earlier is to die.
@@ -289,5 +289,5 @@ impl<'p> Supervisor<'p> {
 }
 
 fn of_member(rank: usize, failure: &Failure) -> Failure {
-    Failure::told(failure.status, format_args!("member {rank}: {}", failure.text()))
+    Failure::with_text(failure.status, format_args!("member {rank}: {}", failure.text()))
 }

@@ -10,10 +10,11 @@ use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
 use super::exit::{Failure, Status};
-use super::group_file;
 use map::{MemoryMap, RowMap, What};
 use tramontane_local::table::{Table, wrapped};
-use tramontane_runtime::group::{Description, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT};
+use tramontane_runtime::group::{
+    Description, DescriptionError, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT,
+};
 
 pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
       one group of four, all of which send
@@ -50,7 +51,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// A group with fixed membership, of the nodes that the options say.
+    /// A group with fixed membership, of the nodes that the options give.
     fn describe(&self) -> Result<Description, Failure> {
         let senders = self.senders.unwrap_or(self.nodes);
         if senders > self.nodes {
@@ -65,7 +66,10 @@ impl Arguments {
 /// Prints the map.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let group = match &arguments.config {
-        Some(path) => group_file::read(path)?,
+        Some(path) => Description::read(path).map_err(|error| match error {
+            DescriptionError::Read { .. } => Failure::with_text(Status::Input, error),
+            error => error.into(),
+        })?,
         None => arguments.describe()?,
     };
     let layout = group.view_layout(&View::of_all(&group))?;

@@ -25,7 +25,7 @@ fn address(description: &Description, node: usize) -> SocketAddr {
     description.nodes[node].address.expect("over TCP")
 }
 
-/// Goes to node 0 as somebody who has the group file and its key.
+/// Connects to node 0 as a process that has the group file and its key.
 fn go(description: &Description, node: u32, purpose: Purpose) -> Result<Visited, VisitError> {
     let key =
         description.key_file.as_deref().map(|path| SharedKey::from_file(path).expect("a key"));
