@@ -14,7 +14,7 @@ pub(super) const EXAMPLES: &str = "  tramontane verbs devices
 /// About RDMA.
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
-    /// List RDMA devices with their limits and promises, and say which would be used and why
+    /// List RDMA devices with their limits and promises, and which would be used and why
     #[command(after_help = super::exit::help(EXAMPLES))]
     Devices(Arguments),
 }
@@ -62,7 +62,7 @@ mod with_verbs {
         choice: Option<Taken<'l>>,
         /// Why, or why nothing.
         why: String,
-        /// When a silent peer is given up: what was asked for, as devices count.
+        /// When a silent peer is given up: what was given, as devices count.
         loss_time_ms: u128,
     }
 
@@ -124,12 +124,12 @@ mod with_verbs {
 
     fn why(options: &DeviceOptions, wanted: &Wanted, devices: &Devices, choice: &Choice) -> String {
         let device = match (&wanted.device, devices.devices.len()) {
-            (Some(_), _) => "the device that was asked for",
+            (Some(_), _) => "the device that was given",
             (None, 1) => "the only device",
             (None, _) => "the first device with an active port and an address",
         };
         let gid = match (options.gid, choice.gid.kind) {
-            (Some(_), _) => "the address that was asked for",
+            (Some(_), _) => "the address that was given",
             (None, GidKind::InfiniBand) => "its first address",
             (None, GidKind::RoceV2) if choice.gid.address.to_ipv4_mapped().is_some() => {
                 "RoCE v2 over IPv4 before all others"

@@ -104,11 +104,11 @@ pub(super) struct Failure {
 impl Failure {
     /// What is wrong, and what to do about it.
     pub(super) fn new(status: Status, what: impl fmt::Display, advice: &str) -> Self {
-        Self::told(status, format!("{what}; {advice}"))
+        Self::with_text(status, format!("{what}; {advice}"))
     }
 
     /// With a text that says what to do already.
-    pub(super) fn told(status: Status, text: impl fmt::Display) -> Self {
+    pub(super) fn with_text(status: Status, text: impl fmt::Display) -> Self {
         // File names and arguments are part of it, and may hold anything.
         let text = text.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         Self { status, text }
@@ -156,7 +156,7 @@ impl Failure {
     pub(super) fn report(&self) {
         use std::io::Write as _;
         if !self.text.is_empty() {
-            // There is nowhere else to say it.
+            // Without standard error there is no other place for it.
             let _ = writeln!(io::stderr(), "tramontane: {}", self.text);
         }
     }
@@ -200,7 +200,7 @@ impl From<SharedMemoryError> for Failure {
             }
             _ => Status::Other,
         };
-        Self::told(status, error)
+        Self::with_text(status, error)
     }
 }
 
@@ -225,20 +225,20 @@ impl From<MemoryError> for Failure {
             MemoryError::SharedMemory(error) => error.into(),
             #[cfg(feature = "verbs")]
             MemoryError::Verbs(tramontane_verbs::NoView::Device(error)) => error.into(),
-            error => Self::told(Status::Resources, error),
+            error => Self::with_text(Status::Resources, error),
         }
     }
 }
 
 impl From<NotBuilt> for Failure {
     fn from(error: NotBuilt) -> Self {
-        Self::told(Status::Device, error)
+        Self::with_text(Status::Device, error)
     }
 }
 
 impl From<ClearNotAllowed> for Failure {
     fn from(error: ClearNotAllowed) -> Self {
-        Self::told(Status::Usage, error)
+        Self::with_text(Status::Usage, error)
     }
 }
 
@@ -247,7 +247,7 @@ impl From<LocalError> for Failure {
         match error {
             LocalError::NotBuilt(error) => error.into(),
             LocalError::NoDevice(_) | LocalError::Description(_) => {
-                Self::told(Status::Usage, error)
+                Self::with_text(Status::Usage, error)
             }
             #[cfg(feature = "verbs")]
             LocalError::Verbs(error) => error.into(),
@@ -278,7 +278,7 @@ impl From<CrewError> for Failure {
             CrewError::Start(error) => Self::system("cannot start a process", &error),
             CrewError::Interrupted(interrupted) => interrupted.into(),
             CrewError::Ended { .. } | CrewError::TimedOut { .. } => {
-                Self::told(Status::Other, error)
+                Self::with_text(Status::Other, error)
             }
             CrewError::Unreachable { .. } => {
                 Self::new(Status::PeerLost, error, "find out what ended it, and start again")
@@ -295,7 +295,7 @@ impl From<AttachError> for Failure {
 
 impl From<DescriptionError> for Failure {
     fn from(error: DescriptionError) -> Self {
-        Self::told(Status::Usage, error)
+        Self::with_text(Status::Usage, error)
     }
 }
 
@@ -307,7 +307,7 @@ impl From<ControlEndpointsError> for Failure {
                 format_args!("cannot read the key: {error}"),
                 "set key_file to a file that you may read",
             ),
-            error => Self::told(Status::Usage, error),
+            error => Self::with_text(Status::Usage, error),
         }
     }
 }
@@ -322,17 +322,17 @@ impl From<StartError> for Failure {
             StartError::Fabric(NoFabric::Rdma(error)) => error.into(),
             StartError::Fabric(NoFabric::Io(source)) => Self::system("cannot start", &source),
             StartError::SharedMemory(error) => error.into(),
-            StartError::State(_) => Self::told(Status::Usage, error),
+            StartError::State(_) => Self::with_text(Status::Usage, error),
             StartError::Meet(error) => error.into(),
             StartError::Stopped(stopped) => stopped.into(),
             StartError::Io(source) => Self::system("cannot start", &source),
             StartError::UnknownNode { .. } | StartError::Layout(_) => {
-                Self::told(Status::Usage, error)
+                Self::with_text(Status::Usage, error)
             }
             StartError::Listen { ref source, .. }
                 if source.kind() != std::io::ErrorKind::AddrInUse =>
             {
-                Self::told(Status::Usage, error)
+                Self::with_text(Status::Usage, error)
             }
             StartError::Cancelled => Self::silent(Status::Interrupted),
             StartError::Listen { .. }
@@ -342,8 +342,8 @@ impl From<StartError> for Failure {
             | StartError::NotFormed(_)
             | StartError::FixedRuns { .. }
             | StartError::NotReady { .. }
-            | StartError::Refused { .. } => Self::told(Status::Group, error),
-            error => Self::told(Status::Other, error),
+            | StartError::Refused { .. } => Self::with_text(Status::Group, error),
+            error => Self::with_text(Status::Other, error),
         }
     }
 }
@@ -395,7 +395,7 @@ impl From<TcpError> for Failure {
     fn from(error: TcpError) -> Self {
         match error {
             TcpError::Mesh(error) => error.into(),
-            TcpError::NotReady { .. } => Self::told(Status::Group, error),
+            TcpError::NotReady { .. } => Self::with_text(Status::Group, error),
             TcpError::Io(source) => Self::system("cannot set up connections", &source),
             error => Self::new(Status::Other, error, "please report this"),
         }
@@ -416,7 +416,7 @@ impl From<MeshError> for Failure {
             M::Cancelled => Status::Interrupted,
             _ => Status::Group,
         };
-        Self::told(status, error)
+        Self::with_text(status, error)
     }
 }
 
@@ -435,7 +435,7 @@ impl From<tramontane_verbs::JoinError> for Failure {
             E::LockedMemory { .. } | E::TooMany { .. } => Status::Resources,
             _ => Status::Other,
         };
-        Self::told(status, error)
+        Self::with_text(status, error)
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn check_node(description: &Description, node: u32) -> Result<(), Fai
     if description.nodes.iter().any(|known| known.id == node) {
         return Ok(());
     }
-    Err(Failure::told(Status::Usage, OperatorError::UnknownNode(node)))
+    Err(Failure::with_text(Status::Usage, OperatorError::UnknownNode(node)))
 }
 
 /// Nodes as people list them: `0 1 2`.

@@ -57,10 +57,9 @@ use tramontane_local::interrupt;
 /// What is logged, as `tracing-subscriber` has it: `warn`, `tramontane_runtime=debug`.
 const LOG_VARIABLE: &str = "TRAMONTANE_LOG";
 
-/// Logged where nothing else is asked for. That a peer is lost is an error of the command, which
-/// says so.
-const LOG_DEFAULT: &str =
-    "warn,tramontane_runtime::member=error,tramontane_runtime::group::fixed=error";
+/// What is logged by default. That a peer of a group with fixed membership is lost is an error of
+/// the command, which prints it.
+const LOG_DEFAULT: &str = "warn,tramontane_runtime::group::fixed=error";
 
 const BENCH_EXAMPLES: &str = "  tramontane bench multicast --probe
   tramontane bench latency

@@ -1,5 +1,4 @@
-//! Where the members of a group meet over TCP, on this machine or on several, as a command line
-//! says it.
+//! Where the members of a group meet on a network, and with which key, as a command line says it.
 
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
@@ -7,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::exit::{Failure, Status};
-use tramontane_runtime::join::NetworkMeeting;
-use tramontane_runtime::rdma;
+use tramontane_control::KeyError;
+use tramontane_runtime::group::{DescriptionBuilder, DoorsError};
 
 /// Addresses and key.
 #[derive(Args, Debug)]
@@ -37,32 +36,34 @@ impl NetworkOptions {
         all.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 
-    /// Where members meet that go on over RDMA.
-    pub(super) fn meeting_for_rdma(&self) -> Result<NetworkMeeting, Failure> {
-        rdma::check_clear(self.key_file.is_some(), self.allow_clear)?;
-        self.meeting()
+    /// Adds these addresses, and the key, to the description of a group over TCP or RDMA.
+    pub(super) fn describe(
+        &self,
+        group: DescriptionBuilder,
+    ) -> Result<DescriptionBuilder, Failure> {
+        let mut group = group.addresses(&resolve(&self.addresses)?);
+        if let Some(file) = &self.key_file {
+            group = group.key_file(file);
+        }
+        Ok(if self.allow_clear { group.allow_clear() } else { group })
     }
+}
 
-    /// Where the members meet.
-    pub(super) fn meeting(&self) -> Result<NetworkMeeting, Failure> {
-        let key =
-            self.key_file.as_deref().map(tramontane_control::SharedKey::from_file).transpose();
-        let key = key.map_err(|error| match error {
-            // Those say what to do already.
-            tramontane_control::KeyError::Io { .. } => Failure::new(
-                Status::Usage,
-                format_args!("cannot read the key: {error}"),
-                "give --key-file a file that you may read",
-            ),
-            error => Failure::told(Status::Usage, error),
-        })?;
-        let addresses = resolve(&self.addresses)?;
-        Ok(NetworkMeeting {
-            addresses,
-            key,
-            allow_clear: self.allow_clear,
-            ..NetworkMeeting::default()
-        })
+/// Why members may not meet at these addresses, in the words of the command line.
+pub(super) fn not_permitted(error: DoorsError) -> Failure {
+    match error {
+        DoorsError::Key(KeyError::Io { .. }) => Failure::new(
+            Status::Usage,
+            format_args!("cannot read the key: {error}"),
+            "give --key-file a file that you may read",
+        ),
+        DoorsError::KeyNeeded(address) => Failure::new(
+            Status::Usage,
+            format_args!("{address} is not on this machine, and there is no key"),
+            "give all members one --key-file (openssl rand -hex 32), or give --allow-clear on a \
+             network that you trust",
+        ),
+        error => error.into(),
     }
 }
 

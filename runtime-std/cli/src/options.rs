@@ -8,7 +8,7 @@ use tramontane_core::rdmc::Algorithm;
 use tramontane_local::options::AlgorithmName;
 
 use super::exit::{Failure, Status};
-use tramontane_runtime::configuration::WINDOW_DEFAULT;
+use tramontane_runtime::group::WINDOW_DEFAULT;
 
 /// The window.
 #[derive(Args, Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ impl WaitingNotice {
         let wait = move || {
             if is_over.recv_timeout(NOTICE_AFTER) == Err(RecvTimeoutError::Timeout) {
                 let text = notice(&root, &root.of_other_users());
-                // There is nowhere else to say it.
+                // Without standard error there is no other place for it.
                 let _ = text.map(|text| writeln!(io::stderr(), "{text}"));
             }
         };

@@ -6,7 +6,9 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{
+    AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd,
+};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -111,13 +113,19 @@ impl LocalGroup {
         place
     }
 
-    /// The socket of the member of that rank, if it is this process itself and they meet over a
-    /// network.
+    /// The same for a member that is this process itself: with a descriptor of its own, which is
+    /// open until the place is [started](LocalPlace::start) from.
     ///
     /// # Errors
     /// What the operating system says.
-    pub fn listener(&self, rank: usize) -> io::Result<Option<TcpListener>> {
-        self.listeners.get(rank).map(TcpListener::try_clone).transpose()
+    pub fn own_place(&self, rank: usize) -> io::Result<LocalPlace> {
+        let mut place = self.place(rank);
+        if let (LocalPlace::Network { descriptor, .. }, Some(listener)) =
+            (&mut place, self.listeners.get(rank))
+        {
+            *descriptor = listener.try_clone()?.into_raw_fd();
+        }
+        Ok(place)
     }
 
     /// The descriptor that the member of that rank must inherit for it, if any.

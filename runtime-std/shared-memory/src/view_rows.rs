@@ -20,9 +20,18 @@ use super::mappings::{Mappings, Membership, OwnRow};
 use super::peer::Peer;
 use super::residence::Residence;
 use super::row_plan::RowPlan;
-use super::space::{allocate, check_space, file_bytes};
+use super::space::{allocate, check_space, file_bytes, group_bytes};
 
 impl Residence {
+    /// What a view takes in shared memory, in bytes: its rows, and what each of its members has
+    /// beside them for life.
+    #[must_use]
+    pub fn view_bytes(plan: &ViewPlan<'_>) -> u64 {
+        let plan = RowPlan::new(plan);
+        let base_files = plan.members().iter().map(|_| HEADER_BYTES);
+        file_bytes(plan.files_bytes()).saturating_add(group_bytes(base_files))
+    }
+
     /// Makes fresh memory for one view. Peers' rows read as
     /// zeros until a fabric over it finds them; their addresses do not change then.
     ///

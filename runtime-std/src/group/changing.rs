@@ -34,7 +34,7 @@ use super::parts::{Parts, Step};
 use super::peer_connector::PeerConnector;
 use super::prepared::{Prepared, open, prepare};
 use super::replica::{Message, Messages, Replica, ViewChanged};
-use super::statistics::Seen;
+use super::statistics::{Seen, Statistics};
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
 use crate::joined::JoinedFabric;
@@ -124,6 +124,11 @@ impl<R: Replica> Engine<R> {
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
         &mut self.parts.replica
+    }
+
+    /// What it counts of itself.
+    pub(super) const fn statistics(&self) -> &Statistics {
+        &self.parts.statistics
     }
 
     /// Waits for a joiner that is behind, for less time than a failure timeout.

@@ -44,6 +44,9 @@ impl ControlEndpoints {
     /// # Errors
     /// [`ControlEndpointsError`]: an address or a key is missing, or cannot be used.
     pub fn of(description: &Description, root: &Root) -> Result<Self, ControlEndpointsError> {
+        if description.fabric == Carrier::Verbs {
+            rdma::check_clear(description.key_file.is_some(), description.allow_clear)?;
+        }
         let key = description.key_file.as_deref().map(SharedKey::from_file).transpose()?;
         let addresses = match description.fabric {
             Carrier::SharedMemory => {
@@ -57,9 +60,6 @@ impl ControlEndpoints {
                     .collect()
             }
             Carrier::Tcp | Carrier::Verbs => {
-                if description.fabric == Carrier::Verbs {
-                    rdma::check_clear(key.is_some(), description.allow_clear)?;
-                }
                 let listed = description
                     .nodes
                     .iter()

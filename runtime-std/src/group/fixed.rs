@@ -16,7 +16,7 @@ use super::layout::ViewLayout;
 use super::parts::{Parts, Step};
 use super::replica::{Messages, Replica, ViewChanged};
 use super::request::Request;
-use super::statistics::Seen;
+use super::statistics::{Seen, Statistics};
 use super::view::{FIRST_VIEW, View};
 use crate::joined::JoinedFabric;
 use crate::member::{Memory, PrivateState, Shared, Stopped};
@@ -103,6 +103,11 @@ impl<R: Replica> Fixed<R> {
     /// The application.
     pub(super) fn replica(&mut self) -> &mut R {
         &mut self.parts.replica
+    }
+
+    /// What it counts of itself.
+    pub(super) const fn statistics(&self) -> &Statistics {
+        &self.parts.statistics
     }
 
     #[inline]

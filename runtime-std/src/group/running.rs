@@ -339,6 +339,15 @@ impl<R: Replica> Stepped<R> {
         }
     }
 
+    /// Own rounds that went by without a message so far.
+    #[must_use]
+    pub fn nulls(&self) -> u64 {
+        match &self.driven.0 {
+            Member::Fixed(member) => member.statistics().nulls(),
+            Member::Changing(member) => member.statistics().nulls(),
+        }
+    }
+
     /// What the fabric did so far, where it counts that.
     #[must_use]
     pub fn counts(&mut self) -> Option<crate::rdma::PostCounts> {

@@ -74,6 +74,10 @@ impl Statistics {
         self.total.writes
     }
 
+    pub(super) const fn nulls(&self) -> u64 {
+        self.total.nulls
+    }
+
     /// Shows how things stand. In the view that is shown already nothing is allocated, unless what
     /// is suspected, joining or done changes.
     pub(super) fn show(&mut self, participant: &Participant, view: &Arc<View>, seen: &Seen<'_>) {

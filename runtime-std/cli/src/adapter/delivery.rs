@@ -1,4 +1,4 @@
-//! The application of a judged member: a line for each message, written before the upcall returns.
+//! The output of the member under test: a line for each message, written before the upcall returns.
 
 use std::io::{self, Write as _};
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
-use tramontane_core::multicast::{Application, Batch};
 
 use super::payload;
 use super::protocol::Answer;
+use tramontane_runtime::group::Message;
 
 /// Writes one line at once. Both the main thread and the polling thread answer.
-pub(super) fn say(answer: &Answer<'_>) -> io::Result<()> {
+pub(super) fn write_line(answer: &Answer<'_>) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     let mut out = io::stdout().lock();
@@ -23,13 +23,13 @@ pub(super) fn say(answer: &Answer<'_>) -> io::Result<()> {
 /// The nodes behind the suite's names.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// By node id, which is the rank where membership is fixed.
+    /// By node id.
     pub(super) nodes: Vec<String>,
     /// By subgroup.
     pub(super) groups: Vec<String>,
 }
 
-/// Tells the driver what is delivered.
+/// Reports to the driver what is delivered.
 #[derive(Debug)]
 pub(super) struct Delivery {
     names: Arc<Names>,
@@ -51,32 +51,22 @@ impl Names {
     }
 }
 
-impl Application for Delivery {
-    fn deliver(&mut self, batch: &mut Batch<'_>) {
-        let subgroup = batch.subgroup();
-        let messages = batch
-            .map(|message| (u32::from(message.rank.0), None, message.place.0, message.payload));
-        self.tell(subgroup, messages);
-    }
-}
-
 impl Delivery {
-    /// Tells of messages: each with its sender, its view if there are views, its place and its
-    /// bytes.
-    pub(super) fn tell<'m>(
+    /// Writes a line for each message of a subgroup.
+    pub(super) fn report<'m>(
         &mut self,
         subgroup: SubgroupId,
-        messages: impl Iterator<Item = (u32, Option<u64>, u64, &'m [u8])>,
+        messages: impl Iterator<Item = Message<'m>>,
     ) {
         let group = self.names.groups.get(subgroup.index()).map_or("", String::as_str);
         self.lines.clear();
-        for (sender, view, place, payload) in messages {
+        for Message { sender, view, place, payload, .. } in messages {
             let answer = Answer::Deliver {
                 message: payload::name(payload),
-                sender: self.names.node(sender).unwrap_or(""),
+                sender: self.names.node(sender.get()).unwrap_or(""),
                 group,
-                view,
-                sequence: place,
+                view: view.0,
+                sequence: place.0,
                 bytes: payload.len(),
                 digest: payload::digest(payload),
             };
@@ -86,8 +76,7 @@ impl Delivery {
             self.lines.push(b'\n');
         }
         let mut out = io::stdout().lock();
-        // Without a driver there is no reader; the end of the input says so to the main
-        // thread.
+        // Without a driver there is no reader; the end of the input ends the main thread.
         let _ = out.write_all(&self.lines).and_then(|()| out.flush());
         drop(out);
         let pause_ms = self.pause_ms.swap(0, Ordering::Relaxed);

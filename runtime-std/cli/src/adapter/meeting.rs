@@ -6,11 +6,12 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 
 use super::protocol::Init;
-use super::refusal::{Refusal, not_understood, rank};
+use super::refusal::{Refusal, node_id, not_understood};
 use crate::exit::Failure;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::WINDOW_DEFAULT;
-use tramontane_runtime::group::{Description, NodeDescription, SubgroupDescription};
+use tramontane_runtime::group::{
+    Description, NodeDescription, SubgroupDescription, WINDOW_DEFAULT,
+};
 use tramontane_runtime::shared_memory::GroupName;
 
 /// From one heartbeat to the next.
@@ -26,11 +27,11 @@ const FAILURE_TIMEOUTS_PER_DEADLINE: u64 = 10;
 /// is what every group takes.
 const SMALL_MAX: u32 = 1024;
 
-/// The group as all members of a run describe it, joiners included: who is there at first is each
-/// start's own affair.
+/// The group as all members of a run describe it, joiners included. The members of the first view
+/// are not compared.
 pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Refusal> {
     let ids = |names: &[String]| {
-        names.iter().map(|name| rank(init, name).map(u32::from)).collect::<Result<Vec<u32>, _>>()
+        names.iter().map(|name| node_id(init, name)).collect::<Result<Vec<u32>, _>>()
     };
     let mut description = Description::local(name_of_run(init)?.as_str(), 0, WINDOW_DEFAULT, 0);
     description.heartbeat_ms = HEARTBEAT_MS;
@@ -45,8 +46,8 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
         // The suite's networks are its own.
         description.allow_clear = true;
         let ports = ports(init).map_err(|error| Failure::system("cannot choose ports", &error))?;
-        for ((node, told), port) in description.nodes.iter_mut().zip(&init.nodes).zip(ports) {
-            let address = format!("{}:{port}", told.address);
+        for ((node, named), port) in description.nodes.iter_mut().zip(&init.nodes).zip(ports) {
+            let address = format!("{}:{port}", named.address);
             let parsed = address.parse();
             node.address = Some(parsed.map_err(|_| not_understood(format_args!("\"{address}\"")))?);
         }
@@ -62,8 +63,8 @@ pub(super) fn describe(init: &Init, carrier: Carrier) -> Result<Description, Ref
         }
         let (members, senders) = (ids(&group.members)?, ids(&group.senders)?);
         initial.extend(members.iter().copied());
-        // Of one group anybody may be a member later; whoever may send later does not stand among
-        // today's senders.
+        // Any node may become a member of the only group later, and send in it. The suite lists
+        // those that are members at first.
         let is_only = init.groups.len() == 1;
         let members = if is_only { everyone.clone() } else { members };
         let senders = if is_only { everyone.clone() } else { senders };

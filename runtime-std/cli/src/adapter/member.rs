@@ -41,13 +41,7 @@ impl Replica for MemberUnderTest {
     fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let subgroup = messages.subgroup();
         // What came before this member did is no delivery of its own.
-        let own = messages.filter(|message| !message.is_replayed);
-        self.delivery.tell(
-            subgroup,
-            own.map(|message| {
-                (message.sender.get(), Some(message.view.0), message.place.0, message.payload)
-            }),
-        );
+        self.delivery.report(subgroup, messages.filter(|message| !message.is_replayed));
     }
 
     fn view_changed(&mut self, change: &ViewChanged<'_>) {

@@ -27,16 +27,15 @@ use tramontane_core::view::Halt;
 
 use super::exit::Failure;
 use super::interrupt::Interrupts;
-use delivery::{Delivery, Names, say};
+use delivery::{Delivery, Names, write_line};
 use meeting::describe;
 use member::{MemberUnderTest, send_with};
 use protocol::{Answer, Command, Init, VERSION};
-use refusal::{Refusal, not_understood, rank};
+use refusal::{Refusal, node_id, not_understood};
 use tramontane_local::group::LocalError;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{self, Forming, Running, SendLargeError, Sender, StartOptions};
-use tramontane_runtime::member::{SendError, Settings, Stopped};
-use tramontane_runtime::shared_memory::Root;
+use tramontane_runtime::member::{SendError, Stopped};
 
 pub(super) const EXAMPLES: &str =
     "  tramontane-conformance run --adapter 'tramontane adapter' --nodes 3
@@ -79,11 +78,12 @@ const SEND_LIMIT: Duration = Duration::from_secs(60);
 /// How long a leave may take.
 const LEAVE_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long the others may be gone before this member is told to stop too, who has lost the
-/// majority with them: short, for a minority has to say that it gave up.
-const LAST_FAREWELL: Duration = Duration::from_millis(500);
+/// How long a member that lost its majority waits for the driver's stop, before it answers that it
+/// halted: the driver may be stopping all members, one after the other.
+const NO_MAJORITY_WAIT: Duration = Duration::from_millis(500);
 
-/// What is left to do is small when the driver says stop: acknowledgements that others wait for.
+/// How long a member that is to stop may take for what is under way: acknowledgements that others
+/// wait for.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Runs the adapter.
@@ -93,28 +93,28 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let init = loop {
         match next(&commands, &interrupts)? {
             Some(Ok(Command::Init(init))) => break init,
-            Some(Ok(Command::Stop)) => return tell(&Answer::Halt { reason: "done", text: None }),
+            Some(Ok(Command::Stop)) => return answer(&Answer::Halt { reason: "done", text: None }),
             Some(Ok(_)) => return Err(not_understood("the first command is not \"init\"")),
             Some(Err(failure)) => return Err(failure),
             None => {}
         }
     };
-    match Judged::join(&init, arguments, &interrupts) {
-        Ok(mut judged) => judged.serve(&commands, &interrupts),
+    match Adapter::join(&init, arguments, &interrupts) {
+        Ok(mut adapter) => adapter.serve(&commands, &interrupts),
         Err(Refusal::Unsupported(text)) => {
-            tell(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
-            tell(&Answer::Halt { reason: "done", text: None })
+            answer(&Answer::Error { code: "unsupported", definite: true, message: None, text })?;
+            answer(&Answer::Halt { reason: "done", text: None })
         }
         Err(Refusal::Failed(failure)) => {
             let text = failure.text().to_owned();
-            tell(&Answer::Error { code: "init", definite: true, message: None, text })?;
+            answer(&Answer::Error { code: "init", definite: true, message: None, text })?;
             Err(failure)
         }
     }
 }
 
-fn tell(answer: &Answer<'_>) -> Result<(), Failure> {
-    say(answer).map_err(|error| Failure::output(&error))
+fn answer(answer: &Answer<'_>) -> Result<(), Failure> {
+    write_line(answer).map_err(|error| Failure::output(&error))
 }
 
 /// Commands as they come; the end of the input is a stop.
@@ -157,7 +157,7 @@ fn next(
 }
 
 /// A member that has joined.
-struct Judged {
+struct Adapter {
     running: Running,
     features: Vec<&'static str>,
     /// By group name: the subgroups in which this member sends, or not.
@@ -168,14 +168,14 @@ struct Judged {
     stopped_since: Option<Instant>,
 }
 
-impl Judged {
+impl Adapter {
     fn join(init: &Init, arguments: &Arguments, interrupts: &Interrupts) -> Result<Self, Refusal> {
         if init.protocol != VERSION {
             let what =
                 format!("version {} of the adapter protocol; this is {VERSION}", init.protocol);
             return Err(Refusal::Unsupported(what));
         }
-        let own = rank(init, &init.node)?;
+        let own = node_id(init, &init.node)?;
         let pause_ms = Arc::new(AtomicU64::new(0));
         let names = Arc::new(Names {
             nodes: init.nodes.iter().map(|node| node.node.clone()).collect(),
@@ -198,7 +198,7 @@ impl Judged {
     /// Carries out commands until the last.
     fn serve(&mut self, commands: &Commands, interrupts: &Interrupts) -> Result<(), Failure> {
         let version = env!("CARGO_PKG_VERSION");
-        tell(&Answer::InitOk { name: "tramontane", version, features: &self.features })?;
+        answer(&Answer::InitOk { name: "tramontane", version, features: &self.features })?;
         loop {
             match next(commands, interrupts)? {
                 Some(Ok(Command::Multicast { message, groups, bytes })) => {
@@ -206,14 +206,16 @@ impl Judged {
                 }
                 Some(Ok(Command::Pause { ms })) => {
                     self.pause_ms.store(ms, Ordering::Relaxed);
-                    tell(&Answer::Ok { message: None })?;
+                    answer(&Answer::Ok { message: None })?;
                 }
-                Some(Ok(Command::Stats)) => tell(&Answer::Stats { posts: self.running.writes() })?,
+                Some(Ok(Command::Stats)) => {
+                    answer(&Answer::Stats { posts: self.running.writes() })?
+                }
                 Some(Ok(Command::Leave)) => return self.leave(),
                 Some(Ok(Command::Stop)) => return self.stop(),
                 Some(Ok(Command::Init(_) | Command::Unknown)) => {
                     let text = "this member cannot do that".to_owned();
-                    tell(&Answer::Error {
+                    answer(&Answer::Error {
                         code: "unsupported",
                         definite: true,
                         message: None,
@@ -224,7 +226,7 @@ impl Judged {
                 None => {}
             }
             if let Some(stopped) = self.given_up() {
-                tell(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
                 return Err(stopped.into());
             }
         }
@@ -232,7 +234,7 @@ impl Judged {
 
     fn multicast(&mut self, message: &str, groups: &[String], bytes: usize) -> Result<(), Failure> {
         let refuse = |code, definite, text| {
-            tell(&Answer::Error { code, definite, message: Some(message), text })
+            answer(&Answer::Error { code, definite, message: Some(message), text })
         };
         let [group] = groups else {
             return refuse("unsupported", true, "a message is for one group".to_owned());
@@ -245,7 +247,7 @@ impl Judged {
             return refuse("too-large", true, text);
         }
         match send_with(sender, bytes, SEND_LIMIT, |payload| payload::fill(payload, message)) {
-            Ok(()) => tell(&Answer::Ok { message: Some(message) }),
+            Ok(()) => answer(&Answer::Ok { message: Some(message) }),
             // Without a slot nothing was sent.
             Err(error) => refuse(code_of(&error), true, error.to_string()),
         }
@@ -255,8 +257,8 @@ impl Judged {
     fn given_up(&mut self) -> Option<Stopped> {
         let stopped = self.running.stopped()?;
         let patience = match stopped {
-            // A member that was told to stop ends without a report, and its group with it.
-            Stopped::Halted { why: Halt::NoMajority, .. } => LAST_FAREWELL,
+            // A member that is stopped ends without a report, and its group with it.
+            Stopped::Halted { why: Halt::NoMajority, .. } => NO_MAJORITY_WAIT,
             _ => Duration::ZERO,
         };
         let since = *self.stopped_since.get_or_insert_with(Instant::now);
@@ -269,18 +271,18 @@ impl Judged {
         // What was taken is delivered before this member goes, unless others send without end.
         let _ = running.settle(LEAVE_LIMIT / 4);
         running.ask_to_leave();
-        let asked = Instant::now();
+        let started = Instant::now();
         let stopped = loop {
             match running.stopped() {
                 Some(stopped) => break stopped,
-                None if asked.elapsed() > LEAVE_LIMIT => break Stopped::Closed,
+                None if started.elapsed() > LEAVE_LIMIT => break Stopped::Closed,
                 None => std::thread::sleep(Duration::from_millis(1)),
             }
         };
         match stopped {
-            Stopped::Left => tell(&Answer::Halt { reason: "left", text: None }),
+            Stopped::Left => answer(&Answer::Halt { reason: "left", text: None }),
             stopped => {
-                tell(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
+                answer(&Answer::Halt { reason: "halted", text: Some(stopped.to_string()) })?;
                 Err(stopped.into())
             }
         }
@@ -290,11 +292,11 @@ impl Judged {
         if !self.running.settle(SETTLE) {
             tracing::info!("stopped with something under way");
         }
-        tell(&Answer::Halt { reason: "done", text: None })
+        answer(&Answer::Halt { reason: "done", text: None })
     }
 }
 
-/// What the protocol calls it.
+/// The protocol's code for an error.
 fn code_of(error: &SendLargeError) -> &'static str {
     match error {
         SendLargeError::Send(SendError::Stopped(_)) => "stopped",
@@ -302,7 +304,7 @@ fn code_of(error: &SendLargeError) -> &'static str {
         SendLargeError::Send(SendError::TooLarge { .. })
         | SendLargeError::TooLarge { .. }
         | SendLargeError::NotAllowed => "too-large",
-        // Nothing that a second try would mend.
+        // A second try would not help.
         _ => "stopped",
     }
 }
@@ -310,7 +312,7 @@ fn code_of(error: &SendLargeError) -> &'static str {
 /// Becomes a member of groups whose membership changes, from the start or later.
 fn start(
     init: &Init,
-    own: u16,
+    own: u32,
     arguments: &Arguments,
     interrupts: &Interrupts,
     delivery: Delivery,
@@ -323,15 +325,11 @@ fn start(
     let members =
         description.subgroups.iter().map(|subgroup| subgroup.members().to_vec()).collect();
     let options = StartOptions {
-        node: u32::from(own),
-        root: Root::from_env(),
-        listener: None,
         device: arguments.device.options(),
         time_limit: Duration::from_millis(init.limits.deadline_ms),
         cancel: interrupts.flag(),
-        settings: Settings::default(),
         forming: Forming { new_group: true, ..Forming::default() },
-        ..StartOptions::new(u32::from(own))
+        ..StartOptions::new(own)
     };
     let started =
         group::start(description, options, MemberUnderTest::new(delivery, names, members));

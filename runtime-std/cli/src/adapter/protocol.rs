@@ -66,7 +66,7 @@ pub(super) struct Limits {
     pub(super) deadline_ms: u64,
 }
 
-/// What this member says.
+/// What this member answers.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Answer<'a> {
@@ -91,8 +91,7 @@ pub(super) enum Answer<'a> {
         message: Option<Cow<'a, str>>,
         sender: &'a str,
         group: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        view: Option<u64>,
+        view: u64,
         sequence: u64,
         bytes: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,12 +128,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_message_is_told_without_a_name() {
+    fn an_empty_message_is_reported_without_a_name() {
         let answer = Answer::Deliver {
             message: None,
             sender: "n0",
             group: "g0",
-            view: None,
+            view: 1,
             sequence: 0,
             bytes: 0,
             digest: None,
@@ -142,7 +141,7 @@ mod tests {
         let text = serde_json::to_string(&answer).expect("JSON");
         assert_eq!(
             text,
-            r#"{"type":"deliver","message":null,"sender":"n0","group":"g0","sequence":0,"bytes":0}"#
+            r#"{"type":"deliver","message":null,"sender":"n0","group":"g0","view":1,"sequence":0,"bytes":0}"#
         );
     }
 }

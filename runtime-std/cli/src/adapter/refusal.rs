@@ -20,10 +20,10 @@ pub(super) fn not_understood(what: impl std::fmt::Display) -> Failure {
     Failure::new(Status::Input, what, "only the conformance suite starts this command")
 }
 
-/// The rank of a node, by its name.
-pub(super) fn rank(init: &Init, name: &str) -> Result<u16, Refusal> {
-    let found = (0_u16..).zip(&init.nodes).find(|(_, node)| node.node == name);
-    found.map(|(rank, _)| rank).ok_or_else(|| {
+/// The id of a node, by its name.
+pub(super) fn node_id(init: &Init, name: &str) -> Result<u32, Refusal> {
+    let found = (0..).zip(&init.nodes).find(|(_, node)| node.node == name);
+    found.map(|(id, _)| id).ok_or_else(|| {
         Refusal::Failed(not_understood(format_args!(
             "\"{name}\" is not among the nodes of \"init\""
         )))

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use tramontane_core::ids::Rank;
+use tramontane_core::ids::NodeId;
 
 use crate::exit::Failure;
 
@@ -18,7 +18,7 @@ pub(super) enum Event {
     /// The end of every member's input was delivered.
     AllEnded,
     /// A member sent what this program never does.
-    NotUnderstood(Rank),
+    NotUnderstood(NodeId),
     /// Nothing can be written any more.
     OutputFailed(io::Error),
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::frame::Frame;
 use crate::exit::{Failure, Status};
 use crate::lines::{Line, each_line};
-use tramontane_runtime::member::{SendError, Sender, Stopped};
+use tramontane_runtime::group::Sender;
+use tramontane_runtime::member::{SendError, Stopped};
 
 /// How long a record that finds no free slot drives the node itself, before it rests.
 const PATIENCE: Duration = Duration::from_millis(2);
@@ -30,14 +31,10 @@ impl From<Failure> for InputError {
 }
 
 /// Sends one message, however long it takes until a slot is free.
-pub(super) fn send(sender: &Sender, frame: Frame<'_>) -> Result<(), InputError> {
+pub(super) fn send(sender: &mut Sender, frame: Frame<'_>) -> Result<(), InputError> {
     loop {
-        match sender.reserve(frame.length(), PATIENCE) {
-            Ok(mut slot) => {
-                frame.write(slot.payload());
-                slot.commit();
-                return Ok(());
-            }
+        match sender.send_with(frame.length(), PATIENCE, |payload| frame.write(payload)) {
+            Ok(_) => return Ok(()),
             Err(SendError::TimedOut(_)) => std::thread::sleep(REST),
             Err(SendError::Stopped(stopped)) => return Err(InputError::Stopped(stopped)),
             Err(error) => {
@@ -56,7 +53,7 @@ pub(super) fn send(sender: &Sender, frame: Frame<'_>) -> Result<(), InputError> 
 pub(super) fn send_lines(
     input: impl BufRead,
     limit: usize,
-    sender: &Sender,
+    sender: &mut Sender,
     refused: impl Fn(String),
 ) -> Result<(), InputError> {
     each_line(input, limit, |number, line| match line {

@@ -24,7 +24,7 @@ use tramontane_core::layout::MEMBERS_MAX;
 
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
-use super::network::NetworkOptions;
+use super::network::{self, NetworkOptions};
 use super::options::{JoinOption, WindowOption, record_bytes};
 use super::output::Output;
 use super::waiting_notice::WaitingNotice;
@@ -32,11 +32,13 @@ use event::Event;
 use frame::{FRAMING, Frame};
 use input::InputError;
 use output::Format;
+use tramontane_local::group::LocalError;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
-use tramontane_runtime::join::{JoinOptions, Meeting, join};
-use tramontane_runtime::member::{Polled, Settings, Stopped};
-use tramontane_runtime::shared_memory::{GroupName, Root};
+use tramontane_runtime::group::{
+    self, Description, MESSAGE_MAX_DEFAULT, Running, StartError, StartOptions,
+};
+use tramontane_runtime::member::Stopped;
+use tramontane_runtime::shared_memory::GroupName;
 
 pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three write, in one order for all:
     tramontane cast --group log --id 0 --nodes 3
@@ -51,7 +53,7 @@ pub(super) const EXAMPLES: &str = "  In three terminals, a log that all three wr
     tramontane cast --fabric verbs --addresses 10.9.0.1:7000,10.9.0.2:7000 --key-file key \\
         --allow-clear --id 1
 
-The members are fixed. If one is interrupted or dies, the others say which one and exit with \
+The members are fixed. If one is interrupted or dies, the others report which one and exit with \
 status 6. For a group that survives its members, use 'tramontane node'.
 
 A member whose input has ended stays until the input of every member has ended and everything is \
@@ -68,11 +70,11 @@ pub(super) struct Arguments {
     group: Option<GroupName>,
     /// The id of this member, from 0 to one less than the number of members
     #[arg(long, value_name = "K")]
-    id: u16,
+    id: u32,
     /// The number of members [default with --addresses: the number of addresses]
     #[arg(long, value_name = "N",
-          value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
-    nodes: Option<u16>,
+          value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
+    nodes: Option<u32>,
     /// The format of the output
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -112,7 +114,7 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 impl Arguments {
     /// How many members there are.
-    fn nodes(&self) -> Result<u16, Failure> {
+    fn nodes(&self) -> Result<u32, Failure> {
         let addresses = self.network.addresses.len();
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
         match (self.fabric, self.nodes) {
@@ -120,10 +122,9 @@ impl Arguments {
                 "--addresses is missing",
                 "give the address of each member: HOST:PORT,HOST:PORT",
             ),
-            (Carrier::Tcp | Carrier::Verbs, nodes) => match u16::try_from(addresses) {
+            (Carrier::Tcp | Carrier::Verbs, nodes) => match u32::try_from(addresses) {
                 Ok(count)
-                    if usize::from(count) <= MEMBERS_MAX
-                        && nodes.is_none_or(|nodes| nodes == count) =>
+                    if addresses <= MEMBERS_MAX && nodes.is_none_or(|nodes| nodes == count) =>
                 {
                     Ok(count)
                 }
@@ -150,37 +151,38 @@ impl Arguments {
         }
     }
 
-    /// Where they meet.
-    fn meeting(&self) -> Result<Meeting, Failure> {
+    /// The group that all members describe alike.
+    fn describe(&self, nodes: u32) -> Result<Description, Failure> {
         let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        let mut group = Description::builder(self.group.as_ref().map_or("cast", GroupName::as_str));
         match (self.fabric, &self.group) {
-            (Carrier::Tcp | Carrier::Verbs, Some(_)) => wrong(
-                "--group is a name in shared memory",
-                "leave it out: --addresses names the members",
-            ),
-            (Carrier::SharedMemory | Carrier::Tcp, _) if self.device.given().is_some() => wrong(
-                &format!("{} is about RDMA devices", self.device.given().unwrap_or_default()),
-                "leave it out, or give --fabric verbs",
-            ),
-            (Carrier::SharedMemory, _) if self.network.given().is_some() => wrong(
-                &format!(
-                    "{} is for members on a network",
-                    self.network.given().unwrap_or_default()
-                ),
-                "leave it out, or give --fabric tcp or --fabric verbs",
-            ),
-            (Carrier::Tcp, None) => Ok(Meeting::Tcp(self.network.meeting()?)),
-            (Carrier::Verbs, None) => Ok(tramontane_runtime::rdma::meeting(
-                self.network.meeting_for_rdma()?,
-                &self.device.options(),
-            )?),
-            (Carrier::SharedMemory, Some(name)) => {
-                Ok(Meeting::SharedMemory { root: Root::from_env(), name: name.clone() })
+            (Carrier::Tcp | Carrier::Verbs, Some(_)) => {
+                return wrong(
+                    "--group is a name in shared memory",
+                    "leave it out: --addresses names the members",
+                );
+            }
+            (Carrier::SharedMemory | Carrier::Tcp, _) if self.device.given().is_some() => {
+                let option = self.device.given().unwrap_or_default();
+                return Err(LocalError::NoDevice(option).into());
+            }
+            (Carrier::SharedMemory, _) if self.network.given().is_some() => {
+                let option = self.network.given().unwrap_or_default();
+                return wrong(
+                    &format!("{option} is for members on a network"),
+                    "leave it out, or give --fabric tcp or --fabric verbs",
+                );
             }
             (Carrier::SharedMemory, None) => {
-                wrong("--group is missing", "give all members of the group the same name")
+                return wrong("--group is missing", "give all members of the group the same name");
+            }
+            (Carrier::SharedMemory, Some(_)) => group = group.nodes(nodes),
+            (Carrier::Tcp | Carrier::Verbs, None) => {
+                group = self.network.describe(group.fabric(self.fabric))?;
             }
         }
+        let message_max = self.message_max + FRAMING;
+        Ok(group.window(self.window.window).message_max(message_max).fixed().build()?)
     }
 }
 
@@ -196,30 +198,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             "ids start at 0: take a smaller --id or more --nodes",
         ));
     }
-    let meeting = arguments.meeting()?;
+    let group = arguments.describe(nodes)?;
     let interrupts = Interrupts::watch()?;
-    let group = GroupConfiguration::single(
-        nodes,
-        nodes,
-        arguments.window.window,
-        arguments.message_max + FRAMING,
-    );
-    let options = JoinOptions {
-        meeting,
-        time_limit: arguments.join.join_timeout,
-        cancel: interrupts.flag(),
-        settings: Settings::default(),
-    };
-    let waiting = match &options.meeting {
-        Meeting::SharedMemory { root, .. } => WaitingNotice::begin(root),
-        _ => None,
-    };
-    let joined = join(&group, u32::from(id), &options);
-    drop(waiting);
-    // A member that is asked to end while it waits does not report those that did not come.
-    interrupts.check()?;
-    let member = joined?;
-
     let (sender, events) = mpsc::channel();
     let failed = sender.clone();
     let output = Output::start(None, move |error| {
@@ -228,11 +208,38 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     let output = output.map_err(|error| cannot_start(&error))?;
     let receiver = output::Receiver::new(output.clone(), arguments.format, sender.clone(), nodes);
-    let polled = member.spawn(receiver).map_err(|error| cannot_start(&error))?;
-    let mut cast = Cast { polled, output, events, all_ended: false, has_refused: false };
-    let outcome =
-        cast.start_input(arguments.message_max, sender).and_then(|()| cast.attend(&interrupts));
+    let options = StartOptions {
+        device: arguments.device.options(),
+        time_limit: arguments.join.join_timeout,
+        cancel: interrupts.flag(),
+        ..StartOptions::new(id)
+    };
+    let waiting = match group.fabric {
+        Carrier::SharedMemory => WaitingNotice::begin(&options.root),
+        Carrier::Tcp | Carrier::Verbs => None,
+    };
+    let started = group::start(group, options, receiver);
+    drop(waiting);
+    // A member that is asked to end while it waits does not report those that did not come.
+    interrupts.check()?;
+    let running = started.map_err(not_started)?;
+    let mut cast = Cast { running, output, events, all_ended: false, has_refused: false };
+    let outcome = cast
+        .start_input(arguments.message_max, sender)
+        .and_then(|()| cast.wait_for_end(&interrupts));
     cast.end(outcome, &interrupts)
+}
+
+/// What keeps the members apart, in the words of the command line.
+fn not_started(error: StartError) -> Failure {
+    match error {
+        StartError::Doors(error) => network::not_permitted(error),
+        StartError::OtherConfiguration { node, .. } => {
+            let what = format_args!("member {node} was started with another configuration");
+            Failure::new(Status::Group, what, "give all members the same options")
+        }
+        error => error.into(),
+    }
 }
 
 fn cannot_start(error: &io::Error) -> Failure {
@@ -241,7 +248,7 @@ fn cannot_start(error: &io::Error) -> Failure {
 
 /// A member that has joined.
 struct Cast {
-    polled: Polled,
+    running: Running,
     output: Output,
     events: Receiver<Event>,
     /// The output is complete.
@@ -253,14 +260,14 @@ struct Cast {
 impl Cast {
     /// Reads and sends in a thread that no other thread waits for: a read cannot be cancelled.
     fn start_input(&self, limit: u32, events: Sender<Event>) -> Result<(), Failure> {
-        let sender = self.polled.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        let mut sender = self.running.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
         let spawned = std::thread::Builder::new().name("tramontane-read".into()).spawn(move || {
             let refused = |why| {
                 // The command may be over already.
                 let _ = events.send(Event::Refused(why));
             };
             let event =
-                match input::send_lines(io::stdin().lock(), limit as usize, &sender, refused) {
+                match input::send_lines(io::stdin().lock(), limit as usize, &mut sender, refused) {
                     Ok(()) => Event::InputEnded,
                     Err(InputError::Failed(failure)) => Event::InputFailed(failure),
                     Err(InputError::Stopped(stopped)) => {
@@ -276,11 +283,11 @@ impl Cast {
 
     /// Waits for what ends this member. It ends well when all that was sent anywhere is delivered
     /// everywhere.
-    fn attend(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
+    fn wait_for_end(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
         loop {
             interrupts.check()?;
             // Before the events: what a member delivered before it stopped is among them then.
-            let stopped = self.polled.stopped();
+            let stopped = self.running.stopped();
             self.take_events(if stopped.is_some() { Duration::ZERO } else { TICK })?;
             if let Some(stopped) = stopped {
                 return self.judge(stopped);
@@ -300,14 +307,14 @@ impl Cast {
                 Ok(Event::AllEnded) => self.all_ended = true,
                 Ok(Event::Refused(why)) => {
                     self.has_refused = true;
-                    // There is nowhere else to say it.
+                    // Without standard error there is no other place for it.
                     let _ = writeln!(io::stderr(), "tramontane: {why}");
                 }
                 Ok(Event::InputFailed(failure)) => return Err(failure),
                 Ok(Event::OutputFailed(error)) => return Err(Failure::output(&error)),
-                Ok(Event::NotUnderstood(rank)) => {
+                Ok(Event::NotUnderstood(node)) => {
                     let what = format_args!(
-                        "member {rank} sent a message that 'tramontane cast' never sends"
+                        "member {node} sent a message that 'tramontane cast' never sends"
                     );
                     return Err(Failure::new(
                         Status::Group,
@@ -330,19 +337,19 @@ impl Cast {
         }
     }
 
-    /// After the end of all input: says so, and waits until that was delivered everywhere, so that
-    /// all members are past the end before one of them leaves.
+    /// After the end of all input: sends that this member is complete, and waits until that was
+    /// delivered everywhere, so that all members are past the end before one of them leaves.
     fn complete(&mut self, interrupts: &Interrupts) -> Result<(), Failure> {
-        let sender = self.polled.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
-        match input::send(&sender, Frame::Complete) {
+        let mut sender = self.running.sender(ALL).ok_or_else(|| Failure::silent(Status::Other))?;
+        match input::send(&mut sender, Frame::Complete) {
             Ok(()) => {}
             Err(InputError::Failed(failure)) => return Err(failure),
             Err(InputError::Stopped(stopped)) => return self.judge(stopped),
         }
-        while !self.polled.settle(TICK) {
+        while !self.running.settle(TICK) {
             interrupts.check()?;
             self.take_events(Duration::ZERO)?;
-            if let Some(stopped) = self.polled.stopped() {
+            if let Some(stopped) = self.running.stopped() {
                 return self.judge(stopped);
             }
         }
@@ -351,11 +358,11 @@ impl Cast {
 
     /// Leaves the group, writes what can be written, and gives the command's outcome.
     fn end(self, outcome: Result<(), Failure>, interrupts: &Interrupts) -> Result<(), Failure> {
-        let Self { polled, output, events, has_refused, .. } = self;
+        let Self { running, output, events, has_refused, .. } = self;
         let started = Instant::now();
         let Err(failure) = outcome else {
             // All is delivered; now it is a matter between this process and its reader.
-            close(polled);
+            close(running);
             while !output.drain(TICK) {
                 interrupts.check()?;
                 if let Ok(Event::OutputFailed(error)) = events.try_recv() {
@@ -367,7 +374,7 @@ impl Cast {
         };
         if failure.status == Status::Input {
             // What was sent before the bad record counts.
-            let _ = polled.settle(SETTLE);
+            let _ = running.settle(SETTLE);
         }
         output.drain(DRAIN);
         if failure.status == Status::PeerLost {
@@ -375,13 +382,12 @@ impl Cast {
         }
         // Without this, a poller that waits for room in the output would never leave.
         output.discard();
-        close(polled);
+        close(running);
         Err(failure)
     }
 }
 
-fn close(polled: Polled) {
-    if let Err(stopped) = polled.close() {
-        tracing::debug!(%stopped, "the member had stopped before");
-    }
+fn close(running: Running) {
+    let (stopped, _) = running.close();
+    tracing::debug!(%stopped, "the member ended");
 }

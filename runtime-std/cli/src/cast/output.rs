@@ -4,12 +4,12 @@ use std::sync::mpsc::Sender;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tramontane_core::multicast::{Application, Batch, Message};
 
 use super::event::Event;
 use super::frame::Frame;
 use crate::output::Output;
 use crate::record::Bytes;
+use tramontane_runtime::group::{Message, Messages, Replica};
 
 /// How delivered records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -24,14 +24,14 @@ pub(super) enum Format {
 #[derive(Serialize)]
 struct Line<'r> {
     place: u64,
-    sender: u16,
+    sender: u32,
     #[serde(flatten)]
     record: Bytes<'r>,
 }
 
 impl Format {
     /// Adds a record to what is to be written.
-    fn add(self, place: u64, sender: u16, record: &[u8], to: &mut Vec<u8>) {
+    fn add(self, place: u64, sender: u32, record: &[u8], to: &mut Vec<u8>) {
         match self {
             Self::Text => to.extend_from_slice(record),
             Self::Jsonl => {
@@ -52,19 +52,19 @@ pub(super) struct Receiver {
     format: Format,
     events: Sender<Event>,
     /// Members that may still send records.
-    sending: u16,
+    sending: u32,
 }
 
 impl Receiver {
     /// For a group of this number of members.
-    pub(super) fn new(output: Output, format: Format, events: Sender<Event>, members: u16) -> Self {
+    pub(super) fn new(output: Output, format: Format, events: Sender<Event>, members: u32) -> Self {
         Self { output, format, events, sending: members }
     }
 
     fn take(&mut self, message: &Message<'_>, to: &mut Vec<u8>) {
         let event = match Frame::read(message.payload) {
             Some(Frame::Record(record)) => {
-                self.format.add(message.place.get(), message.rank.get(), record, to);
+                self.format.add(message.place.get(), message.sender.get(), record, to);
                 return;
             }
             Some(Frame::InputEnded) => {
@@ -75,17 +75,17 @@ impl Receiver {
                 Event::AllEnded
             }
             Some(Frame::Complete) => return,
-            None => Event::NotUnderstood(message.rank),
+            None => Event::NotUnderstood(message.sender),
         };
         // The command may be over already.
         let _ = self.events.send(event);
     }
 }
 
-impl Application for Receiver {
-    fn deliver(&mut self, batch: &mut Batch<'_>) {
+impl Replica for Receiver {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let output = self.output.clone();
-        output.put_each(batch, |message, to| self.take(&message, to));
+        output.put_each(messages, |message, to| self.take(&message, to));
     }
 }
 

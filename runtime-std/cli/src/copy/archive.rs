@@ -177,14 +177,14 @@ mod tests {
     /// Collects an archive, and does something to the source once it has begun to.
     struct Meanwhile<D> {
         bytes: Vec<u8>,
-        deed: Option<D>,
+        interference: Option<D>,
     }
 
     impl<D: FnOnce()> Write for Meanwhile<D> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.bytes.extend_from_slice(bytes);
-            if let Some(deed) = self.deed.take() {
-                deed();
+            if let Some(interfere) = self.interference.take() {
+                interfere();
             }
             Ok(bytes.len())
         }
@@ -205,7 +205,8 @@ mod tests {
         file.write_all_at(&content, from)?;
         file.set_len(from + bytes)?;
         let resize = || file.set_len(from + becomes).expect("a size");
-        let into = Meanwhile { bytes: Vec::new(), deed: (becomes != bytes).then_some(resize) };
+        let into =
+            Meanwhile { bytes: Vec::new(), interference: (becomes != bytes).then_some(resize) };
         let mut archive = Builder::new(into);
         append(&mut archive, &path, Path::new("file"), &fs::symlink_metadata(&path)?)?;
         Ok(archive.into_inner()?.bytes)
@@ -249,7 +250,8 @@ mod tests {
                 .write_all_at(&[2], 10)
                 .expect("room");
         };
-        let mut archive = Builder::new(Meanwhile { bytes: Vec::new(), deed: Some(overwrite) });
+        let mut archive =
+            Builder::new(Meanwhile { bytes: Vec::new(), interference: Some(overwrite) });
         let metadata = fs::symlink_metadata(&path).expect("a file");
         let error =
             append(&mut archive, &path, Path::new("file"), &metadata).expect_err("it changed");

@@ -38,7 +38,7 @@ impl Victim {
     }
 
     /// What a receiver makes of a manifest and an archive, of a sender that says that all is well
-    /// whatever it hears.
+    /// whatever the others send.
     fn attacked_with(&self, names: &[&str], archive: &[u8]) -> Result<Received, Failure> {
         std::thread::scope(|scope| {
             scope.spawn(|| send(self.job(0), names, archive));
@@ -51,18 +51,18 @@ fn send(mut job: Job, names: &[&str], archive: &[u8]) {
     let member = Member::start(&mut job, None, &AtomicBool::new(false)).expect("they meet");
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     for notice in Notice::of_manifest(&Manifest { names, bytes: 0 }, job.terms()) {
-        member.say(&notice, || Ok(())).expect("it goes");
+        member.announce(&notice, || Ok(())).expect("it goes");
     }
     let (data, watched) = (member.data().expect("it sends"), member.watched());
     let mut stream = Outgoing::new(data, watched, Arc::default(), Arc::default());
     let sent = std::io::Write::write_all(&mut stream, archive).and_then(|()| stream.finish());
     // A receiver that ends in the middle of it takes no more.
     if let Ok(sum) = sent {
-        // It goes on whatever it hears, and waits for it: a sender that is gone would end the copy
-        // by itself.
+        // It goes on whatever the others send, and waits for that: a sender that is gone would end
+        // the copy by itself.
         let is_heard = |ledger: &Ledger| ledger.are_ready() || ledger.decision().is_some();
         let _ = member.wait_until(is_heard, |_| Ok(()));
-        let _ = member.say(&Notice::Commit(sum), || Ok(()));
+        let _ = member.announce(&Notice::Commit(sum), || Ok(()));
         let _ = member.wait_until(|ledger| ledger.are_others_finished(0), |_| Ok(()));
     }
     member.finish();
@@ -160,7 +160,7 @@ fn nothing_that_is_there_changes_whatever_is_sent() {
             ],
         ),
         ("a size that is no size", &["file"], vec![wrong_size, vec![7; 4096]]),
-        ("a hole as long as can be said", &["file"], vec![sparse, vec![7; 512]]),
+        ("a hole as long as a header can hold", &["file"], vec![sparse, vec![7; 512]]),
         (
             "an end in the middle of a file",
             &["file"],

@@ -71,7 +71,7 @@ impl Ledger {
         }
     }
 
-    /// What a member says.
+    /// Takes in a member's notice.
     pub(super) fn apply(&mut self, node: u32, notice: Notice) {
         self.changes += 1;
         match notice {
@@ -98,7 +98,7 @@ impl Ledger {
             Notice::Commit(sum) if self.disagreement(&sum).is_none() => {
                 self.decide(|| Decision::Commit(sum));
             }
-            // No sender of this program says that.
+            // No sender of this program sends that.
             _ => self.decide(|| Decision::Off(unexpected())),
         }
     }
@@ -148,7 +148,7 @@ impl Ledger {
         self.decision.get_or_insert_with(decision);
     }
 
-    /// That the copy cannot go on without members that are lost; the sender's loss is told first.
+    /// That the copy cannot go on without members that are lost; the sender is named first.
     pub(super) fn failure_of_loss(&self, nodes: &[u32]) -> Failure {
         lost(self.loss_of(nodes))
     }
@@ -254,7 +254,7 @@ fn lost(why: impl std::fmt::Display) -> Failure {
 }
 
 fn unexpected() -> Failure {
-    let what = "a member says something else than is expected";
+    let what = "a member sent something else than is expected";
     Failure::new(Status::Group, what, "run the same version of the program everywhere")
 }
 
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_receiver_says_how_many_chunks_all_have_taken() {
+    fn the_slowest_receiver_limits_how_many_chunks_all_have_taken() {
         let mut ledger = Ledger::new(0, [1, 2], SILENCE);
         ledger.apply(1, Notice::Taken { chunks: 3, bytes: 300 });
         assert_eq!(ledger.chunks_taken(), None, "one has not accepted the manifest");

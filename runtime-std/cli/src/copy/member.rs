@@ -1,4 +1,4 @@
-//! This process in the group of a copy: it says notices, and sees what all members know.
+//! This process in the group of a copy: it sends notices, and sees what all members know.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Receiver, Sender};
@@ -200,9 +200,9 @@ impl Member {
         }
     }
 
-    /// Says a notice, and waits for room while `go_on` does not fail. A member that is out of its
-    /// group says nothing.
-    pub(super) fn say(
+    /// Sends a notice, and waits for room while `go_on` does not fail. A member that is out of its
+    /// group sends nothing.
+    pub(super) fn announce(
         &self,
         notice: &Notice,
         mut go_on: impl FnMut() -> Result<(), Failure>,
@@ -212,7 +212,7 @@ impl Member {
         };
         let bytes = serde_json::to_vec(notice).map_err(|error| report(&error))?;
         let sender = self.running.sender(ORDER);
-        let mut sender = sender.ok_or_else(|| report(&"nothing can be said"))?;
+        let mut sender = sender.ok_or_else(|| report(&"this member has no sender"))?;
         loop {
             match sender.send(&bytes, LOOK_PAUSE) {
                 Ok(_) | Err(SendError::Stopped(_)) => return Ok(()),
@@ -222,10 +222,10 @@ impl Member {
         }
     }
 
-    /// Says a notice if there is room for it now; whether there was.
-    pub(super) fn try_say(&self, notice: &Notice) -> bool {
+    /// Sends a notice if there is room for it now; whether there was.
+    pub(super) fn try_announce(&self, notice: &Notice) -> bool {
         let full = || Err(Failure::silent(Status::Other));
-        self.say(notice, full).is_ok()
+        self.announce(notice, full).is_ok()
     }
 
     /// Waits until `is_so` of what all members know, or this one is out of its group, while
@@ -249,10 +249,10 @@ impl Member {
         }
     }
 
-    /// Tells the others of a failure of this member's own, and waits for what is decided.
+    /// Sends the others a failure of this member's own, and waits for the decision.
     pub(super) fn call_off(&self, failure: &Failure) {
         let mut patience = Patience::new(LAST_NOTICES);
-        if self.say(&Notice::failed(failure), || patience.check()).is_ok() {
+        if self.announce(&Notice::failed(failure), || patience.check()).is_ok() {
             let _ = self.wait_until(|ledger| ledger.decision().is_some(), |_| patience.check());
         }
     }
@@ -261,7 +261,7 @@ impl Member {
     /// majority to learn it.
     pub(super) fn finish(self) {
         let mut patience = Patience::new(LAST_NOTICES);
-        if self.say(&Notice::Finished, || patience.check()).is_ok() {
+        if self.announce(&Notice::Finished, || patience.check()).is_ok() {
             let own = self.own;
             let _ = self.wait_until(|ledger| ledger.are_others_finished(own), |_| patience.check());
         }

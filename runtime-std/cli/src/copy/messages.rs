@@ -1,5 +1,5 @@
-//! What members of a copy say to each other, in the group's one order, and a receiver to the
-//! process that started it, in a line.
+//! The messages between members of a copy, in the group's one order. A receiver on this machine
+//! also reports one to the process that started it.
 
 use std::fmt;
 
@@ -99,9 +99,9 @@ impl Notice {
 fn text_of(failure: &Failure) -> String {
     let is_interrupt = matches!(failure.status, Status::Interrupted | Status::Terminated);
     match failure.text() {
-        // Some failures need no words where they happen.
+        // Some failures need no text where they happen.
         "" if is_interrupt => "it was interrupted; copy again".into(),
-        "" => "it failed; see what it says".into(),
+        "" => "it failed; see its own message".into(),
         text => text.chars().take(TEXT_CHARACTERS).collect(),
     }
 }
@@ -113,7 +113,7 @@ pub(super) fn failure_of(member: &str, status: u8, text: &str) -> Failure {
         Status::Interrupted | Status::Terminated => Status::PeerLost,
         status => status,
     };
-    Failure::told(status, format_args!("{member}: {text}"))
+    Failure::with_text(status, format_args!("{member}: {text}"))
 }
 
 #[cfg(test)]
@@ -130,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn every_notice_fits_whatever_it_says() {
+    fn every_notice_fits_whatever_it_holds() {
         let text = "\"\u{10ffff}".repeat(5000);
-        let failed = Notice::failed(&Failure::told(Status::Other, text));
+        let failed = Notice::failed(&Failure::with_text(Status::Other, text));
         let long: Vec<String> = (0..50).map(|_| "\u{1}".repeat(255)).collect();
         let short = (0..5000).map(|number| number.to_string()).collect::<Vec<_>>();
         let names = [long, short, vec![String::new()]].concat();

@@ -8,9 +8,9 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `group` | the group of a copy: its two subgroups, its limits, how a process becomes a member |
-//! | `messages` | what members say to each other |
+//! | `messages` | the messages between members |
 //! | `ledger` | what all members know alike, and the one decision |
-//! | `member` | a process in the group: it says notices, and waits for what all know |
+//! | `member` | a process in the group: it sends notices, and waits for what all know |
 //! | `sending` | the member that copies |
 //! | `packing` | its thread that packs and sends |
 //! | `source` | what is to be copied |
@@ -26,32 +26,33 @@
 //!
 //! # How a copy goes
 //! 1. All members meet. The sender announces the manifest: names, size, how blocks go.
-//! 2. Each receiver accepts it, or says why not. Then the archive comes in chunks, and each
+//! 2. Each receiver accepts it, or reports why not. Then the archive comes in chunks, and each
 //!    receiver unpacks it into a directory of its own beside what is to be.
-//! 3. A receiver that has everything on its disk says that it is ready, with its checksum.
+//! 3. A receiver that has everything on its disk reports that it is ready, with its checksum.
 //! 4. When all are ready with the checksum of the source, the sender commits. A receiver to which
-//!    the commit is delivered moves everything into place, and says so.
-//! 5. A member that knows of all receivers whether they have it in place says that it has finished,
+//!    the commit is delivered moves everything into place, and reports so.
+//! 5. A member that knows of all receivers whether they have it in place reports that it has
+//!    finished,
 //!    and ends when all others have.
 //!
 //! # What becomes of it
-//! The first of a commit, a failure that a member says, and the loss of a member decides, and all
-//! members that go on see the same first one. A member that halts before it delivered the commit
-//! has nothing; afterwards it finishes.
+//! The first of a commit, a failure that a member reports, and the loss of a member decides, and
+//! all members that go on see the same first one. A member that halts before it delivered the
+//! commit has nothing; afterwards it finishes.
 //!
 //! | what happens | receivers that live | the sender | status |
 //! |---|---|---|---|
-//! | nothing | have it | says so | 0 |
-//! | a receiver says that it cannot go on (a full disk, a name that is there) | have nothing, and say which and why | the same | that of the failure |
-//! | a receiver is lost before the commit | have nothing, and say which | the same | 6 |
-//! | a receiver is lost after the commit | have it, and say that it may not be everywhere | the same | 6 |
-//! | a receiver cannot move it into place after the commit | have it, and say which has nothing; that one has nothing | the same | 6; 3 at that one |
-//! | the sender fails or is lost before the commit | have nothing, and say so | says why, if it lives | 6; that of the failure |
+//! | nothing | have it | reports it | 0 |
+//! | a receiver cannot go on (a full disk, a name that is there) | have nothing, and report which and why | the same | that of the failure |
+//! | a receiver is lost before the commit | have nothing, and report which | the same | 6 |
+//! | a receiver is lost after the commit | have it, and report that it may not be everywhere | the same | 6 |
+//! | a receiver cannot move it into place after the commit | have it, and report which has nothing; that one has nothing | the same | 6; 3 at that one |
+//! | the sender fails or is lost before the commit | have nothing, and report so | reports why, if it lives | 6; that of the failure |
 //! | the sender is lost after the commit was sent | a majority of all: all have it, or none does; all have it if one delivered it | - | 0, or 6 where none has it |
-//! | the only receiver is lost before it said that it has it | - | there is no majority: says that it is lost, and after the commit was sent that it may have it | 6 |
+//! | the only receiver is lost before it reported that it has it | - | there is no majority: reports the loss, and after the commit was sent that the receiver may have it | 6 |
 //! | the sender is lost, and there is one receiver | has it if the commit was delivered, else nothing | - | 0 or 6 |
 //! | the network splits, or members are stopped for half of the stall time | those without a majority halt: nothing, unless the commit was delivered; those with one go on as if the others were lost | the same | 6 |
-//! | a disk stops, and no process | have nothing after the stall time, and say which is the last | the same | 6 or 3 |
+//! | a disk stops, and no process | have nothing after the stall time, and report which is the last | the same | 6 or 3 |
 //!
 //! A receiver that is lost after it delivered the commit, and before it moved, has nothing; it has
 //! all of each name, or nothing of it.
@@ -120,18 +121,19 @@ pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b
   tramontane copy --config group.toml --id 0 model/ index.db
       on the hosts of a group file: node 1 takes what node 0 copies; every node of the file takes part
   tramontane copy --config group.toml --id 0 --fabric verbs --allow-clear data.bin
-      the same over RDMA, in clear, from hosts that meet over TCP; say so at all of them";
+      the same over RDMA, in clear, from hosts that meet over TCP; give these options at all of them";
 
 /// Copy files and directories to several places at once.
 ///
 /// Every receiver unpacks beside the place and compares a checksum. Once all are ready the one that
 /// copies commits, and each moves everything there. A member that fails before the commit leaves no
-/// receiver with anything, and all say which member it was and why. A receiver that fails after it
-/// (status 6) has nothing, the others have everything, and all say so. If the one that copies dies,
-/// the receivers decide alike: all have it, or none. So they do where the network splits or members
-/// are stopped: those that are a majority of all go on, the others have nothing unless they knew of
-/// the commit; two members go on only together. What is there already is not replaced, and a copy
-/// that was interrupted is not resumed.
+/// receiver with anything, and all members report which member failed and why. A receiver that
+/// fails after the commit (status 6) has nothing, the others have everything, and all members
+/// report that. If the member that copies dies, the receivers decide alike: all have it, or none.
+/// They also decide alike where the network splits or members are stopped: a majority of all
+/// members goes on, and the others have nothing unless they knew of the commit. Two members go on
+/// only together. What is there already is not replaced. A copy that was interrupted is not
+/// resumed.
 ///
 /// Files, directories and links arrive with their permissions and times, in whole seconds, as the
 /// user that runs 'copy' there owns them; so the bits that let a file run as its owner or group
@@ -166,7 +168,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "ID", requires = "config")]
     from: Option<u32>,
     /// What carries the bytes [default: shared memory, or what the group file says; nodes that meet
-    /// over TCP may say 'verbs', all of them]
+    /// over TCP may take 'verbs', if all of them do]
     #[arg(long, value_enum)]
     fabric: Option<Carrier>,
     /// Go over RDMA in clear, though the group file has a key: at all nodes, on a network that you
@@ -191,8 +193,8 @@ pub(super) struct Arguments {
 /// How blocks go.
 #[derive(Args, Clone, Copy, Debug, Serialize, Deserialize)]
 struct BlockOptions {
-    /// Which member sends which block to which; the same at all nodes of a group file, or they say
-    /// so and end
+    /// Which member sends which block to which; the same at all nodes of a group file, or the
+    /// copy fails
     /// [default: what suits the fabric]
     #[arg(long, value_enum)]
     algorithm: Option<AlgorithmName>,
@@ -220,7 +222,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         None => crew::copy(arguments, &interrupts)?,
         Some(path) => match hosts(arguments, &group_file::read(path)?, &interrupts)? {
             Some(report) => report,
-            // A receiver has said what it did.
+            // A receiver has printed its own result.
             None => return Ok(()),
         },
     };
@@ -228,8 +230,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// Runs a receiver that `copy` started.
-pub(super) fn run_member(brief: &crew::MemberArguments) -> Option<Status> {
-    crew::run_member(brief)
+pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
+    crew::run_member(arguments)
 }
 
 pub(super) use crew::MemberArguments;
@@ -278,7 +280,7 @@ fn hosts(
             return Err(Failure::new(
                 Status::Usage,
                 what,
-                "give it files, and no --to; or say --from",
+                "give it files, and no --to; or give --from",
             ));
         }
         let sent = sending::send(&mut job, &arguments.files, interrupts.flag(), &|| {
@@ -291,15 +293,15 @@ fn hosts(
         return Err(Failure::new(
             Status::Usage,
             what,
-            "give it one --to, and no files; or say --from",
+            "give it one --to, and no files; or give --from",
         ));
     };
     let received = receiving::receive(&mut job, to, interrupts.flag()).map_err(|failure| {
-        // It knows that it was asked to end, and not how.
-        let asked = interrupts.check().err().filter(|_| failure.status == Status::Interrupted);
-        asked.map_or_else(
+        // The receiver knows that it was interrupted, and not by which signal.
+        let signal = interrupts.check().err().filter(|_| failure.status == Status::Interrupted);
+        signal.map_or_else(
             || failure.clone(),
-            |asked| Failure::told(Failure::from(asked).status, failure.text()),
+            |signal| Failure::with_text(Failure::from(signal).status, failure.text()),
         )
     })?;
     // Also where a signal came too late to change anything.
@@ -319,7 +321,7 @@ fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> 
             Err(Failure::new(
                 Status::Usage,
                 what,
-                "leave --fabric out, or say 'verbs' where the file says 'tcp'",
+                "leave --fabric out, or give 'verbs' where the file has 'tcp'",
             ))
         }
     }

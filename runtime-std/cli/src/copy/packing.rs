@@ -28,12 +28,12 @@ impl Packing {
     }
 
     pub(super) fn end(self) -> Packed {
-        // A panic has said what it is.
+        // A panic has printed what it is.
         self.0.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)))
     }
 }
 
 fn pack(source: &Source, stream: &mut Outgoing) -> Packed {
     source.pack(&mut *stream)?;
-    stream.finish().map_err(|error| Failure::told(Status::PeerLost, error))
+    stream.finish().map_err(|error| Failure::with_text(Status::PeerLost, error))
 }

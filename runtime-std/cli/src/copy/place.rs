@@ -226,7 +226,7 @@ impl Drop for Place {
     }
 }
 
-/// What the system said: an archive's reader wraps it in words of its own, several times over.
+/// The system's own error: an archive's reader wraps it in others, several times over.
 fn innermost(error: &io::Error) -> &io::Error {
     let mut innermost = error;
     let mut next = std::error::Error::source(error);

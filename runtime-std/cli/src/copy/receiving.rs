@@ -1,5 +1,5 @@
-//! A receiver's part: it unpacks beside the place, says that it is ready, and moves everything into
-//! place when the commit is delivered.
+//! A receiver's part: it unpacks beside the place, reports that it is ready, and moves everything
+//! into place when the commit is delivered.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ impl<'r> Receiving<'r> {
         Ok(received)
     }
 
-    /// Takes everything, beside its place, and says that this member is ready.
+    /// Takes everything, beside its place, and reports that this member is ready.
     pub(super) fn unpack(&self, place: &mut Place) -> Result<Received, Failure> {
         self.try_to_unpack(place).map_err(|failure| {
             // What ended the copy may look like a failure of this member.
@@ -85,7 +85,7 @@ impl<'r> Receiving<'r> {
         // What stands behind an archive's end is part of the stream.
         let unpacked = unpacked.and_then(|files| {
             std::io::copy(&mut stream, &mut std::io::sink())
-                .map_err(|error| Failure::told(Status::PeerLost, error))?;
+                .map_err(|error| Failure::with_text(Status::PeerLost, error))?;
             Ok(files)
         });
         // An interrupt ends the stream, too.
@@ -95,10 +95,10 @@ impl<'r> Receiving<'r> {
         // without it.
         place.sync(|| {
             self.check()?;
-            self.member.try_say(&Notice::Taken { chunks: 0, bytes: sum.bytes });
+            self.member.try_announce(&Notice::Taken { chunks: 0, bytes: sum.bytes });
             Ok(())
         })?;
-        self.member.say(&Notice::Ready(sum.clone()), || self.check())?;
+        self.member.announce(&Notice::Ready(sum.clone()), || self.check())?;
         Ok(Received { sum, files })
     }
 
@@ -113,7 +113,7 @@ impl<'r> Receiving<'r> {
         };
         compare(&terms, &self.terms, self.sender)?;
         place.expect(&manifest)?;
-        self.member.say(&Notice::Taken { chunks: 0, bytes: 0 }, || self.check())
+        self.member.announce(&Notice::Taken { chunks: 0, bytes: 0 }, || self.check())
     }
 
     fn check_cancelled(&self) -> Result<(), Failure> {
@@ -147,12 +147,12 @@ impl<'r> Receiving<'r> {
             }
         }
         place.settle().inspect_err(|failure| {
-            let _ = self.member.say(&Notice::not_placed(failure), || self.member_is_there());
+            let _ = self.member.announce(&Notice::not_placed(failure), || self.member_is_there());
         })?;
-        self.member.say(&Notice::Placed { files: received.files }, || self.member_is_there())
+        self.member.announce(&Notice::Placed { files: received.files }, || self.member_is_there())
     }
 
-    /// Fails if no other member hears this one any more.
+    /// Fails if this member is out of its group: then its notices reach no other member.
     fn member_is_there(&self) -> Result<(), Failure> {
         self.member.stopped().map_or(Ok(()), Err)
     }
@@ -164,7 +164,7 @@ impl<'r> Receiving<'r> {
         );
         let advice = "copy again; if it stays so, please report it";
         let failure = Failure::new(Status::Disagreement, what, advice);
-        let _ = self.member.say(&Notice::not_placed(&failure), || self.member_is_there());
+        let _ = self.member.announce(&Notice::not_placed(&failure), || self.member_is_there());
         failure
     }
 
@@ -200,11 +200,11 @@ impl<'r> Receiving<'r> {
     }
 }
 
-/// Fails if the sender sends in another way than this member was told to take.
+/// Fails if the sender sends blocks in another way than this member expects.
 fn compare(theirs: &Terms, own: &Terms, sender: u32) -> Result<(), Failure> {
     if theirs == own {
         return Ok(());
     }
-    let what = format_args!("node {sender} sends blocks of {theirs}, and this node was told {own}");
+    let what = format_args!("node {sender} sends blocks of {theirs}, and this node expects {own}");
     Err(Failure::new(Status::Group, what, "give the same --block and --algorithm at all nodes"))
 }

@@ -70,12 +70,12 @@ fn draw(
         // A copy that fails or is interrupted leaves none behind.
         let mut bar = bar.with_finish(ProgressFinish::AndClear);
         if let Ok(style) = ProgressStyle::with_template(template) {
-            let told = move |state: &ProgressState, text: &mut dyn fmt::Write| {
+            let write_pace = move |state: &ProgressState, text: &mut dyn fmt::Write| {
                 let pace = pace(state.pos(), state.len().unwrap_or_default(), since.elapsed());
                 // Writing to a string cannot fail.
                 let _ = text.write_str(&pace);
             };
-            bar = bar.with_style(style.with_key("pace", told));
+            bar = bar.with_style(style.with_key("pace", write_pace));
         }
         (*receiver, all.add(bar))
     });
@@ -146,7 +146,7 @@ impl Report {
     }
 }
 
-/// Says what a receiver has.
+/// Prints what a receiver has.
 pub(super) fn received(received: &Received, to: &Path, json: bool) -> Result<(), Failure> {
     #[derive(Serialize)]
     struct Copied<'c> {

@@ -91,7 +91,7 @@ impl Sending<'_> {
     /// Sends everything, until all receivers are ready with it.
     fn send_all(&mut self) -> Result<Sum, Failure> {
         for notice in Notice::of_manifest(&self.source.manifest, self.job.terms()) {
-            self.member.say(&notice, || {
+            self.member.announce(&notice, || {
                 (self.check)()?;
                 self.member.check()
             })?;
@@ -135,8 +135,8 @@ impl Sending<'_> {
     fn commit(&mut self, sum: &Sum) -> Result<(), CopyError> {
         let member = self.member;
         let is_decided = |ledger: &Ledger| ledger.decision().is_some();
-        let said = member.say(&Notice::Commit(sum.clone()), || (self.check)());
-        said.inspect_err(|failure| member.call_off(failure))?;
+        let sent = member.announce(&Notice::Commit(sum.clone()), || (self.check)());
+        sent.inspect_err(|failure| member.call_off(failure))?;
         let mut waited = self.wait_until(is_decided);
         if waited.is_err() {
             // It is on its way, and it is better to know.
@@ -173,7 +173,7 @@ impl Sending<'_> {
         let why = why.unwrap_or_else(|| "a receiver does not say".into());
         let have: Vec<String> = placed.keys().map(|node| format!("node {node}")).collect();
         let have = if have.is_empty() { "no node".into() } else { have.join(", ") };
-        let what = format_args!("not every node has it in place: {why}; {have} said so");
+        let what = format_args!("not every node has it in place: {why}; {have} reported it");
         let advice = "see what is there, and copy it to those that lack it";
         Err(CopyError::Partly(Failure::new(status, what, advice)))
     }

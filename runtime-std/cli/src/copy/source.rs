@@ -102,8 +102,8 @@ fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::ConnectionAborted {
-        // Of the copy, and not of the file: the member that ended it says why.
-        return Failure::told(Status::PeerLost, error);
+        // Of the copy, and not of the file: the member that ended it reports why.
+        return Failure::with_text(Status::PeerLost, error);
     }
     if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>) {
         let what = format_args!("{} changed while it was copied", path.display());

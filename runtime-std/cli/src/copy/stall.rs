@@ -106,7 +106,7 @@ mod tests {
         pace.has_read(1);
         check(&pace, &ledger, 178).expect("a slow disk still makes progress");
         ledger.apply(2, Notice::Taken { chunks: 1, bytes: 10 });
-        check(&pace, &ledger, 200).expect("a receiver said something");
+        check(&pace, &ledger, 200).expect("a receiver sent a notice");
         check(&pace, &ledger, 259).expect("that was 59 s ago");
     }
 }

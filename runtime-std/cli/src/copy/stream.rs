@@ -147,7 +147,7 @@ pub(super) struct Incoming<'r> {
     is_over: bool,
     taken: u64,
     /// How many chunks the others know of.
-    said: u64,
+    announced: u64,
     hash: Xxh3,
     bytes: u64,
 }
@@ -170,7 +170,7 @@ impl<'r> Incoming<'r> {
             current,
             is_over: false,
             taken: 0,
-            said: 0,
+            announced: 0,
             hash,
             bytes: 0,
         }
@@ -186,13 +186,13 @@ impl<'r> Incoming<'r> {
         // Without the group it is not needed.
         let _ = self.free.send(buffer);
         self.taken += 1;
-        self.say_taken();
+        self.announce_taken();
     }
 
-    fn say_taken(&mut self) {
+    fn announce_taken(&mut self) {
         let notice = Notice::Taken { chunks: self.taken, bytes: self.bytes };
-        if self.said < self.taken && self.member.try_say(&notice) {
-            self.said = self.taken;
+        if self.announced < self.taken && self.member.try_announce(&notice) {
+            self.announced = self.taken;
         }
     }
 
@@ -203,7 +203,7 @@ impl<'r> Incoming<'r> {
             self.member.check().map_err(|failure| broken(failure.text()))?;
             match self.arrived.recv_timeout(LOOK_PAUSE) {
                 Ok(chunk) => return Ok(chunk),
-                Err(RecvTimeoutError::Timeout) => self.say_taken(),
+                Err(RecvTimeoutError::Timeout) => self.announce_taken(),
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }
         }

@@ -64,7 +64,7 @@ impl Victim {
         for private in ["to/private", "outside"] {
             let path = folder.path().join(private);
             fs::create_dir_all(&path).expect("a directory");
-            fs::write(path.join("secret"), b"nobody else's").expect("a file");
+            fs::write(path.join("secret"), b"not the sender's").expect("a file");
             fs::set_permissions(path.join("secret"), Permissions::from_mode(0o600))
                 .expect("its owner's");
             fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("its owner's");

@@ -165,7 +165,7 @@ fn refused(folder: &Path, error: io::Error) -> Failure {
                  TRAMONTANE_SHM_DIR to a larger file system",
                 folder.display()
             );
-            Failure::told(crate::exit::Status::Resources, text)
+            Failure::with_text(crate::exit::Status::Resources, text)
         }
         _ => Failure::system(format_args!("cannot keep the input in {}", folder.display()), &error),
     }

@@ -10,13 +10,13 @@
 use std::collections::VecDeque;
 
 use hdrhistogram::Histogram;
-use tramontane_core::multicast::{Application, Batch, Message};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::input::Records;
 use super::messages::{Deliveries, LatencyCount, Wrong};
 use super::share::Share;
 use crate::clock::now_ns;
+use tramontane_runtime::group::{Message, Messages, Replica};
 
 /// Small messages are gathered, so that the hash works on long stretches.
 const GATHER: usize = 4096;
@@ -121,8 +121,8 @@ pub(super) struct Ledger<'r> {
     records: Records<'r>,
     /// What each sender is to send next.
     shares: Vec<Share>,
-    /// The own rank, if it sends.
-    own: u16,
+    /// The own node.
+    own: u32,
     digest: SequenceDigest,
     latencies: Latencies,
     /// Messages handed over.
@@ -134,10 +134,10 @@ pub(super) struct Ledger<'r> {
 }
 
 impl<'r> Ledger<'r> {
-    /// For the member of that rank; senders are the first ranks.
+    /// For that node; senders are the first nodes.
     pub(super) fn new(
         records: Records<'r>,
-        own: u16,
+        own: u32,
         senders: usize,
         total: u64,
         window: usize,
@@ -157,12 +157,6 @@ impl<'r> Ledger<'r> {
         }
     }
 
-    /// A record, to be sent.
-    #[inline]
-    pub(super) fn record(&self, index: usize) -> &[u8] {
-        self.records.get(index)
-    }
-
     /// The number of own messages that were committed, none before `at_ns`.
     #[inline]
     pub(super) fn committed(&mut self, at_ns: u64, count: u64) {
@@ -171,10 +165,10 @@ impl<'r> Ledger<'r> {
 
     #[inline]
     fn note(&mut self, message: &Message<'_>) {
-        let sender = message.rank.get();
-        self.digest.message(u32::from(sender), message.payload);
+        let sender = message.sender.get();
+        self.digest.message(sender, message.payload);
         self.bytes += message.payload.len() as u64;
-        let is_right = match self.shares.get_mut(usize::from(sender)) {
+        let is_right = match self.shares.get_mut(sender as usize) {
             Some(share) => {
                 let expected = share.peek();
                 share.advance();
@@ -211,13 +205,13 @@ impl<'r> Ledger<'r> {
     }
 }
 
-impl Application for Ledger<'_> {
-    fn deliver(&mut self, batch: &mut Batch<'_>) {
+impl Replica for Ledger<'_> {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
         let now = now_ns();
         let (mut all, mut own) = (0, 0);
-        for message in batch {
+        for message in messages {
             all += 1;
-            own += u64::from(message.rank.get() == self.own);
+            own += u64::from(message.sender.get() == self.own);
             self.note(&message);
         }
         self.delivered += all;

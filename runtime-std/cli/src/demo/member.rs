@@ -7,16 +7,14 @@
 use tramontane_core::ids::SubgroupId;
 use tramontane_core::smc::ReserveError;
 
-use super::input::Map;
+use super::input::{Map, Records};
 use super::ledger::Ledger;
 use super::messages::{Deliveries, DemoMember, Report, Task};
 use super::share::Share;
 use crate::clock::now_ns;
 use crate::exit::{Failure, Status};
 use tramontane_local::crew::Worker;
-use tramontane_runtime::join::{JoinOptions, join};
-use tramontane_runtime::joined::JoinedFabric;
-use tramontane_runtime::member::{Member, Sender, Settings};
+use tramontane_runtime::group::{Sender, StartOptions, Stepped, start_stepped};
 
 /// The one subgroup of a demo.
 const ALL: SubgroupId = SubgroupId::ZERO;
@@ -54,48 +52,24 @@ pub(super) fn run(task: &str) -> Option<Status> {
 fn join_and_run(task: &Task, worker: &Worker<DemoMember>) -> Result<(), Failure> {
     let map = Map::inherited(task.input)
         .map_err(|error| Failure::system("cannot map the input", &error))?;
-    let mut member = join_group(task, worker)?;
-    let outcome = take_part(&mut member, task, &map, worker);
-    // On purpose, whatever the reason: that removes this member's files.
-    member.leave();
-    outcome
-}
-
-fn join_group(task: &Task, worker: &Worker<DemoMember>) -> Result<Member<JoinedFabric>, Failure> {
-    let options = JoinOptions {
-        meeting: task.place.meeting()?,
-        time_limit: task.join_timeout,
-        cancel: worker.released(),
-        settings: Settings::default(),
-    };
-    Ok(join(&task.group, u32::from(task.rank), &options)?)
-}
-
-fn take_part(
-    member: &mut Member<JoinedFabric>,
-    task: &Task,
-    map: &Map,
-    worker: &Worker<DemoMember>,
-) -> Result<(), Failure> {
     let subgroup = task.group.subgroups.first().ok_or_else(|| Failure::silent(Status::Usage))?;
-    let (senders, window) = (subgroup.senders.len(), subgroup.window as usize);
+    let (senders, window) = (subgroup.senders().len(), subgroup.window as usize);
     let records = map.records();
-    let share = Share::new(usize::from(task.rank), senders, records.len(), task.total);
-    let ledger = Ledger::new(records, task.rank, senders, task.total, window);
+    let share = Share::new(task.node as usize, senders, records.len(), task.total);
+    let ledger = Ledger::new(map.records(), task.node, senders, task.total, window);
+    let (group, options) = task.place.start(task.group.clone(), task.node)?;
+    let options =
+        StartOptions { time_limit: task.join_timeout, cancel: worker.released(), ..options };
+    let member = start_stepped(group, options, ledger)?;
     let outbox = member.sender(ALL).map(|sender| (sender, share));
+    tracing::debug!(node = task.node, "all members are there");
     report(worker, &Report::Joined)?;
     if worker.next_order().is_none() {
         return Ok(());
     }
-    let mut run = Run {
-        member,
-        outbox,
-        ledger,
-        worker,
-        total: task.total,
-        reported_at_ns: now_ns(),
-        sent: 0,
-    };
+    let reported_at_ns = now_ns();
+    let mut run =
+        Run { member, outbox, records, worker, total: task.total, reported_at_ns, sent: 0 };
     if let Some(deliveries) = run.send_and_deliver_all()? {
         report(worker, &Report::Done(Box::new(deliveries)))?;
         worker.wait_for_release();
@@ -105,10 +79,10 @@ fn take_part(
 
 /// A member in the middle of it.
 struct Run<'r> {
-    member: &'r mut Member<JoinedFabric>,
+    member: Stepped<Ledger<'r>>,
     /// What this member sends with, and what; none if it does not.
     outbox: Option<(Sender, Share)>,
-    ledger: Ledger<'r>,
+    records: Records<'r>,
     worker: &'r Worker<DemoMember>,
     total: u64,
     reported_at_ns: u64,
@@ -120,17 +94,16 @@ impl Run<'_> {
     fn send_and_deliver_all(&mut self) -> Result<Option<Deliveries>, Failure> {
         let start_ns = now_ns();
         let mut idle = self.member.idle();
-        let (mut nulls, mut idle_steps) = (0, 0_u32);
-        while self.ledger.delivered < self.total {
+        let mut idle_steps = 0_u32;
+        while self.member.replica().delivered < self.total {
             if self.worker.is_released() {
                 return Ok(None);
             }
             self.fill()?;
-            let progress = self.member.step(&mut self.ledger)?;
-            nulls += progress.nulls;
-            if !progress.is_idle() {
+            if !self.member.step()?.is_idle() {
                 idle.reset();
-                self.report_progress(self.ledger.delivered_at_ns)?;
+                let delivered_at_ns = self.member.replica().delivered_at_ns;
+                self.report_progress(delivered_at_ns)?;
                 continue;
             }
             idle_steps = idle_steps.wrapping_add(1);
@@ -138,12 +111,13 @@ impl Run<'_> {
                 self.report_progress(now_ns())?;
             }
             if idle.pause() {
-                nulls += self.member.sleep(&mut self.ledger, SLEEP_MAX)?.progress.nulls;
+                self.member.sleep(SLEEP_MAX)?;
                 self.report_progress(now_ns())?;
                 idle.reset();
             }
         }
-        Ok(Some(self.ledger.report(self.sent, nulls, start_ns)))
+        let nulls = self.member.nulls();
+        Ok(Some(self.member.replica().report(self.sent, nulls, start_ns)))
     }
 
     /// Sends while slots are free.
@@ -152,7 +126,7 @@ impl Run<'_> {
         let Some((sender, share)) = &mut self.outbox else { return Ok(()) };
         let (mut stamp, mut stamped) = (0, BYTES_PER_STAMP);
         while let Some(index) = share.peek() {
-            let record = self.ledger.record(index);
+            let record = self.records.get(index);
             let mut slot = match sender.try_reserve(record.len()) {
                 Ok(slot) => slot,
                 Err(ReserveError::Full | ReserveError::Contended) => break,
@@ -166,7 +140,7 @@ impl Run<'_> {
             stamped += record.len();
             slot.payload().copy_from_slice(record);
             slot.commit();
-            self.ledger.committed(stamp, 1);
+            self.member.replica().committed(stamp, 1);
             self.sent += 1;
             share.advance();
         }
@@ -179,7 +153,8 @@ impl Run<'_> {
             return Ok(());
         }
         self.reported_at_ns = now_ns;
-        report(self.worker, &Report::Delivered(self.ledger.delivered))
+        let delivered = self.member.replica().delivered;
+        report(self.worker, &Report::Delivered(delivered))
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::input::Shape;
 use tramontane_local::crew::Role;
 use tramontane_local::group::LocalPlace;
-use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::group::Description;
 
 /// A member of a demo.
 #[derive(Debug)]
@@ -23,10 +23,10 @@ impl Role for DemoMember {
 /// What a member is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
-    /// Its rank, which is its id too.
-    pub(super) rank: u16,
+    /// Its node id, which is its rank too.
+    pub(super) node: u32,
     /// All members' group.
-    pub(super) group: GroupConfiguration,
+    pub(super) group: Description,
     /// Where they meet.
     pub(super) place: LocalPlace,
     pub(super) input: Shape,
@@ -100,6 +100,6 @@ pub(super) struct LatencyCount {
 pub(super) struct Wrong {
     /// Its place in the order.
     pub(super) place: u64,
-    /// The rank of its sender.
-    pub(super) sender: u16,
+    /// The id of its sender.
+    pub(super) sender: u32,
 }

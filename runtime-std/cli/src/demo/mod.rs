@@ -38,7 +38,7 @@ use input::{Input, InputWriter};
 use plan::Plan;
 use records::{Cut, CutError, cut};
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT};
+use tramontane_runtime::group::{Description, MESSAGE_MAX_DEFAULT, View};
 use tramontane_runtime::shared_memory::Root;
 
 pub(super) const EXAMPLES: &str = "  tramontane demo
@@ -56,12 +56,12 @@ pub(super) const EXAMPLES: &str = "  tramontane demo
 pub(super) struct Arguments {
     /// The number of members, each of which is a process
     #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
-    nodes: u16,
+          value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
+    nodes: u32,
     /// How many of them send [default: all]
     #[arg(long, value_name = "S",
-          value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
-    senders: Option<u16>,
+          value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
+    senders: Option<u32>,
     /// A file of records; several files are read one after the other [default: recorded air
     /// traffic, which is part of this program]
     #[arg(long, value_name = "FILE")]
@@ -119,9 +119,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let what = format_args!("{records} records {} times are too many", arguments.repeat);
         return Err(Failure::new(Status::Usage, what, "take a smaller --repeat"));
     };
-    let group =
-        GroupConfiguration::single(arguments.nodes, senders, arguments.window.window, message_max);
-    group.with_layout(|layout| tracing::debug!(digest = layout.digest(), "the layout"))?;
+    let group = Description::builder("demo")
+        .nodes(arguments.nodes)
+        .senders(senders)
+        .window(arguments.window.window)
+        .message_max(message_max)
+        .fixed()
+        .build()?;
+    let layout = group.view_layout(&View::of_all(&group))?;
+    tracing::debug!(digest = layout.get().digest(), "the layout");
     let plan = Plan {
         group,
         total,

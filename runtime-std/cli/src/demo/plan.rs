@@ -2,13 +2,14 @@
 
 use crate::options::JoinOption;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::configuration::GroupConfiguration;
+use tramontane_runtime::group::Description;
 use tramontane_runtime::rdma::DeviceOptions;
 
 /// What a run is to do, all checked.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) group: GroupConfiguration,
+    /// Without the place where its members meet.
+    pub(super) group: Description,
     /// Messages in all, repetitions included.
     pub(super) total: u64,
     pub(super) repeat: u64,

@@ -196,12 +196,12 @@ mod tests {
     use crate::demo::messages::{LatencyCount, Wrong};
     use crate::options::JoinOption;
     use std::time::Duration;
-    use tramontane_runtime::configuration::GroupConfiguration;
+    use tramontane_runtime::group::Description;
 
     fn plan() -> Plan {
         let join = JoinOption { join_timeout: Duration::ZERO };
         Plan {
-            group: GroupConfiguration::single(2, 2, 4, 8),
+            group: Description::local("demo", 2, 4, 8),
             total: 6,
             repeat: 2,
             join,

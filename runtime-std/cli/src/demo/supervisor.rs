@@ -85,19 +85,20 @@ struct Supervisor<'p> {
 
 impl<'p> Supervisor<'p> {
     fn start(plan: &'p Plan, input: &Input) -> Result<Self, Failure> {
-        let group = LocalGroup::new(plan.fabric, plan.group.members.len(), "demo", &plan.device)?;
+        let nodes = plan.group.nodes.len();
+        let group = LocalGroup::new(plan.fabric, nodes, "demo", &plan.device)?;
         let mut crew = Crew::default();
         let mut members = Vec::new();
-        for rank in (0..).take(plan.group.members.len()) {
+        for (rank, node) in plan.group.nodes.iter().enumerate() {
             let task = Task {
-                rank,
+                node: node.id,
                 group: plan.group.clone(),
-                place: group.place(usize::from(rank)),
+                place: group.place(rank),
                 input: input.shape(),
                 total: plan.total,
                 join_timeout: plan.join.join_timeout,
             };
-            let inherited = iter::once(input.as_fd()).chain(group.inherited(usize::from(rank)));
+            let inherited = iter::once(input.as_fd()).chain(group.inherited(rank));
             let launch = Launch { inherited: inherited.collect(), processor: None };
             let worker = crew.start(&task, &launch)?;
             members.push(Member {
@@ -171,7 +172,7 @@ impl<'p> Supervisor<'p> {
                 member.phase = Phase::Done(deliveries);
             }
             Event::Report(Report::Failed { status, text }) => {
-                member.phase = Phase::Failed(Failure::told(Status::of(status), text));
+                member.phase = Phase::Failed(Failure::with_text(Status::of(status), text));
             }
             Event::Ended(end) => {
                 // A member that is done stays until it is released: to end earlier is to die.
@@ -288,5 +289,5 @@ impl<'p> Supervisor<'p> {
 }
 
 fn of_member(rank: usize, failure: &Failure) -> Failure {
-    Failure::told(failure.status, format_args!("member {rank}: {}", failure.text()))
+    Failure::with_text(failure.status, format_args!("member {rank}: {}", failure.text()))
 }

@@ -1,13 +1,14 @@
 //! The memory map of a group: what lies where in each row, and what it all adds up to.
 
 use serde::Serialize;
+use tramontane_core::fabric::ViewPlan;
 use tramontane_core::ids::{Rank, SubgroupId};
 use tramontane_core::layout::{BLOCK, Delivery, Layout};
 use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
 use tramontane_core::smc::{HandOffCells, ReadyFlag};
 
-use crate::exit::Failure;
-use tramontane_runtime::shared_memory::{GroupName, Rendezvous, Root};
+use tramontane_runtime::group::FIRST_VIEW;
+use tramontane_runtime::shared_memory::Residence;
 
 /// The whole map.
 #[derive(Debug, Serialize)]
@@ -21,7 +22,7 @@ pub(super) struct MemoryMap {
     pub(super) view_bytes: usize,
     /// Two views' rows, of the same members: what a change holds at once.
     pub(super) change_bytes: usize,
-    /// One view in shared memory, with file headers, doorbells and whole pages.
+    /// One view in shared memory, with headers, doorbells and whole pages.
     pub(super) shared_memory_bytes: u64,
 }
 
@@ -71,11 +72,10 @@ pub(super) struct StateMap {
 
 impl MemoryMap {
     /// Of a layout.
-    pub(super) fn of(layout: &Layout<'_>) -> Result<Self, Failure> {
-        let (root, name) = (Root::from_env(), GroupName::new("layout")?);
-        let shared_memory_bytes = Rendezvous::new(&root, &name, layout, Rank::ZERO)?.bytes();
+    pub(super) fn of(layout: &Layout<'_>) -> Self {
+        let plan = ViewPlan::of_layout(FIRST_VIEW, Rank::ZERO, layout);
         let view_bytes = layout.view_bytes();
-        Ok(Self {
+        Self {
             digest: format!("{:016x}", layout.digest()),
             members: layout.members(),
             subgroups: layout.group().subgroups.len(),
@@ -86,8 +86,8 @@ impl MemoryMap {
                 .collect(),
             view_bytes,
             change_bytes: view_bytes.saturating_mul(2),
-            shared_memory_bytes,
-        })
+            shared_memory_bytes: Residence::view_bytes(&plan),
+        }
     }
 }
 
@@ -159,15 +159,17 @@ impl StateMap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tramontane_runtime::configuration::{GroupConfiguration, SubgroupConfiguration};
+    use tramontane_runtime::group::{Description, DescriptionBuilder, SubgroupDescription, View};
 
-    fn map(group: &GroupConfiguration) -> MemoryMap {
-        group.with_layout(|layout| MemoryMap::of(layout).expect("a map")).expect("a layout")
+    fn map(group: DescriptionBuilder) -> MemoryMap {
+        let group = group.fixed().build().expect("a group");
+        let layout = group.view_layout(&View::of_all(&group)).expect("a layout");
+        MemoryMap::of(layout.get())
     }
 
     #[test]
     fn a_sender_has_a_ring_and_a_mere_member_has_none() {
-        let map = map(&GroupConfiguration::single(3, 2, 100, 10_240));
+        let map = map(Description::builder("g").nodes(3).senders(2));
         let ring = What::Ring { subgroup: 0, slots: 100, stride: 10_256, message_max: 10_240 };
         let control = What::Control { subgroup: 0, unordered: false };
         let header = Part { offset: 0, bytes: 128, what: What::Header };
@@ -184,22 +186,20 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_row_fill_it_whatever_the_subgroups() {
-        let subgroup = |members: &[u16], senders: &[u16], unordered| SubgroupConfiguration {
-            members: members.to_vec(),
-            senders: senders.to_vec(),
+        let subgroup = |name, members: &[u32], senders: &[u32], unordered| SubgroupDescription {
+            members: Some(members.to_vec()),
+            senders: Some(senders.to_vec()),
             window: 3,
             message_max: 5,
             unordered,
+            ..SubgroupDescription::named(name)
         };
-        let group = GroupConfiguration {
-            members: vec![10, 20, 30],
-            subgroups: vec![
-                subgroup(&[0, 1], &[1], false),
-                subgroup(&[0, 2], &[0, 2], true),
-                subgroup(&[0, 1, 2], &[], false),
-            ],
-        };
-        for row in map(&group).rows {
+        let group = Description::builder("g")
+            .node_ids([10, 20, 30])
+            .subgroup(subgroup("a", &[10, 20], &[20], false))
+            .subgroup(subgroup("b", &[10, 30], &[10, 30], true))
+            .subgroup(subgroup("c", &[10, 20, 30], &[], false));
+        for row in map(group).rows {
             let mut end = 0;
             for part in &row.parts {
                 assert_eq!(part.offset, end);

@@ -4,45 +4,36 @@ mod map;
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
 use super::exit::{Failure, Status};
-use super::group_file;
 use map::{MemoryMap, RowMap, What};
 use tramontane_local::table::{Table, wrapped};
-use tramontane_runtime::configuration::{GroupConfiguration, MESSAGE_MAX_DEFAULT, WINDOW_DEFAULT};
-use tramontane_runtime::group::View;
+use tramontane_runtime::group::{
+    Description, DescriptionError, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT,
+};
 
 pub(super) const EXAMPLES: &str = "  tramontane layout --nodes 4
       one group of four, all of which send
   tramontane layout --nodes 16 --senders 2 --window 64 --message-max 1024 --json
       as JSON
   tramontane layout --config group.toml
-      a group file of 'tramontane node', in a view of all its nodes
-  tramontane layout --config layout.toml
-      any other group from a file (JSON if its name ends in .json), such as
-        members = [1, 2, 3]
-        [[subgroups]]
-        members = [0, 1, 2]     # places in the list above, from 0
-        senders = [0]
-        window = 100            # may be left out, as may:
-        message_max = 10240
-        unordered = false";
+      a group file, in a view of all its nodes; 'tramontane node --example-config' explains it";
 
 /// Print the memory map of a group, and how much memory it takes.
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
     /// The number of members
     #[arg(long, value_name = "N", default_value_t = 3,
-          value_parser = clap::value_parser!(u16).range(1..=MEMBERS_MAX as i64))]
-    nodes: u16,
+          value_parser = clap::value_parser!(u32).range(1..=MEMBERS_MAX as i64))]
+    nodes: u32,
     /// How many of them send [default: all]
     #[arg(long, value_name = "S",
-          value_parser = clap::value_parser!(u16).range(0..=MEMBERS_MAX as i64))]
-    senders: Option<u16>,
+          value_parser = clap::value_parser!(u32).range(0..=MEMBERS_MAX as i64))]
+    senders: Option<u32>,
     /// Slots of each sender's ring
     #[arg(long, value_name = "SLOTS", default_value_t = WINDOW_DEFAULT,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(WINDOW_MAX)))]
@@ -51,8 +42,7 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "BYTES", default_value_t = MESSAGE_MAX_DEFAULT,
           value_parser = clap::value_parser!(u32).range(0..=i64::from(MESSAGE_MAX)))]
     message_max: u32,
-    /// Read the group from a file: a group file, or a list of members and subgroups as TOML or
-    /// JSON
+    /// Read the group from a group file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nodes", "senders", "window", "message_max"])]
     config: Option<PathBuf>,
     /// Print one JSON object
@@ -60,25 +50,30 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// A group with fixed membership, of the nodes that the options give.
+    fn describe(&self) -> Result<Description, Failure> {
+        let senders = self.senders.unwrap_or(self.nodes);
+        if senders > self.nodes {
+            let what = format_args!("{senders} senders among {} members", self.nodes);
+            return Err(Failure::new(Status::Usage, what, "take fewer --senders or more --nodes"));
+        }
+        let group = Description::builder("layout").nodes(self.nodes).senders(senders);
+        Ok(group.window(self.window).message_max(self.message_max).fixed().build()?)
+    }
+}
+
 /// Prints the map.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let map = match &arguments.config {
-        Some(path) => map_of_file(path)?,
-        None => {
-            let senders = arguments.senders.unwrap_or(arguments.nodes);
-            if senders > arguments.nodes {
-                let what = format_args!("{senders} senders among {} members", arguments.nodes);
-                return Err(Failure::new(
-                    Status::Usage,
-                    what,
-                    "take fewer --senders or more --nodes",
-                ));
-            }
-            let (window, message_max) = (arguments.window, arguments.message_max);
-            let group = GroupConfiguration::single(arguments.nodes, senders, window, message_max);
-            group.with_layout(MemoryMap::of)??
-        }
+    let group = match &arguments.config {
+        Some(path) => Description::read(path).map_err(|error| match error {
+            DescriptionError::Read { .. } => Failure::with_text(Status::Input, error),
+            error => error.into(),
+        })?,
+        None => arguments.describe()?,
     };
+    let layout = group.view_layout(&View::of_all(&group))?;
+    let map = MemoryMap::of(layout.get());
     let text = if arguments.json {
         let json = serde_json::to_string_pretty(&map);
         json.map_err(|error| Failure::system("cannot print the map", &error.into()))? + "\n"
@@ -90,41 +85,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         .write_all(text.as_bytes())
         .and_then(|()| output.flush())
         .map_err(|error| Failure::output(&error))
-}
-
-/// The map of a group file in a view of all its nodes, or of a group that is described as such.
-fn map_of_file(path: &Path) -> Result<MemoryMap, Failure> {
-    let name = path.display();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::new(
-            Status::Input,
-            format_args!("cannot read {name}: {error}"),
-            "give a file that you may read",
-        )
-    })?;
-    let is_group_file = text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("nodes"));
-    if is_group_file {
-        let description = group_file::read(path)?;
-        let layout = description.view_layout(&View::of_all(&description))?;
-        return MemoryMap::of(layout.get());
-    }
-    let group: Result<GroupConfiguration, String> =
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-            serde_json::from_str(&text).map_err(|error| error.to_string())
-        } else {
-            toml::from_str(&text).map_err(|error| {
-                let line = error
-                    .span()
-                    .map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-                let place = line.map_or_else(String::new, |line| format!(" at line {line}"));
-                format!("{}{place}", error.message())
-            })
-        };
-    let group = group.map_err(|error| {
-        let advice = "correct it; 'tramontane layout --help' shows an example";
-        Failure::new(Status::Usage, format_args!("{name} is no group: {error}"), advice)
-    })?;
-    group.with_layout(MemoryMap::of)?
 }
 
 /// The map for people. Neighbours whose rows have the same layout are printed once.

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How long one look may take.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Asks, waits and says so.
+/// Asks a node to leave, waits until it has, and prints that.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (description, visits) = arguments.group.open()?;
     let (node, limit) = (arguments.id, arguments.group.time_limit);
@@ -41,7 +41,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let interrupts = Interrupts::watch()?;
     let until = Instant::now() + limit;
     let incarnation = visits.ask_to_leave(node, limit, interrupts.flag()).map_err(|error| {
-        Failure::told(Status::Group, format_args!("node {node} was not asked to leave: {error}"))
+        Failure::with_text(
+            Status::Group,
+            format_args!("node {node} was not asked to leave: {error}"),
+        )
     })?;
     let mut out = None;
     loop {
@@ -59,7 +62,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
 }
 
-/// The time is up; `out` is what there was to tell, if the node is out.
+/// The time is up; `out` is what to print, if the node is out.
 fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     let what = match out {
         Some(text) => format!("{text}; its process has not ended after {limit:?}"),
@@ -68,7 +71,7 @@ fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
     Failure::new(Status::Group, what, "see 'tramontane status', or raise --time-limit")
 }
 
-/// What there is to tell once the node is out.
+/// What to print once the node is out.
 fn look(visits: &OperatorClient, node: u32, interrupts: &Interrupts) -> Option<String> {
     let answers = visits.statuses(LOOK, interrupts.flag());
     let others = answers.iter().filter(|(other, _)| **other != node);

@@ -122,14 +122,14 @@ impl Application {
         self.own_delivered += u64::from(is_own && self.meter.is_of(message.subgroup));
     }
 
-    fn tell(&self, event: Event) {
+    fn send_event(&self, event: Event) {
         // The command may be over already.
         let _ = self.events.send(event);
     }
 
     fn fail(&mut self, error: &io::Error) {
         self.has_failed = true;
-        self.tell(Event::Failed(Failure::system("cannot write the log", error)));
+        self.send_event(Event::Failed(Failure::system("cannot write the log", error)));
     }
 
     /// Every log is the group's from now on.
@@ -139,7 +139,7 @@ impl Application {
         for begun in begun {
             match begun {
                 Ok(None) => {}
-                Ok(Some(kept)) => self.tell(Event::Notice(format!(
+                Ok(Some(kept)) => self.send_event(Event::Notice(format!(
                     "the group starts anew; the log of an earlier run is kept as {}",
                     kept.display()
                 ))),
@@ -199,7 +199,7 @@ impl Replica for Application {
                 text.push_str(&format!("; {what} {}", listed(nodes)));
             }
         }
-        self.tell(Event::Notice(text));
+        self.send_event(Event::Notice(text));
     }
 
     fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {

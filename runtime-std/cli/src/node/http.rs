@@ -235,11 +235,11 @@ mod tests {
         };
         serve(listener, slow).expect("a thread");
         std::thread::scope(|scope| {
-            let asked = scope.spawn(|| ask(address, b"GET /slow HTTP/1.1\r\n\r\n"));
-            has_begun.recv_timeout(LONG).expect("it is asked");
+            let answer = scope.spawn(|| ask(address, b"GET /slow HTTP/1.1\r\n\r\n"));
+            has_begun.recv_timeout(LONG).expect("it has a request");
             let silent: Vec<_> =
                 (0..3 * CONNECTIONS_MAX).map(|_| TcpStream::connect(address)).collect();
-            assert!(asked.join().expect("no panic").ends_with("/slow"));
+            assert!(answer.join().expect("no panic").ends_with("/slow"));
             drop(silent);
         });
     }

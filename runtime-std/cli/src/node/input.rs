@@ -124,7 +124,7 @@ impl Reading {
                 Err(error) => {
                     // The node goes on without, as it does after the end of its input.
                     let unreadable = unreadable(&error.into()).text().to_owned();
-                    self.tell(Event::Refused(unreadable));
+                    self.send_event(Event::Refused(unreadable));
                     self.end_of_input();
                     return self.handed;
                 }
@@ -148,7 +148,7 @@ impl Reading {
                 Err(SendEnd::Refused(why)) => say_refused(events, number, &why),
             }
         }
-        self.tell(Event::InputEnded);
+        self.send_event(Event::InputEnded);
     }
 
     /// Sends what came, to its last line that has an end.
@@ -181,7 +181,7 @@ impl Reading {
         self.is_over.load(Ordering::Relaxed)
     }
 
-    fn tell(&self, event: Event) {
+    fn send_event(&self, event: Event) {
         // The command may be over already.
         let _ = self.events.send(event);
     }

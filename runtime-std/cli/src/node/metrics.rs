@@ -353,7 +353,7 @@ mod tests {
             return eprintln!("there is no promtool here");
         };
         tool.stdin.take().expect("piped").write_all(text.as_bytes()).expect("it reads");
-        let said = tool.wait_with_output().expect("it ends");
-        assert!(said.status.success() && said.stderr.is_empty(), "{said:?}\n{text}");
+        let checked = tool.wait_with_output().expect("it ends");
+        assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}\n{text}");
     }
 }

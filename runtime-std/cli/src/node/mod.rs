@@ -78,7 +78,7 @@ signal, half a second later, ends it at once. A node that the others removed, or
 majority, exits with 9.
   A node that ends prints which lines it had read and not sent. A line that is too long is refused \
 by its number, and the node goes on; with --leave-at-end it then exits with 3.
-  If nobody reads the output, the node leaves after a quarter of failure_timeout_ms and exits with \
+  If the output is not read, the node leaves after a quarter of failure_timeout_ms and exits with \
 141. A node that was asked to end waits 5 s for a reader of the rest.";
 
 /// Be a member of a group that survives its members: nodes may fail, leave and join
@@ -251,11 +251,11 @@ impl Arguments {
         let listed = description.nodes.iter().find(|listed| listed.id == node);
         let beside_log = || self.log.as_deref().map(|log| log::with_ending(log, "state"));
         let state = self.state.clone().or_else(|| listed?.state.clone()).or_else(beside_log);
-        let told = |waiting: &Waiting| {
-            // There is nowhere else to say it.
+        let print = |waiting: &Waiting| {
+            // Without standard error there is no other place for it.
             let _ = writeln!(io::stderr(), "{waiting}");
         };
-        Forming { state, new_group: self.new_group, told: Some(told), ..Forming::default() }
+        Forming { state, new_group: self.new_group, told: Some(print), ..Forming::default() }
     }
 
     /// Where lines go; nothing if this node sends nowhere.

@@ -87,10 +87,10 @@ impl RunningNode {
         while let Ok(event) = next {
             match event {
                 Event::InputEnded => self.input_ended = true,
-                Event::Notice(text) => say(&text),
+                Event::Notice(text) => print_notice(&text),
                 Event::Refused(text) => {
                     self.has_refused = true;
-                    say(&text);
+                    print_notice(&text);
                 }
                 Event::OutputFailed(error) => self.fail(Failure::output(&error)),
                 Event::Failed(failure) => self.fail(failure),
@@ -166,7 +166,10 @@ impl RunningNode {
         } = self;
         let (_, unsent) = running.close();
         take_last(&events, &mut failure);
-        handed.iter().flat_map(|handed| handed.advice(&unsent)).for_each(|text| say(&text));
+        handed
+            .iter()
+            .flat_map(|handed| handed.advice(&unsent))
+            .for_each(|text| print_notice(&text));
         match (outcome, failure) {
             (Err(outcome), Some(failure)) => {
                 // What went wrong first, and what came of it.
@@ -221,7 +224,7 @@ fn write_rest(
 fn take_last(events: &Receiver<Event>, failure: &mut Option<Failure>) {
     for event in events.try_iter() {
         match event {
-            Event::Notice(text) | Event::Refused(text) => say(&text),
+            Event::Notice(text) | Event::Refused(text) => print_notice(&text),
             Event::OutputFailed(error) => {
                 *failure = failure.take().or_else(|| Some(Failure::output(&error)))
             }
@@ -231,7 +234,7 @@ fn take_last(events: &Receiver<Event>, failure: &mut Option<Failure>) {
     }
 }
 
-/// Why the application could not go on, if it said so before there was a member.
+/// Why the application could not go on, if it failed before there was a member.
 pub(super) fn reason(events: &Receiver<Event>) -> Option<Failure> {
     events.try_iter().find_map(|event| match event {
         Event::Failed(failure) => Some(failure),
@@ -249,8 +252,8 @@ fn judge(stopped: Stopped) -> Result<(), Failure> {
 }
 
 /// One line for people.
-fn say(text: &str) {
-    // There is nowhere else to say it.
+fn print_notice(text: &str) {
+    // Without standard error there is no other place for it.
     let _ = writeln!(io::stderr(), "{text}");
 }
 

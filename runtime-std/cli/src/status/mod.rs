@@ -45,7 +45,7 @@ pub(super) struct Arguments {
 /// From one look to the next.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// What each node said, or why it did not.
+/// The answer of each node, or why there is none.
 type Answers = BTreeMap<u32, Result<GroupStatus, OperatorError>>;
 
 /// All answers as JSON.
@@ -72,14 +72,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let interrupts = Interrupts::watch()?;
     loop {
-        let asked = Instant::now();
+        let started = Instant::now();
         let answers = arguments.ask(&visits, &interrupts);
         interrupts.check()?;
         arguments.print(&description.name, &answers).map_err(|error| Failure::output(&error))?;
         if !arguments.watch {
             return judge(&answers, arguments.expect_all);
         }
-        while asked.elapsed() < WATCH {
+        while started.elapsed() < WATCH {
             interrupts.check()?;
             std::thread::sleep(WATCH / 20);
         }
@@ -173,7 +173,7 @@ fn in_short(error: &OperatorError) -> String {
     text.split(';').next().unwrap_or_default().to_owned()
 }
 
-/// The newest view that anybody says, and its members.
+/// The newest view of all answers, and its members.
 pub(super) fn newest<'a>(
     statuses: impl Iterator<Item = &'a GroupStatus>,
 ) -> Option<(u64, &'a [u32])> {
@@ -183,16 +183,16 @@ pub(super) fn newest<'a>(
 fn judge(answers: &Answers, expect_all: bool) -> Result<(), Failure> {
     let wrong = |what: String, advice| Err(Failure::new(Status::Group, what, advice));
     if let (1, Some((node, Err(error)))) = (answers.len(), answers.first_key_value()) {
-        return Err(Failure::told(Status::Group, format_args!("node {node}: {error}")));
+        return Err(Failure::with_text(Status::Group, format_args!("node {node}: {error}")));
     }
     let Some((view, members)) = newest(answers.values().flatten()) else {
-        let told = answers.values().find_map(|answer| match answer {
+        let failure = answers.values().find_map(|answer| match answer {
             Err(OperatorError::OpenSession(tramontane_control::OpenSessionError::NotThere))
             | Ok(_) => None,
             Err(error) => Some(format!("no node answers as a member: {error}")),
         });
-        return match told {
-            Some(text) => Err(Failure::told(Status::Group, text)),
+        return match failure {
+            Some(text) => Err(Failure::with_text(Status::Group, text)),
             None => wrong("no node is running".into(), "start them: tramontane node"),
         };
     };

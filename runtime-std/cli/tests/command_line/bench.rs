@@ -37,7 +37,7 @@ fn continuous_sending_over_tcp_in_turn_with_the_bare_mesh() {
             "one round: {probe}"
         );
         let all = row["bytes_per_s"].as_f64().expect("a rate");
-        // Of three who all send, two thirds of what is delivered is others'.
+        // Of three senders, two thirds of what is delivered is others'.
         assert!(
             row["nodes"] != 3 || (delivered / all * 1.5 - 1.0).abs() < 1e-9,
             "{delivered} of {all}"

@@ -96,7 +96,7 @@ fn figure_10_overlapping_groups() {
             of_one.iter().map(|row| number(row, "bytes_per_s") / port()).collect();
         let [one, half, all] = shares[..] else { panic!("{shares:?}") };
         assert!(one >= 0.9 && half >= 0.97 && all >= 1.0 && one < half && half < all, "{shares:?}");
-        // Who sends one message receives all others, and so does everybody: the limit is what ports
+        // Each member sends one message and receives all others: the limit is what ports
         // can take in.
         let nodes = number(&of_one[0], "nodes");
         assert!(all <= nodes / (nodes - 1.0), "{all} among {nodes}");

@@ -38,9 +38,8 @@ fn cast_all(place: &Place, more: &[&str], inputs: &[Vec<u8>]) -> Vec<Ended> {
 fn running(place: &Place, group: &str, nodes: u32) -> Vec<Process> {
     let mut members: Vec<Process> =
         (0..nodes).map(|id| cast(place, group, id, nodes, &[])).collect();
-    wait_for("all members", || (place.rows() >= nodes as usize).then_some(()));
     members[0].write(b"hello\n");
-    std::thread::sleep(Duration::from_millis(300));
+    members.iter().for_each(|member| member.await_output(b"hello\n"));
     members
 }
 
@@ -78,12 +77,12 @@ fn any_bytes_may_be_a_record() {
         let output = String::from_utf8(output.succeeded()).expect("text");
         let lines: Vec<Value> =
             output.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let said: Vec<(&str, &str)> = lines
+        let records: Vec<(&str, &str)> = lines
             .iter()
             .map(|line| {
-                let said = line.as_object().expect("an object");
-                assert_eq!((said.len(), &line["sender"]), (3, &Value::from(0)));
-                let key = if said.contains_key("text") { "text" } else { "base64" };
+                let record = line.as_object().expect("an object");
+                assert_eq!((record.len(), &line["sender"]), (3, &Value::from(0)));
+                let key = if record.contains_key("text") { "text" } else { "base64" };
                 (key, line[key].as_str().expect("a string"))
             })
             .collect();
@@ -94,7 +93,7 @@ fn any_bytes_may_be_a_record() {
             ("text", ""),
             ("text", "last"),
         ];
-        assert_eq!(said, expected);
+        assert_eq!(records, expected);
         let places: Vec<u64> =
             lines.iter().map(|line| line["place"].as_u64().expect("a place")).collect();
         assert!(places.is_sorted_by(|one, next| one < next), "{places:?}");
@@ -157,7 +156,7 @@ fn interrupted_a_member_leaves() {
     let place = Place::new();
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let mut members = running(&place, "left", 3);
-        // As often as anybody likes.
+        // However often it comes.
         members[2].signal(signal);
         members[2].signal(signal);
         let ended = members[2].wait_with_input();
@@ -173,7 +172,7 @@ fn interrupted_a_member_leaves() {
 fn interrupted_while_it_waits_a_member_leaves_nothing() {
     let place = Place::new();
     let mut alone = cast(&place, "waiting", 0, 2, &[]);
-    wait_for("its row", || (place.rows() == 1).then_some(()));
+    wait_for("it", || (place.members() == 1).then_some(()));
     alone.signal(Signal::INT);
     assert_eq!(alone.wait_with_input().status.code(), Some(130));
     place.assert_empty();
@@ -204,7 +203,7 @@ fn groups_that_cannot_be_are_told() {
     let place = Place::new();
     cast(&place, "late", 0, 3, &["--join-timeout", "0.3"])
         .wait()
-        .failed(5, &["members 1, 2 did not come"]);
+        .failed(5, &["members 1, 2 not reached"]);
     place.assert_empty();
     cast(&place, "a/b", 0, 1, &[]).wait().failed(2, &["--group"]);
     cast(&place, "few", 3, 3, &[]).wait().failed(2, &["member 3 is not in a group of 3"]);

@@ -212,8 +212,10 @@ fn a_receiver_that_cannot_move_has_nothing_and_all_say_so() {
     wait_for("something to be unpacked", || unpacked(&to[1], "large"));
     fs::write(to[1].join("tree"), b"somebody's").expect("a file");
     let [first, second] = receivers;
-    root.wait()
-        .failed(6, &["not every node", "node 2", "to-1/tree is there already", "node 1 said so"]);
+    root.wait().failed(
+        6,
+        &["not every node", "node 2", "to-1/tree is there already", "node 1 reported it"],
+    );
     first.wait().failed(
         6,
         &["in place in", "to-0", "not everywhere", "node 2", "to-1/tree is there already"],
@@ -233,7 +235,7 @@ fn a_place_that_cannot_be_moved_into_is_told_on_this_machine_too() {
     let copy = place.start(&["copy", &large, "--to", &joined(&to), "--block", "4096"]);
     wait_for("something to be unpacked", || unpacked(&to[1], "large"));
     fs::write(to[1].join("large"), b"somebody's").expect("a file");
-    copy.wait().failed(6, &["not every node", "to-1/large is there already", "node 1 said so"]);
+    copy.wait().failed(6, &["not every node", "to-1/large is there already", "node 1 reported it"]);
     assert!(to[0].join("large").exists());
     assert_eq!(content(&to[1]).len(), 2);
 }
@@ -246,8 +248,8 @@ fn a_copy_that_waits_for_its_receivers_hears_a_signal() {
         let to: [PathBuf; 8] = targets(&place);
         let mut copy =
             place.start(&["copy", &file, "--to", &joined(&to), "--join-timeout", "3600"]);
-        // Before the others are there to be met; but one that is no other program yet would stop
-        // who starts it.
+        // Before the others are there to be met. A receiver that is stopped before it runs its
+        // program would stop the process that starts it.
         let is_receiver = |pid: &u32| {
             fs::read_to_string(format!("/proc/{pid}/cmdline"))
                 .is_ok_and(|line| line.contains("copy-member"))

@@ -1,5 +1,5 @@
-//! `tramontane copy`: members that are killed, stopped or interrupted, or whose disk fails, and who
-//! is told what of it.
+//! `tramontane copy`: members that are killed, stopped or interrupted, or whose disk fails, and
+//! what the others report of it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -213,7 +213,7 @@ fn killed_it_leaves_no_process_and_the_next_run_leaves_no_file() {
 fn what_a_crash_left_is_gone_after_the_next_run() {
     let place = Place::new();
     let (demo, members) = endless(&place);
-    // All at once, so that nobody can clear away after anybody.
+    // All at once, so that no member can clear away after another.
     for pid in members.iter().chain([&demo.pid()]) {
         send(*pid, Signal::STOP);
     }

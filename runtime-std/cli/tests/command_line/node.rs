@@ -62,8 +62,8 @@ fn a_killed_node_is_removed_and_gets_all_it_missed_when_it_comes_back() {
     }
 }
 
-/// What fits no slot goes by block multicast; nobody sees a difference, whoever comes later
-/// included.
+/// What fits no slot goes by block multicast. No node sees a difference, nor does one that joins
+/// later.
 #[test]
 fn lines_of_megabytes_stand_in_the_order_of_all_others() {
     for carrier in Carrier::ALL {

@@ -80,7 +80,7 @@ fn a_live_member_forbids_to_form_its_group_again_even_to_nodes_without_a_state()
         assert_eq!(code, Some(5), "{errors}");
         assert!(errors.contains("node 2") && !errors.contains("view 1"), "{errors}");
     }
-    // Who is dead is no member.
+    // A dead node is no member.
     last.kill();
     let anew: Vec<_> = (0..2).map(|id| without_log(&group, id, &[])).collect();
     anew[0].await_errors("view 1: 0 1");
@@ -127,7 +127,7 @@ fn a_group_whose_members_all_ended_is_formed_anew_when_all_nodes_are_told_to() {
         nodes[0].await_errors("log-0.1");
         group.await_same(&[0, 1, 2], 1);
         assert_eq!(group.log(2), "second\n");
-        // Later it runs: whoever is told so all the same comes back to it.
+        // Later it runs: a node that is started with the same options comes back to it.
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
         nodes.push(group.node(2, &["--new-group"]));
@@ -257,7 +257,7 @@ fn nodes_with_other_heartbeats_are_told_which_field_differs_long_before_their_ti
     }
 }
 
-/// Anybody may listen at a port of this machine before the member does, and knows no key.
+/// Any process may listen at a port of this machine before the member does, and has no key.
 #[test]
 fn a_squatter_at_a_peers_port_does_not_end_a_node_that_starts() {
     let group = Group::of(Carrier::TcpWithKey, 2);

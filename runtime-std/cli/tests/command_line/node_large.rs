@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::group::{Carrier, Group};
 use rustix::process::Signal;
 
-/// Writes lines of megabytes until told to end, or until nobody reads them.
+/// Writes lines of megabytes until it is to end, or until no process reads them.
 fn write_on(mut input: ChildStdin, is_over: &AtomicBool) {
     let line = format!("{}\n", "long ".repeat(500_000));
     while !is_over.load(Ordering::Relaxed) && input.write_all(line.as_bytes()).is_ok() {}
 }
 
-/// It wakes in the middle of blocks that nobody takes from it any more: that is neither its memory
+/// It wakes in the middle of blocks that no member takes any more: that is neither its memory
 /// nor a fault of the others.
 #[test]
 fn a_node_that_is_stopped_amid_large_lines_and_woken_is_out_of_the_group() {

@@ -28,7 +28,7 @@ fn status_says_how_all_nodes_are() {
 
         nodes.pop().expect("the last").kill();
         group.await_members(&[0, 1]);
-        // Who is not in the newest view is not missed.
+        // A node that is not in the newest view is not missed.
         let status: Value =
             serde_json::from_slice(&group.run("status", &["--json"]).succeeded()).expect("JSON");
         assert_eq!(status["nodes"][0]["status"]["state"], "steady", "{status}");
@@ -66,7 +66,7 @@ fn a_watch_says_what_changes_until_it_is_interrupted() {
         wait_for("it says so", || says(&watch, 5 * part).then_some(()));
         nodes[0].write(&lines(0, 0..5));
     }
-    // Who is gone does not end it.
+    // A node that is gone does not end it.
     nodes.pop().expect("the last").kill();
     wait_for("it says so", || watch.output().contains("nobody is there").then_some(()));
     watch.signal(rustix::process::Signal::INT);

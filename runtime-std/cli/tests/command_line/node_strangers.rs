@@ -26,7 +26,7 @@ fn address(description: &Description, node: usize) -> SocketAddr {
     description.nodes[node].address.expect("over TCP")
 }
 
-/// Goes to node 0 as somebody who has the group file and its key.
+/// Connects to node 0 as a process that has the group file and its key.
 fn go(
     description: &Description,
     node: u32,

@@ -11,6 +11,7 @@ use std::io::{Read, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -51,12 +52,22 @@ impl Place {
         folders.filter(|path| path.extension().is_none_or(|ending| ending != "state")).collect()
     }
 
-    /// The names of the row files of all groups.
+    /// How many rows of views there are, of all groups: each member has one in its view.
     pub fn rows(&self) -> usize {
+        self.files(|name| name.contains('.'))
+    }
+
+    /// How many members have come, of all groups: each has a base file.
+    pub fn members(&self) -> usize {
+        self.files(|name| !name.contains('.'))
+    }
+
+    fn files(&self, is_counted: impl Fn(&str) -> bool) -> usize {
         let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let groups = self.left().into_iter().flat_map(|root| below(&root).collect::<Vec<_>>());
         let files = groups.flat_map(|group| below(&group.path()).collect::<Vec<_>>());
-        files.filter(|file| file.file_name().to_string_lossy().starts_with("row-")).count()
+        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("row-") && is_counted(name)).count()
     }
 
     #[track_caller]
@@ -144,8 +155,8 @@ impl Ended {
 /// A running process, read as it writes. Killed with the test.
 pub struct Process {
     child: Child,
-    output: Option<JoinHandle<Vec<u8>>>,
-    errors: Option<JoinHandle<Vec<u8>>>,
+    output: Option<Reader>,
+    errors: Option<Reader>,
 }
 
 impl Process {
@@ -157,8 +168,8 @@ impl Process {
             .stderr(Stdio::piped())
             .spawn()
             .expect("a process");
-        let output = child.stdout.take().map(reader);
-        let errors = child.stderr.take().map(reader);
+        let output = child.stdout.take().map(Reader::start);
+        let errors = child.stderr.take().map(Reader::start);
         Self { child, output, errors }
     }
 
@@ -179,6 +190,13 @@ impl Process {
 
     pub fn signal(&self, signal: Signal) {
         send(self.pid(), signal);
+    }
+
+    /// Waits until its output is this.
+    #[track_caller]
+    pub fn await_output(&self, bytes: &[u8]) {
+        let output = self.output.as_ref().expect("it is still read");
+        wait_for("the output", || (*output.bytes.lock().expect("no panic") == bytes).then_some(()));
     }
 
     pub fn is_running(&mut self) -> bool {
@@ -209,9 +227,7 @@ impl Process {
     fn wait_within(&mut self, limit: Duration) -> Ended {
         let status =
             wait_within(limit, "the end of a process", || self.child.try_wait().expect("a status"));
-        let take = |reader: &mut Option<JoinHandle<Vec<u8>>>| {
-            reader.take().map(|reader| reader.join().expect("no panic")).unwrap_or_default()
-        };
+        let take = |reader: &mut Option<Reader>| reader.take().map(Reader::end).unwrap_or_default();
         let (output, errors) = (take(&mut self.output), take(&mut self.errors));
         Ended { status, output, errors: String::from_utf8_lossy(&errors).into_owned() }
     }
@@ -224,12 +240,30 @@ impl Drop for Process {
     }
 }
 
-fn reader(mut from: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = from.read_to_end(&mut bytes);
-        bytes
-    })
+/// A thread that reads what a process writes.
+struct Reader {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: JoinHandle<()>,
+}
+
+impl Reader {
+    fn start(mut from: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let into = Arc::clone(&bytes);
+        let thread = std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut piece) {
+                into.lock().expect("no panic").extend_from_slice(&piece[..count]);
+            }
+        });
+        Self { bytes, thread }
+    }
+
+    /// Everything, once the process has closed its end.
+    fn end(self) -> Vec<u8> {
+        self.thread.join().expect("no panic");
+        std::mem::take(&mut *self.bytes.lock().expect("no panic"))
+    }
 }
 
 /// Addresses at which nobody listens just now, no two the same.
