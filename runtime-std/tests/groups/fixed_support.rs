@@ -8,7 +8,7 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, DescriptionBuilder, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What each fabric is tested over.
 pub const FABRICS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
@@ -23,7 +23,7 @@ pub struct Meeting {
 impl Meeting {
     pub fn new(fabric: Carrier, nodes: u32) -> Self {
         let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let count = if fabric == Carrier::Tcp { nodes } else { 0 };
+        let count = if fabric == Carrier::SharedMemory { 0 } else { nodes };
         let listeners = (0..count).map(listen).collect();
         Self { folder: tempfile::tempdir().expect("a folder"), fabric, listeners }
     }
