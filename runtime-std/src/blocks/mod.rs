@@ -1,7 +1,7 @@
 //! Groups of block multicasts: large messages from one member to all others, at nearly the price of
 //! one copy (RDMC).
 //!
-//! A process joins others once ([`BlockNode::join`]). Between them groups come and go, up to 1024
+//! A process joins others once ([`BlockNode::start`]). Between them groups come and go, up to 1024
 //! in a node's life ([`BlockNode::create`]), each with members, a root, and a way in which its
 //! blocks go; they may overlap in any way, and share one polling thread and the medium.
 //!
@@ -35,6 +35,8 @@
 //! | `buffer` | memory that blocks go from and into |
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.1 and figure 1.
+
+pub use crate::joined::{BlockMemoryError, BlockStore};
 
 mod buffer;
 mod desk;

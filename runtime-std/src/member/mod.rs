@@ -40,8 +40,6 @@ pub(crate) use lent::{OutboxCell, PrivateState, Shared};
 const STEPS_PER_CLOCK: u32 = 64;
 
 /// A member that its caller drives.
-///
-/// [`crate::join::join`] makes one.
 pub struct Member<F: HostFabric> {
     // Dropped first: it reads the memory that `shared` keeps.
     node: NodeCell,

@@ -11,21 +11,10 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
-use crate::fixed_support::{FABRICS, Meeting, PATIENCE};
+use crate::fixed_support::{FABRICS, Meeting, PATIENCE, await_end};
 
 fn shape(nodes: u32, window: u32, message_max: u32) -> DescriptionBuilder {
     Description::builder("fixed").nodes(nodes).window(window).message_max(message_max)
-}
-
-fn await_end(running: &Running) -> Stopped {
-    let start = std::time::Instant::now();
-    loop {
-        if let Some(stopped) = running.stopped() {
-            return stopped;
-        }
-        assert!(start.elapsed() < PATIENCE, "it runs on");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

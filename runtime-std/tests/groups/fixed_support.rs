@@ -1,31 +1,76 @@
 //! Groups with fixed membership whose members are threads of this process.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::group::{Description, DescriptionBuilder, StartOptions};
+use tramontane_runtime::group::{Description, DescriptionBuilder, Running, StartOptions};
+use tramontane_runtime::member::Stopped;
 use tramontane_runtime::shared_memory::Root;
 
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What each fabric is tested over.
 pub const FABRICS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
 
+/// Waits until a member has ended, and says why it did.
+pub fn await_end(running: &Running) -> Stopped {
+    let start = Instant::now();
+    loop {
+        if let Some(stopped) = running.stopped() {
+            return stopped;
+        }
+        assert!(start.elapsed() < PATIENCE, "it runs on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Where the members of one group meet.
 pub struct Meeting {
-    folder: TempDir,
+    folder: PathBuf,
     fabric: Carrier,
-    listeners: Vec<TcpListener>,
+    pub listeners: Vec<TcpListener>,
+    addresses: Vec<SocketAddr>,
+    /// Removes the folder, where this meeting made it.
+    _made: Option<TempDir>,
 }
 
 impl Meeting {
     pub fn new(fabric: Carrier, nodes: u32) -> Self {
         let listen = |_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let count = if fabric == Carrier::Tcp { nodes } else { 0 };
-        let listeners = (0..count).map(listen).collect();
-        Self { folder: tempfile::tempdir().expect("a folder"), fabric, listeners }
+        let count = if fabric == Carrier::SharedMemory { 0 } else { nodes };
+        let listeners: Vec<TcpListener> = (0..count).map(listen).collect();
+        let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
+        let addresses = listeners.iter().map(address).collect();
+        let made = tempfile::tempdir().expect("a folder");
+        let folder = made.path().to_owned();
+        Self { folder, fabric, listeners, addresses, _made: Some(made) }
+    }
+
+    /// What another process needs to meet here: [`of_role`](Self::of_role) reads it.
+    pub fn role(&self) -> String {
+        let addresses = self.addresses.iter().map(ToString::to_string);
+        let folder = self.folder.display().to_string();
+        std::iter::once(folder).chain(addresses).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The meeting of the process that started this one to play a role.
+    pub fn of_role(role: &str) -> Self {
+        let mut words = role.split(' ');
+        let folder = words.next().expect("a folder").into();
+        let addresses: Vec<SocketAddr> =
+            words.map(|address| address.parse().expect("an address")).collect();
+        let fabric = if addresses.is_empty() { Carrier::SharedMemory } else { Carrier::Tcp };
+        Self { folder, fabric, listeners: Vec::new(), addresses, _made: None }
+    }
+
+    /// Another process is to listen for a node.
+    pub fn leave_listening_to_another(&mut self, node: u32) {
+        if self.fabric != Carrier::SharedMemory {
+            self.listeners.remove(usize::try_from(node).expect("small"));
+        }
     }
 
     /// A group that meets here, each member in a thread of its own, which calls `body`.
@@ -49,9 +94,7 @@ impl Meeting {
     }
 
     pub fn describe(&self, builder: DescriptionBuilder) -> Description {
-        let address = |listener: &TcpListener| listener.local_addr().expect("it is bound");
-        let addresses: Vec<SocketAddr> = self.listeners.iter().map(address).collect();
-        builder.fabric(self.fabric).addresses(&addresses).fixed().build().expect("a group")
+        builder.fabric(self.fabric).addresses(&self.addresses).fixed().build().expect("a group")
     }
 
     pub fn options(&self, node: u32) -> StartOptions<'static> {
@@ -60,7 +103,7 @@ impl Meeting {
             listener.try_clone().expect("a descriptor").try_into().expect("it listens")
         });
         StartOptions {
-            root: Root::under(self.folder.path()),
+            root: Root::under(&self.folder),
             listener,
             time_limit: PATIENCE,
             ..StartOptions::new(node)

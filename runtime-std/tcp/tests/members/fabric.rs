@@ -5,14 +5,13 @@ use std::time::{Duration, Instant};
 
 use crate::support::{
     MEMBERS, Member, PATIENCE, ROW_BYTES, VIEW, assert_way, connections, guard, ids, key,
-    listeners, members, settle,
+    listeners, meet, members, settle,
 };
 use tramontane_core::fabric::{
     ErrorKind, Event, Fabric, HostFabric, Kind, LocalBell, LossCause, Token, ViewRows as _, Write,
 };
 use tramontane_core::ids::{Rank, ViewId};
-use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
-use tramontane_tcp::{Settings, TcpError, TcpOptions, meet};
+use tramontane_tcp::Settings;
 
 const NEXT: ViewId = ViewId(2);
 
@@ -282,48 +281,8 @@ fn a_lost_node_comes_again_as_another_process_in_the_next_view() {
 
 #[test]
 fn once_all_have_met_nobody_listens() {
-    let (members, ranks) = (ids(), [0, 1, 2].map(Rank));
-    let subgroup = Subgroup {
-        members: &ranks,
-        senders: &ranks,
-        window: 8,
-        message_max: 64,
-        delivery: Delivery::Ordered,
-    };
-    let group = Group { members: &members, subgroups: &[subgroup] };
-    let layout = Layout::new(group).expect("a layout");
     let (listeners, addresses) = listeners(MEMBERS);
-    let joined: Vec<_> = std::thread::scope(|scope| {
-        let meeting: Vec<_> = (0..MEMBERS)
-            .map(Rank)
-            .zip(listeners)
-            .map(|(own, listener)| {
-                let (layout, addresses) = (&layout, &addresses);
-                scope.spawn(move || {
-                    let options = TcpOptions {
-                        addresses,
-                        terms: 0,
-                        listener: Some(listener),
-                        view: VIEW,
-                        key: key(),
-                        allow_clear: false,
-                        time_limit: PATIENCE,
-                        cancel: &std::sync::atomic::AtomicBool::new(false),
-                        settings: Settings::default(),
-                    };
-                    meet(layout, own, options).map(|(fabric, _)| fabric)
-                })
-            })
-            .collect();
-        meeting.into_iter().map(|thread| thread.join().expect("no panic")).collect()
-    });
-    let fabrics: Vec<Result<_, TcpError>> = joined;
-    for (own, fabric) in (0..).zip(&fabrics) {
-        let fabric = fabric.as_ref().expect("they meet");
-        assert!(
-            (0..MEMBERS).filter(|peer| *peer != own).all(|peer| fabric.ready(VIEW, Rank(peer)))
-        );
-    }
+    let _connections = meet(listeners, &addresses, key());
     for address in addresses {
         assert!(TcpStream::connect(address).is_err(), "a stranger reaches a group that has met");
     }

@@ -1,21 +1,20 @@
 //! Nodes that are threads of this process, over each fabric, and what their groups' recipients were
 //! told.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use tempfile::TempDir;
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::Window;
-use tramontane_runtime::blocks::{BlockNode, Buffer, Ended, Group, GroupOptions, Recipient};
-use tramontane_runtime::join::{JoinOptions, Meeting, NetworkMeeting};
-use tramontane_runtime::joined::BlockStore;
-use tramontane_runtime::member::Settings;
-use tramontane_runtime::shared_memory::{GroupName, Root};
+use tramontane_runtime::blocks::{
+    BlockNode, BlockStore, Buffer, Ended, Group, GroupOptions, Recipient,
+};
+use tramontane_runtime::carrier::Carrier;
+use tramontane_runtime::group::Description;
+
+use crate::fixed_support::Meeting;
+use crate::group_support::carriers;
 
 /// How long anything may take on a machine that is busy.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -63,54 +62,24 @@ impl Recipient for Keeper {
 /// Nodes that have met.
 pub struct Crowd {
     pub nodes: Vec<Option<BlockNode>>,
-    _folder: TempDir,
+    _meeting: Meeting,
 }
 
 impl Crowd {
     /// The same number of nodes over each fabric.
     pub fn each(count: u32, test: impl Fn(Crowd)) {
-        let folder = TempDir::new().expect("a folder");
-        let root = Root::under(folder.path());
-        let name = GroupName::new("blocks").expect("a name");
-        let shared = Meeting::SharedMemory { root, name };
-        test(Self::meet(folder, &vec![shared; count as usize]));
-        let listeners: Vec<TcpListener> = (0..count)
-            .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port"))
-            .collect();
-        let addresses: Vec<SocketAddr> =
-            listeners.iter().map(|listener| listener.local_addr().expect("its address")).collect();
-        let meetings = listeners.into_iter().map(|listener| {
-            let (addresses, listener) = (addresses.clone(), Some(Arc::new(listener)));
-            NetworkMeeting { addresses, listener, ..NetworkMeeting::default() }
-        });
-        let meetings: Vec<NetworkMeeting> = meetings.collect();
-        let over_tcp: Vec<Meeting> = meetings.iter().cloned().map(Meeting::Tcp).collect();
-        test(Self::meet(TempDir::new().expect("a folder"), &over_tcp));
-        if let Some(over_rdma) = over_rdma(&meetings) {
-            test(Self::meet(TempDir::new().expect("a folder"), &over_rdma));
-            println!("over RDMA too");
+        for carrier in carriers() {
+            test(Self::meet(carrier, count));
         }
     }
 
-    fn meet(folder: TempDir, meetings: &[Meeting]) -> Self {
-        let ids: Vec<NodeId> = (0..meetings.len() as u32).map(NodeId).collect();
-        let cancel = AtomicBool::new(false);
-        let join = |id, meeting: &Meeting| {
-            let meeting = meeting.clone();
-            let settings = Settings::default();
-            let options = JoinOptions { meeting, time_limit: PATIENCE, cancel: &cancel, settings };
-            BlockNode::join(&ids, id, &options).expect("all come")
-        };
-        let join = &join;
-        let nodes = std::thread::scope(|scope| {
-            let joining = ids
-                .iter()
-                .zip(meetings)
-                .map(|(id, meeting)| scope.spawn(move || join(*id, meeting)));
-            let joining: Vec<_> = joining.collect();
-            joining.into_iter().map(|joining| Some(joining.join().expect("it joins"))).collect()
+    fn meet(carrier: Carrier, count: u32) -> Self {
+        let meeting = Meeting::new(carrier, count);
+        let nodes = Description::builder("blocks").nodes(count);
+        let nodes = meeting.run(nodes, count, |_, description, options| {
+            Some(BlockNode::start(description, options).expect("all come"))
         });
-        Self { nodes, _folder: folder }
+        Self { nodes, _meeting: meeting }
     }
 
     pub fn node(&self, id: u32) -> &BlockNode {
@@ -143,22 +112,6 @@ impl Crowd {
         buffer[..bytes.len()].copy_from_slice(bytes);
         buffer
     }
-}
-
-/// The same meetings, to go on over RDMA, if there is a device.
-#[cfg(feature = "verbs")]
-fn over_rdma(meetings: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
-    let device = tramontane_runtime::rdma::DeviceOptions::default();
-    tramontane_runtime::rdma::choose(&device).ok()?;
-    let on = |network: &NetworkMeeting| {
-        tramontane_runtime::rdma::meeting(network.clone(), &device).expect("it is built in")
-    };
-    Some(meetings.iter().map(on).collect())
-}
-
-#[cfg(not(feature = "verbs"))]
-fn over_rdma(_: &[NetworkMeeting]) -> Option<Vec<Meeting>> {
-    None
 }
 
 pub struct Part {

@@ -48,12 +48,21 @@ pub fn listeners(count: u16) -> (Vec<TcpListener>, Vec<SocketAddr>) {
 /// The connections of three members that have met: by member, then by peer.
 pub fn connections(key: Option<SharedKey>) -> Vec<Vec<Option<Connection>>> {
     let (listeners, addresses) = listeners(MEMBERS);
+    meet(listeners, &addresses, key)
+}
+
+/// The same, of members that listen there.
+pub fn meet(
+    listeners: Vec<TcpListener>,
+    addresses: &[SocketAddr],
+    key: Option<SharedKey>,
+) -> Vec<Vec<Option<Connection>>> {
     std::thread::scope(|scope| {
         let meeting: Vec<_> = (0..MEMBERS)
             .map(Rank)
             .zip(listeners)
             .map(|(own, listener)| {
-                let (addresses, key) = (&addresses, key.clone());
+                let key = key.clone();
                 scope.spawn(move || join(own, addresses, listener, key))
             })
             .collect();
