@@ -14,3 +14,4 @@ mod leaving;
 mod long_upcalls;
 mod many_views;
 mod stepped;
+mod tcp;

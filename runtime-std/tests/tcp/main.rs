@@ -1,3 +1,0 @@
-//! Members over TCP.
-
-mod multicast;
