@@ -17,8 +17,8 @@
 //! logarithm rounded up, and not down.
 //!
 //! How many changes there were before a step is a sum of ones in the corner's number, so nothing is
-//! remembered. `fixtures/tests/schedules.rs` holds all this against a naive statement of the rule
-//! for sets of blocks.
+//! remembered. `fixtures/tests/block_multicast/schedules.rs` holds all this against a naive
+//! statement of the rule for sets of blocks.
 
 use super::hypercube::{Corner, Hypercube};
 use super::schedule::{Hop, Shape};

@@ -199,8 +199,8 @@ impl Schedule {
     /// When a member's first block comes, and from which member; nothing for the root.
     ///
     /// The sender does not depend on the number of blocks, if there are at least two: so a member
-    /// can wait for a message of which it knows nothing yet (RDM-4). `fixtures/tests/schedules.rs`
-    /// holds it against every algorithm.
+    /// can wait for a message of which it knows nothing yet (RDM-4).
+    /// `fixtures/tests/block_multicast/schedules.rs` holds it against every algorithm.
     #[must_use]
     pub fn first_received(&self, rank: Rank) -> Option<(Step, Hop)> {
         let (Step(from), _) = self.part(rank);

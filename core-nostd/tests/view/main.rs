@@ -12,6 +12,7 @@
 //! | `named` | cases that broke other systems |
 //! | `live_rows` | rows that change between two reads of one step |
 //! | `bad_input` | rows that hold what no correct member publishes |
+//! | `looks` | what a look at a view costs |
 //! | `nodes` | whole nodes: messages, slots that change, long upcalls, late writes |
 #![allow(
     clippy::arithmetic_side_effects,
@@ -26,6 +27,8 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../steady_view/mod.rs"]
+mod steady_view;
 #[path = "../common/weak.rs"]
 mod weak;
 
@@ -34,6 +37,7 @@ mod bad_input;
 mod chain;
 mod exhaustive;
 mod live_rows;
+mod looks;
 mod named;
 mod nodes;
 mod oracle;

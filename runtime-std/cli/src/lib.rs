@@ -46,7 +46,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -201,7 +201,7 @@ fn log(verbose: u8) -> Result<(), Failure> {
         (2, _) => "debug".to_owned(),
         _ => "trace".to_owned(),
     };
-    let filter = EnvFilter::try_new(&wanted).map_err(|error| {
+    let filter: Targets = wanted.parse().map_err(|error| {
         let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
         Failure::new(Status::Usage, what, "set it to a level such as info, or leave it")
     })?;

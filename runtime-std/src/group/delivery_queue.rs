@@ -4,9 +4,9 @@
 //! been as large as the largest message. A queue that is full holds back delivery, and with it the
 //! group: that is what keeps memory bounded.
 
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::Duration;
 
-use thingbuf::mpsc::blocking::{self, Receiver};
 use tramontane_core::ids::{NodeId, Place, SubgroupId};
 
 use super::replica::{Messages, Replica};
@@ -24,23 +24,11 @@ pub struct QueuedMessage {
     pub payload: Vec<u8>,
 }
 
-/// Keeps the buffers of messages that were taken.
-#[derive(Debug)]
-struct Reuse;
-
-impl thingbuf::Recycle<QueuedMessage> for Reuse {
-    fn new_element(&self) -> QueuedMessage {
-        QueuedMessage::default()
-    }
-
-    fn recycle(&self, message: &mut QueuedMessage) {
-        message.payload.clear();
-    }
-}
-
 /// The end that messages are taken from.
 pub struct QueueEnd {
-    receiver: Receiver<QueuedMessage, Reuse>,
+    messages: Receiver<QueuedMessage>,
+    /// The buffers of messages that were taken go back to the replica.
+    used: SyncSender<Vec<u8>>,
 }
 
 /// A queue of at most `capacity` messages: the replica to start a member with, and the end to take
@@ -48,28 +36,35 @@ pub struct QueueEnd {
 /// timeout: the others would remove this member.
 #[must_use]
 pub fn queue(capacity: usize) -> (impl Replica + 'static, QueueEnd) {
-    let (sender, receiver) = blocking::with_recycle(capacity.max(1), Reuse);
+    let capacity = capacity.max(1);
+    let (queue, messages) = mpsc::sync_channel(capacity);
+    // Besides those that are queued, each end has one in its hands.
+    let (used, unused) = mpsc::sync_channel::<Vec<u8>>(capacity + 2);
     let replica = move |messages: &mut Messages<'_, '_>| {
         let subgroup = messages.subgroup();
         for message in messages {
+            let mut payload = unused.try_recv().unwrap_or_default();
+            payload.clear();
+            payload.extend_from_slice(message.payload);
+            let (place, sender) = (message.place, message.sender);
             // Without a receiver the message counts as delivered.
-            let Ok(mut slot) = sender.send_ref() else { return };
-            slot.subgroup = subgroup;
-            slot.place = message.place;
-            slot.sender = message.sender;
-            slot.payload.clear();
-            slot.payload.extend_from_slice(message.payload);
+            let Ok(()) = queue.send(QueuedMessage { subgroup, place, sender, payload }) else {
+                return;
+            };
         }
     };
-    (replica, QueueEnd { receiver })
+    (replica, QueueEnd { messages, used })
 }
 
 impl QueueEnd {
     /// Calls `with` on the next message, waiting for one at most `timeout`; nothing if none came,
     /// or if the member is gone.
     pub fn take<R>(&self, timeout: Duration, with: impl FnOnce(&QueuedMessage) -> R) -> Option<R> {
-        let slot = self.receiver.recv_ref_timeout(timeout).ok()?;
-        Some(with(&slot))
+        let message = self.messages.recv_timeout(timeout).ok()?;
+        let result = with(&message);
+        // Without a replica nobody needs the buffer.
+        let _ = self.used.try_send(message.payload);
+        Some(result)
     }
 }
 

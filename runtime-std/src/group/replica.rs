@@ -73,6 +73,33 @@ impl<F: FnMut(&mut Messages<'_, '_>) + Send> Replica for F {
     }
 }
 
+impl Replica for Box<dyn Replica> {
+    fn deliver(&mut self, messages: &mut Messages<'_, '_>) {
+        (**self).deliver(messages);
+    }
+
+    fn exchange_large(
+        &mut self,
+        subgroup: SubgroupId,
+        buffer: Buffer,
+        bytes: usize,
+    ) -> Option<Buffer> {
+        (**self).exchange_large(subgroup, buffer, bytes)
+    }
+
+    fn view_changed(&mut self, change: &ViewChanged<'_>) {
+        (**self).view_changed(change);
+    }
+
+    fn snapshot(&mut self, subgroup: SubgroupId) -> Box<dyn Read + Send> {
+        (**self).snapshot(subgroup)
+    }
+
+    fn restore(&mut self, subgroup: SubgroupId, state: &mut dyn Read) -> io::Result<()> {
+        (**self).restore(subgroup, state)
+    }
+}
+
 /// A view that was installed.
 #[derive(Clone, Copy, Debug)]
 pub struct ViewChanged<'a> {

@@ -218,6 +218,16 @@ pub fn start<R: Replica + 'static>(
     options: StartOptions<'_>,
     replica: R,
 ) -> Result<Running, StartError> {
+    start_boxed(description, options, Box::new(replica))
+}
+
+/// One for all applications: each program would compile the whole member again, once for each type
+/// of its own.
+fn start_boxed(
+    description: Description,
+    options: StartOptions<'_>,
+    replica: Box<dyn Replica>,
+) -> Result<Running, StartError> {
     Ok(start_stepped(description, options, replica)?.spawn()?)
 }
 

@@ -1,18 +1,9 @@
 //! What a look at a view costs: so many cells a member, each found as fast in a view of many
 //! subgroups as in one of few.
 
-#![allow(
-    clippy::arithmetic_side_effects,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::integer_division
-)]
-
-mod steady_view;
-
 use std::time::{Duration, Instant};
 
-use steady_view::with_view;
+use crate::steady_view::with_view;
 use tramontane_core::ids::Rank;
 
 /// The shortest of some looks: what else the machine did is in the others.
