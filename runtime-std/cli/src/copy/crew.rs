@@ -78,14 +78,9 @@ impl Task {
     fn job(&self) -> Result<Job, Failure> {
         let group = Description::local("copy", self.nodes, 1, 0);
         let (group, options) = self.place.start(group, self.own)?;
-        let StartOptions { root, listener, device, .. } = options;
         Ok(Job {
-            own: self.own,
             sender: 0,
-            root,
-            listener,
-            device,
-            join_timeout: self.join_timeout,
+            options: StartOptions { time_limit: self.join_timeout, ..options },
             stall: self.stall_timeout,
             blocks: self.blocks.of(group.fabric)?,
             group,

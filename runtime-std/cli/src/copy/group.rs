@@ -18,7 +18,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tramontane_control::{Listener, MeshError};
+use tramontane_control::MeshError;
 use tramontane_core::ids::SubgroupId;
 
 use super::messages::{NOTICE_MAX, Terms};
@@ -27,8 +27,6 @@ use tramontane_runtime::group::{
     self, Description, Forming, LargeBlocks, Replica, Running, StartError, StartOptions,
     SubgroupDescription,
 };
-use tramontane_runtime::rdma::DeviceOptions;
-use tramontane_runtime::shared_memory::Root;
 
 /// The subgroup of notices.
 pub(super) const ORDER: SubgroupId = SubgroupId(0);
@@ -67,16 +65,10 @@ const HEARTBEAT_MS_PER_MEMBER: u64 = 4;
 pub(super) struct Job {
     /// Name, fabric, nodes and trust of the group. The rest of it is the same in every copy.
     pub(super) group: Description,
-    /// This member.
-    pub(super) own: u32,
     /// The member that copies.
     pub(super) sender: u32,
-    /// Where groups live, over shared memory.
-    pub(super) root: Root,
-    /// A socket that listens already, if there is one.
-    pub(super) listener: Option<Listener>,
-    pub(super) device: DeviceOptions,
-    pub(super) join_timeout: Duration,
+    /// Which member this is, and how it starts.
+    pub(super) options: StartOptions<'static>,
     /// How long a copy may make no progress.
     pub(super) stall: Duration,
     pub(super) blocks: LargeBlocks,
@@ -99,6 +91,11 @@ pub(super) fn stall_time(text: &str) -> Result<Duration, String> {
 }
 
 impl Job {
+    /// This member.
+    pub(super) const fn own(&self) -> u32 {
+        self.options.node
+    }
+
     /// The receivers, in order.
     pub(super) fn receivers(&self) -> impl Iterator<Item = u32> + '_ {
         let nodes = self.group.nodes.iter().map(|node| node.id);
@@ -124,14 +121,11 @@ impl Job {
         cancel: &AtomicBool,
     ) -> Result<Running, Failure> {
         let description = self.describe()?;
+        let unused = StartOptions::new(self.own());
         let options = StartOptions {
-            root: self.root.clone(),
-            listener: self.listener.take(),
-            device: self.device.clone(),
-            time_limit: self.join_timeout,
             cancel,
             forming: Forming { new_group: true, first_view_only: true, ..Forming::default() },
-            ..StartOptions::new(self.own)
+            ..std::mem::replace(&mut self.options, unused)
         };
         group::start(description, options, replica).map_err(|error| self.not_started(error))
     }
@@ -218,15 +212,12 @@ impl Job {
     pub(super) fn of_threads(folder: &std::path::Path, receivers: u32, own: u32) -> Self {
         use tramontane_runtime::blocks::GroupOptions;
         use tramontane_runtime::carrier::Carrier;
+        use tramontane_runtime::shared_memory::Root;
         let usual = GroupOptions::for_fabric(Carrier::SharedMemory, usize::MAX);
         Self {
             group: Description::local("copy", receivers + 1, 1, 0),
-            own,
             sender: 0,
-            root: Root::under(folder),
-            listener: None,
-            device: DeviceOptions::default(),
-            join_timeout: Duration::from_secs(60),
+            options: StartOptions { root: Root::under(folder), ..StartOptions::new(own) },
             stall: Duration::from_secs(60),
             blocks: LargeBlocks { algorithm: usual.algorithm, bytes: usual.block_bytes },
         }

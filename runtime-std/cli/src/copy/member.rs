@@ -20,7 +20,7 @@ pub(super) const LOOK_PAUSE: Duration = Duration::from_millis(50);
 
 /// How long a member that ends stays for the others: until they know what became of it, and it
 /// knows what became of the copy. A member that is stopped is not waited for any longer.
-pub(super) const LAST_NOTICES: Duration = Duration::from_secs(5);
+const LAST_NOTICES: Duration = Duration::from_secs(5);
 
 /// The ledger, and a signal to threads that wait for it to change.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl Member {
         let watched = Arc::new(Watched { ledger: Mutex::new(ledger), changed: Condvar::default() });
         let deliveries = Deliveries { watched: Arc::clone(&watched), arrivals };
         let running = job.start(deliveries, cancel)?;
-        Ok(Self { running, watched, own: job.own })
+        Ok(Self { running, watched, own: job.own() })
     }
 
     /// What all members know.
@@ -251,34 +251,26 @@ impl Member {
 
     /// Sends the others a failure of this member's own, and waits for the decision.
     pub(super) fn call_off(&self, failure: &Failure) {
-        let mut patience = Patience::new(LAST_NOTICES);
-        if self.announce(&Notice::failed(failure), || patience.check()).is_ok() {
-            let _ = self.wait_until(|ledger| ledger.decision().is_some(), |_| patience.check());
+        let check = until_last_notices();
+        if self.announce(&Notice::failed(failure), &check).is_ok() {
+            let _ = self.wait_until(|ledger| ledger.decision().is_some(), |_| check());
         }
     }
 
     /// Ends, once all others know how the copy ended: without this member they might have no
     /// majority to learn it.
     pub(super) fn finish(self) {
-        let mut patience = Patience::new(LAST_NOTICES);
-        if self.announce(&Notice::Finished, || patience.check()).is_ok() {
+        let check = until_last_notices();
+        if self.announce(&Notice::Finished, &check).is_ok() {
             let own = self.own;
-            let _ = self.wait_until(|ledger| ledger.are_others_finished(own), |_| patience.check());
+            let _ = self.wait_until(|ledger| ledger.are_others_finished(own), |_| check());
         }
         let _ = self.running.close();
     }
 }
 
-/// Some time to wait.
-pub(super) struct Patience(Instant);
-
-impl Patience {
-    pub(super) fn new(time: Duration) -> Self {
-        Self(Instant::now() + time)
-    }
-
-    /// Fails once the time is up.
-    pub(super) fn check(&mut self) -> Result<(), Failure> {
-        if Instant::now() < self.0 { Ok(()) } else { Err(Failure::silent(Status::PeerLost)) }
-    }
+/// A check that fails once the others had time for their last notices.
+pub(super) fn until_last_notices() -> impl Fn() -> Result<(), Failure> {
+    let until = Instant::now() + LAST_NOTICES;
+    move || if Instant::now() < until { Ok(()) } else { Err(Failure::silent(Status::PeerLost)) }
 }

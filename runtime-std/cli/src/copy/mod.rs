@@ -12,7 +12,6 @@
 //! | `ledger` | what all members know alike, and the one decision |
 //! | `member` | a process in the group: it sends notices, and waits for what all know |
 //! | `sending` | the member that copies |
-//! | `packing` | its thread that packs and sends |
 //! | `source` | what is to be copied |
 //! | `archive` | files as entries of an archive |
 //! | `receiving` | a receiver: unpacks beside the place, and moves there after the commit |
@@ -81,7 +80,6 @@ mod ledger;
 mod member;
 mod messages;
 mod nested;
-mod packing;
 mod place;
 mod receiving;
 mod report;
@@ -112,8 +110,7 @@ use tramontane_local::group::LocalError;
 use tramontane_local::options::{AlgorithmName, DeviceArguments};
 use tramontane_runtime::blocks::GroupOptions;
 use tramontane_runtime::carrier::Carrier;
-use tramontane_runtime::group::{Description, LargeBlocks};
-use tramontane_runtime::shared_memory::Root;
+use tramontane_runtime::group::{Description, LargeBlocks, StartOptions};
 
 pub(super) const EXAMPLES: &str = "  tramontane copy data.bin --to /mnt/a,/mnt/b,/mnt/c
       a file into three directories of this machine, by a process each
@@ -265,12 +262,12 @@ fn hosts(
             allow_clear: description.allow_clear || arguments.allow_clear,
             ..description.clone()
         },
-        own,
         sender: from,
-        root: Root::from_env(),
-        listener: None,
-        device: arguments.device.options(),
-        join_timeout: arguments.join.join_timeout,
+        options: StartOptions {
+            device: arguments.device.options(),
+            time_limit: arguments.join.join_timeout,
+            ..StartOptions::new(own)
+        },
         stall: arguments.stall_timeout,
         blocks: arguments.blocks.of(carrier)?,
     };

@@ -8,9 +8,8 @@ use std::time::Instant;
 
 use super::group::Job;
 use super::ledger::{Decision, Ledger};
-use super::member::{LAST_NOTICES, Member, Patience};
+use super::member::{Member, until_last_notices};
 use super::messages::{Notice, Sum};
-use super::packing::Packing;
 use super::report::{Line, Progress, Report};
 use super::source::Source;
 use super::stall::{Pace, Stall};
@@ -99,14 +98,22 @@ impl Sending<'_> {
         let stop = Arc::new(AtomicBool::new(false));
         let (member, pace) = (self.member, Arc::clone(&self.pace));
         let stream = Outgoing::new(member.data()?, member.watched(), Arc::clone(&stop), pace);
-        let packing = Packing::start(self.source, stream)?;
+        let source = Arc::clone(self.source);
+        // In a thread of its own: a disk that is read from may take for ever, and the member goes
+        // on meanwhile.
+        let packing = std::thread::Builder::new()
+            .name("tramontane-pack".into())
+            .spawn(move || pack(&source, stream))
+            .map_err(|error| Failure::system("cannot start a thread", &error))?;
         self.progress.expect(self.source.manifest.bytes);
         if let Err(failure) = self.wait_until(|_| packing.is_finished()) {
-            // It may wait for a disk for ever, and is not waited for.
+            // The thread is not waited for.
             stop.store(true, Ordering::Relaxed);
             return Err(failure);
         }
-        let sum = packing.end().map_err(|failure| match failure.status {
+        // A panic has printed what it is.
+        let packed = packing.join().unwrap_or_else(|_| Err(Failure::silent(Status::Other)));
+        let sum = packed.map_err(|failure| match failure.status {
             // The copy ended, and the thread does not know why.
             Status::PeerLost => self.member.check().err().unwrap_or(failure),
             _ => failure,
@@ -140,8 +147,8 @@ impl Sending<'_> {
         let mut waited = self.wait_until(is_decided);
         if waited.is_err() {
             // It is on its way, and it is better to know.
-            let mut patience = Patience::new(LAST_NOTICES);
-            let _ = member.wait_until(is_decided, |_| patience.check());
+            let check = until_last_notices();
+            let _ = member.wait_until(is_decided, |_| check());
         }
         match member.decision() {
             Some(Decision::Commit(_)) => return Ok(()),
@@ -177,6 +184,12 @@ impl Sending<'_> {
         let advice = "see what is there, and copy it to those that lack it";
         Err(CopyError::Partly(Failure::new(status, what, advice)))
     }
+}
+
+/// Packs what is copied, and sends it. Gives the bytes and the checksum of that.
+fn pack(source: &Source, mut stream: Outgoing) -> Result<Sum, Failure> {
+    source.pack(&mut stream)?;
+    stream.finish().map_err(|error| Failure::with_text(Status::PeerLost, error))
 }
 
 /// A failure's text; an interrupt needs none where it happens.
