@@ -10,11 +10,9 @@
 
 pub mod blocks;
 pub mod carrier;
-pub mod configuration;
 pub mod group;
 #[cfg(any(test, fuzzing))]
 pub mod hostile_bytes;
-pub mod join;
 pub mod joined;
 pub mod member;
 mod poll;

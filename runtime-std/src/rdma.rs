@@ -1,16 +1,13 @@
 //! What the commands know of RDMA whether or not it is built in: the choice of a device, counts,
 //! and what to say where it is not.
 //!
-//! The fabric itself is `tramontane-verbs`, behind the cargo feature `verbs`; [`crate::join`] joins
-//! over it.
+//! The fabric itself is `tramontane-verbs`, behind the cargo feature `verbs`.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-
-use crate::join::{Meeting, NetworkMeeting};
 
 /// Whether this program has RDMA.
 pub const BUILT: bool = cfg!(feature = "verbs");
@@ -151,25 +148,6 @@ pub(crate) fn tell(report: &tramontane_verbs::Report) {
         inline_bytes_max = report.inline_bytes_max,
         "writes go over RDMA"
     );
-}
-
-/// Members that meet on a network, to go on over a device.
-///
-/// # Errors
-/// [`NotBuilt`], where this program has no RDMA.
-#[cfg(feature = "verbs")]
-pub fn meeting(network: NetworkMeeting, device: &DeviceOptions) -> Result<Meeting, NotBuilt> {
-    let (device, limits) = (device.wanted(), device.limits());
-    Ok(Meeting::Verbs(crate::join::VerbsMeeting { network, device, limits }))
-}
-
-/// Members that meet on a network, to go on over a device.
-///
-/// # Errors
-/// [`NotBuilt`]: this program has no RDMA.
-#[cfg(not(feature = "verbs"))]
-pub fn meeting(_: NetworkMeeting, _: &DeviceOptions) -> Result<Meeting, NotBuilt> {
-    Err(NotBuilt)
 }
 
 /// What a fabric did, counted, for a report: see `tramontane_verbs::Counters`.

@@ -11,12 +11,10 @@ use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
 use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, NoFabric, StartError};
-use tramontane_runtime::join::JoinError;
 use tramontane_runtime::joined::MemoryError;
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::rdma::{ClearNotAllowed, NotBuilt};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
-use tramontane_runtime::tcp::TcpError;
 
 /// The exit statuses: the one place where they are given out. Their numbers are stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -204,21 +202,6 @@ impl From<SharedMemoryError> for Failure {
     }
 }
 
-impl From<JoinError> for Failure {
-    fn from(error: JoinError) -> Self {
-        match error {
-            JoinError::Layout(error) => error.into(),
-            JoinError::Rendezvous(error) => error.into(),
-            JoinError::Tcp(error) => error.into(),
-            JoinError::Memory(error) => error.into(),
-            JoinError::Thread(source) => Self::system("cannot start a thread", &source),
-            #[cfg(feature = "verbs")]
-            JoinError::Verbs(error) => error.into(),
-            error => Self::new(Status::Other, error, "please report this"),
-        }
-    }
-}
-
 impl From<MemoryError> for Failure {
     fn from(error: MemoryError) -> Self {
         match error {
@@ -387,17 +370,6 @@ impl From<BenchError> for Failure {
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
                 Self::new(Status::Other, error, "see 'tramontane bench --help'")
             }
-        }
-    }
-}
-
-impl From<TcpError> for Failure {
-    fn from(error: TcpError) -> Self {
-        match error {
-            TcpError::Mesh(error) => error.into(),
-            TcpError::NotReady { .. } => Self::with_text(Status::Group, error),
-            TcpError::Io(source) => Self::system("cannot set up connections", &source),
-            error => Self::new(Status::Other, error, "please report this"),
         }
     }
 }

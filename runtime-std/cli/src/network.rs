@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::{Failure, Status};
 use tramontane_control::KeyError;
-use tramontane_runtime::group::{DescriptionBuilder, DoorsError};
+use tramontane_runtime::group::{DescriptionBuilder, ControlEndpointsError};
 
 /// Addresses and key.
 #[derive(Args, Debug)]
@@ -50,14 +50,14 @@ impl NetworkOptions {
 }
 
 /// Why members may not meet at these addresses, in the words of the command line.
-pub(super) fn not_permitted(error: DoorsError) -> Failure {
+pub(super) fn not_permitted(error: ControlEndpointsError) -> Failure {
     match error {
-        DoorsError::Key(KeyError::Io { .. }) => Failure::new(
+        ControlEndpointsError::Key(KeyError::Io { .. }) => Failure::new(
             Status::Usage,
             format_args!("cannot read the key: {error}"),
             "give --key-file a file that you may read",
         ),
-        DoorsError::KeyNeeded(address) => Failure::new(
+        ControlEndpointsError::KeyNeeded(address) => Failure::new(
             Status::Usage,
             format_args!("{address} is not on this machine, and there is no key"),
             "give all members one --key-file (openssl rand -hex 32), or give --allow-clear on a \

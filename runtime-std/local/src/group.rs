@@ -9,16 +9,14 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{
     AsFd as _, AsRawFd as _, BorrowedFd, FromRawFd as _, IntoRawFd as _, OwnedFd, RawFd,
 };
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tramontane_control::Listener;
 
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, DescriptionError, StartOptions};
-use tramontane_runtime::join::{Meeting, NetworkMeeting};
 use tramontane_runtime::rdma::{DeviceOptions, NotBuilt};
-use tramontane_runtime::shared_memory::{self, GroupName, Root};
+use tramontane_runtime::shared_memory::{self, GroupName};
 
 /// Why the members have nowhere to meet.
 #[derive(Debug, thiserror::Error)]
@@ -143,30 +141,6 @@ impl Default for LocalPlace {
 }
 
 impl LocalPlace {
-    /// For the member: where it meets the others. Takes over the descriptor, so that a second call
-    /// is wrong.
-    ///
-    /// # Errors
-    /// If this program has no RDMA, or the name is none.
-    pub fn meeting(&self) -> Result<Meeting, LocalError> {
-        match self {
-            Self::SharedMemory(name) => {
-                Ok(Meeting::SharedMemory { root: Root::from_env(), name: GroupName::new(name)? })
-            }
-            Self::Network { addresses, device, .. } => {
-                let network = NetworkMeeting {
-                    addresses: addresses.clone(),
-                    listener: self.listener().map(Arc::new),
-                    ..NetworkMeeting::default()
-                };
-                match device {
-                    None => Ok(Meeting::Tcp(network)),
-                    Some(device) => Ok(tramontane_runtime::rdma::meeting(network, device)?),
-                }
-            }
-        }
-    }
-
     /// For the member: the socket at which it is met, if that is a network. Takes over the
     /// descriptor, so that a second call is wrong.
     #[must_use]

@@ -47,7 +47,6 @@ mod part;
 mod recipient;
 mod transfer;
 
-pub use crate::joined::BlockMemoryError;
 pub use buffer::Buffer;
 pub(crate) use buffer::place_block;
 pub use group::{CloseFailure, Ended, Group, SendFailure, SendRefusal};

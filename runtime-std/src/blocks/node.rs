@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tramontane_core::fabric::{Channel, HostBlocks as _};
 use tramontane_core::ids::{NodeId, Rank};
-use tramontane_core::layout::{Layout, LayoutError};
+use tramontane_core::layout::Layout;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{OpenError, Window};
 
@@ -18,10 +18,9 @@ use super::group::{Asked, End, Group};
 use super::recipient::Recipient;
 use super::transfer::Table;
 use crate::carrier::Carrier;
-use crate::group::{ConnectError, Connected, Description, StartError, StartOptions, connect};
-use crate::join::{JoinError, JoinOptions, meet};
+use crate::group::{ConnectError, Connected, Description, FIRST_VIEW, StartError, StartOptions, connect};
 use crate::joined::{BlockMemoryError, BlockStore, JoinedFabric};
-use crate::member::{FIXED_VIEW, Stopped};
+use crate::member::Stopped;
 use crate::poll::{Ending, Poller};
 
 /// Bytes of a block where nothing else is said: RDMC found 1 MB best for large messages (5.2.1).
@@ -157,23 +156,6 @@ pub struct BlockNode {
 }
 
 impl BlockNode {
-    /// Joins all other nodes: waits until each is there. `nodes` is the same list at all of them,
-    /// in one order.
-    ///
-    /// # Errors
-    /// [`JoinError`]; nothing is left behind then.
-    pub fn join(
-        nodes: &[NodeId],
-        own: NodeId,
-        options: &JoinOptions<'_>,
-    ) -> Result<Self, JoinError> {
-        let layout = Layout::of_channels(nodes, CHANNELS)?;
-        let own = rank_among(nodes, own).ok_or(LayoutError::BadSubgroupMember)?;
-        let (fabric, memory) = meet(&layout, own, options)?;
-        Self::of(fabric, Table::new(FIXED_VIEW, own, nodes.to_vec(), memory))
-            .map_err(JoinError::Thread)
-    }
-
     /// Meets all other nodes of a description, as a group with fixed membership does, and waits
     /// until each is there. What the description says of subgroups and messages is not used.
     ///
@@ -200,7 +182,7 @@ impl BlockNode {
         let nodes: Vec<NodeId> = description.nodes.iter().map(|node| NodeId(node.id)).collect();
         let layout = Layout::of_channels(&nodes, CHANNELS).map_err(StartError::from)?;
         let Connected { fabric, memory, own } = connect(description, options, &layout)?;
-        let started = Self::of(fabric, Table::new(FIXED_VIEW, own, nodes.clone(), memory));
+        let started = Self::of(fabric, Table::new(FIRST_VIEW, own, nodes.clone(), memory));
         Ok(started.map_err(StartError::from)?)
     }
 

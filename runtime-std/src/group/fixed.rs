@@ -65,8 +65,7 @@ impl<R: Replica> Fixed<R> {
     ) -> Result<Self, Stopped> {
         let view = View::first(&parts.participant.description);
         let failed = |error: OpenError| Stopped::NoMemory(error.to_string());
-        let ending = Arc::clone(&parts.participant.ending);
-        let shared = Arc::new(Shared::new(layout.get(), own, memory, ending).map_err(failed)?);
+        let shared = Arc::new(Shared::new(layout.get(), own, memory).map_err(failed)?);
         let capabilities = tramontane_core::fabric::Fabric::capabilities(&parts.fabric.fabric);
         let options = parts.participant.options;
         let state = PrivateState::new(layout.get(), own);

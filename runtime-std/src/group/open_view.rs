@@ -57,12 +57,7 @@ impl OpenView {
         capabilities: Capabilities,
     ) -> Result<Self, ViewError> {
         let (options, view_options) = (participant.options, participant.view_options());
-        let shared = Arc::new(Shared::new(
-            layout.get(),
-            own,
-            memory.clone(),
-            Arc::clone(&participant.ending),
-        )?);
+        let shared = Arc::new(Shared::new(layout.get(), own, memory.clone())?);
         let members = layout.get().members();
         let lent = Lent {
             shared: Arc::clone(&shared),

@@ -1,4 +1,4 @@
-//! Everything that a node borrows, and the node beside it.
+//! Everything that a node borrows, and outboxes beside what they borrow.
 //!
 //! The core borrows all its memory; here that memory has an owner. `self_cell` holds owner and
 //! borrower together without unsafe code of ours.
@@ -7,19 +7,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use self_cell::{MutBorrow, self_cell};
-use tramontane_core::fabric::{Capabilities, ViewMemory, ViewRows};
-use tramontane_core::ids::{NodeId, Rank, SubgroupId, ViewId};
+use self_cell::self_cell;
+use tramontane_core::fabric::{ViewMemory, ViewRows};
+use tramontane_core::ids::{NodeId, Rank, SubgroupId};
 use tramontane_core::layout::{Layout, RingShape};
 use tramontane_core::memory::{NodeMemory, Row, RowWriter};
 use tramontane_core::multicast::{Link, MemberState, SenderState, SubgroupState};
-use tramontane_core::node::{Loan, Node, OpenError, Options, State};
+use tramontane_core::node::{Loan, OpenError, Options, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
-
-use crate::poll::Ending;
-
-/// The one view of a fixed membership. Ids start at 1, so that fresh memory, all zero, names none.
-pub const FIXED_VIEW: ViewId = ViewId(1);
 
 /// How a member behaves; the runtime's one set of options.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,14 +80,13 @@ struct OutboxPlace {
     ready: Range<usize>,
 }
 
-/// What a node and its senders share: the hand-off, and why it ended.
+/// What a node and its senders share: the memory and the hand-off.
 pub(crate) struct Shared {
     memory: Memory,
     cells: Vec<HandOffCells>,
     ready: Vec<ReadyFlag>,
     outboxes: Vec<OutboxPlace>,
     members: Vec<NodeId>,
-    ending: Arc<Ending>,
 }
 
 impl Shared {
@@ -100,7 +94,6 @@ impl Shared {
         layout: &Layout<'_>,
         own: Rank,
         memory: Memory,
-        ending: Arc<Ending>,
     ) -> Result<Self, OpenError> {
         let sizes = layout.state_sizes(own);
         let mut outboxes = Vec::with_capacity(sizes.handoffs);
@@ -120,7 +113,6 @@ impl Shared {
             ready: (0..sizes.ready).map(|_| ReadyFlag::new()).collect(),
             outboxes,
             members: layout.group().members.to_vec(),
-            ending,
         })
     }
 
@@ -144,11 +136,6 @@ impl Shared {
         let memory =
             unsafe { NodeMemory::new(self.memory.rows(), self.memory.row(), cells, ready) };
         Outbox::new(memory, &place.shape).ok()
-    }
-
-    /// Why the member ended, once it has.
-    pub(crate) fn ending(&self) -> &Arc<Ending> {
-        &self.ending
     }
 
     pub(crate) fn node_at(&self, rank: Rank) -> Option<NodeId> {
@@ -182,21 +169,6 @@ impl PrivateState {
     }
 }
 
-/// What a node borrows.
-pub(super) struct Lent {
-    shared: Arc<Shared>,
-    state: PrivateState,
-}
-
-self_cell!(
-    /// A node with what it borrows.
-    pub(super) struct NodeCell {
-        owner: MutBorrow<Lent>,
-        #[not_covariant]
-        dependent: Node,
-    }
-);
-
 self_cell!(
     /// An outbox with what it borrows.
     pub(crate) struct OutboxCell {
@@ -205,18 +177,3 @@ self_cell!(
         dependent: Outbox,
     }
 );
-
-/// Opens a node on fresh private state.
-pub(super) fn open(
-    layout: &Layout<'_>,
-    own: Rank,
-    shared: &Arc<Shared>,
-    options: Options,
-    capabilities: Capabilities,
-) -> Result<NodeCell, OpenError> {
-    let lent = Lent { shared: Arc::clone(shared), state: PrivateState::new(layout, own) };
-    NodeCell::try_new(MutBorrow::new(lent), |lent| {
-        let Lent { shared, state } = lent.borrow_mut();
-        Node::open(FIXED_VIEW, layout, own, shared.loan(state), options, capabilities)
-    })
-}

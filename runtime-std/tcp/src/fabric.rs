@@ -203,14 +203,6 @@ impl Tcp {
         }
     }
 
-    /// Whether a member of a view is gone, or was never there.
-    pub(super) fn is_lost(&self, view: ViewId, peer: Rank) -> bool {
-        let route = self.view(view).and_then(|view| view.route(peer));
-        !route
-            .and_then(|index| self.connections.borrow().get(index).map(Connection::is_live))
-            .unwrap_or(false)
-    }
-
     fn view(&self, id: ViewId) -> Option<&View> {
         self.views.iter().find(|view| view.id == id)
     }

@@ -49,7 +49,6 @@ mod frame;
 #[cfg(any(test, fuzzing))]
 pub mod hostile_bytes;
 mod incoming;
-mod join;
 mod landing;
 mod memory;
 mod peers;
@@ -62,6 +61,5 @@ mod watch;
 pub use blocks::{BlockBytes, BlockMemory, BlockStore, NoBlockMemory};
 pub use connection::Settings;
 pub use fabric::Tcp;
-pub use join::{TcpError, TcpOptions, connect, meet};
 pub use memory::{NoRows, Rows};
 pub use watch::Bell;

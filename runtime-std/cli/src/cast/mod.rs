@@ -233,7 +233,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 /// What keeps the members apart, in the words of the command line.
 fn not_started(error: StartError) -> Failure {
     match error {
-        StartError::Doors(error) => network::not_permitted(error),
+        StartError::ControlEndpoints(error) => network::not_permitted(error),
         StartError::OtherConfiguration { node, .. } => {
             let what = format_args!("member {node} was started with another configuration");
             Failure::new(Status::Group, what, "give all members the same options")
