@@ -2,9 +2,9 @@
 //! one thread, so that a count tells the same every time.
 //!
 //! ```sh
-//! CARGO_PROFILE_RELEASE_LTO=thin cargo build --release -p tramontane-runtime --example
-//! instructions valgrind --tool=callgrind --callgrind-out-file=/dev/null
-//! '--toggle-collect=*instructions*drive*' \
+//! cargo build --release -p tramontane-runtime --example instructions
+//! valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+//!     '--toggle-collect=*instructions*drive*' \
 //!     target/release/examples/instructions fixed 2 1 run 1000
 //! ```
 //!

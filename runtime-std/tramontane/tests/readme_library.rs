@@ -19,11 +19,11 @@ fn block(begin: &str) -> &'static str {
     rest.split_once("\n```").expect("it has an end").0
 }
 
-/// The profile that the workspace builds with: what it has built is used again.
-fn profile(workspace: &Path) -> String {
+/// The profiles that the workspace builds with: what it has built is used again.
+fn profiles(workspace: &Path) -> String {
     let manifest = std::fs::read_to_string(workspace.join("Cargo.toml")).expect("a manifest");
-    let (_, rest) = manifest.split_once("[profile.dev]\n").expect("a profile");
-    format!("[profile.dev]\n{}", rest.split_once("\n[").map_or(rest, |(profile, _)| profile))
+    let profiles = manifest.find("[profile.").expect("a profile");
+    manifest[profiles..].to_owned()
 }
 
 /// Builds the example in a folder, and gives the program.
@@ -38,7 +38,7 @@ fn built(folder: &Path) -> PathBuf {
     let manifest = format!(
         "[package]\nname = \"readings\"\nversion = \"0.0.0\"\nedition = \"2024\"\n\n[dependencies]{dependencies}\n\n\
          [workspace]\n\n{}",
-        profile(&workspace)
+        profiles(&workspace)
     );
     std::fs::create_dir(folder.join("src")).expect("a folder");
     std::fs::write(folder.join("Cargo.toml"), manifest).expect("a file");
