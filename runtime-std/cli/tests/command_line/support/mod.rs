@@ -51,12 +51,12 @@ impl Place {
         folders.filter(|path| path.extension().is_none_or(|ending| ending != "state")).collect()
     }
 
-    /// The names of the row files of all groups.
+    /// How many members' files there are, of all groups.
     pub fn rows(&self) -> usize {
         let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let groups = self.left().into_iter().flat_map(|root| below(&root).collect::<Vec<_>>());
         let files = groups.flat_map(|group| below(&group.path()).collect::<Vec<_>>());
-        files.filter(|file| file.file_name().to_string_lossy().starts_with("row-")).count()
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("member-")).count()
     }
 
     #[track_caller]
