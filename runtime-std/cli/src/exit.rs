@@ -182,7 +182,11 @@ impl From<SharedMemoryError> for Failure {
         use SharedMemoryError as E;
         let status = match error {
             E::BadName(_) | E::NotAMember { .. } | E::OtherMember { .. } => Status::Usage,
-            E::NoSpace { .. } | E::NotPermitted { .. } | E::TooManyRegions(_) => Status::Resources,
+            E::NoMemory { .. }
+            | E::CannotSeal
+            | E::NoSpace { .. }
+            | E::NotPermitted { .. }
+            | E::TooManyRegions(_) => Status::Resources,
             E::DuplicateId { .. }
             | E::WrongDigest { .. }
             | E::WrongVersion { .. }

@@ -1,36 +1,31 @@
-//! Block memory: what blocks are sent from and received into, in files of its own.
+//! Block memory: what blocks are sent from and received into.
 //!
-//! A file a region, mapped writable by its owner and read-only by the peers that it sends blocks
-//! to, who find it at the first block. It is made and signed as rows are: allocated whole before it
-//! is touched, never truncated, cleared away with its owner. Its number is never used twice by a
-//! process, so that no peer takes a new one for an old.
+//! Each region is sealed memory, mapped writable by its owner and read-only by the peers that it
+//! sends blocks to, who get its descriptor before the first block. Its number is never used twice
+//! by a process, so that no peer takes a new one for an old.
 //!
 //! # Invariants
 //! - A region's number belongs to one memory at a time; it is free again when the memory is gone.
 //! - A memory that a fabric still uses (a receive is posted into it, or a block of it is not sent)
-//!   stays, with its name, until that is over, whatever its owner drops.
+//!   stays until that is over, whatever its owner drops.
 //! - What peers have mapped stays with them as it was.
 
-use std::ffi::CString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
-use rustix::fs::{FileType, fstat, ftruncate};
-use rustix::io::Errno;
 use tramontane_core::fabric::{self, BlockUse};
+use tramontane_core::ids::ViewId;
 use tramontane_core::memory::{BlockPages, OutOfBlock};
 
+use super::descriptors::Subject;
 use super::error::Error;
-use super::files::Names;
-use super::folder::{Folder, Patience};
-use super::header::{HEADER_BYTES, Header, State};
-use super::map::{Access, Map};
+use super::header::{HEADER_BYTES, Header};
+use super::map::Map;
 use super::peer::Peer;
 use super::residence::Residence;
-use super::space::{allocate, check_space, file_bytes};
+use super::sealed::{SealedMemory, Writers};
+use super::space::{check_space, whole_pages};
 
 /// Block memory of this process.
 pub type BlockMemory = tramontane_core::memory::BlockMemory<Arc<OwnRegion>>;
@@ -50,14 +45,12 @@ impl fabric::BlockStore for BlockStore {
     type Pages = Arc<OwnRegion>;
     type Error = Error;
 
-    /// In a file of its own.
-    ///
     /// # Errors
-    /// [`Error::TooManyRegions`]; [`Error::NoSpace`]; [`Error::HasLeft`]. Nothing is left behind
+    /// [`Error::TooManyRegions`]; [`Error::NoMemory`]; [`Error::HasLeft`]. Nothing is left behind
     /// then.
     fn memory(&self, bytes: usize, _: BlockUse) -> Result<BlockMemory, Error> {
         let whole = bytes.saturating_add(HEADER_BYTES);
-        check_space(&self.0.folder, file_bytes(std::iter::once(whole)), |_| false)?;
+        check_space(whole_pages(std::iter::once(whole)), || 0)?;
         self.0.make_region(whole)
     }
 }
@@ -68,8 +61,20 @@ pub struct OwnRegion {
     /// The number that no other memory of this process ever has.
     pub(super) serial: u64,
     map: Map,
-    residence: Arc<Residence>,
-    name: CString,
+    file: OwnedFd,
+}
+
+impl OwnRegion {
+    /// Sends the memory to a peer, for blocks in a view. False if it is to be sent again later.
+    pub(super) fn send_to(
+        &self,
+        residence: &Residence,
+        peer: &Peer,
+        view: ViewId,
+    ) -> rustix::io::Result<bool> {
+        let subject = Subject::Block { view, serial: self.serial };
+        residence.send(peer.id(), subject, self.file.as_fd())
+    }
 }
 
 // SAFETY: mapped in one piece behind the header, writable, as long as the map lives. Other threads
@@ -87,45 +92,20 @@ unsafe impl BlockPages for OwnRegion {
 
 impl Drop for OwnRegion {
     fn drop(&mut self) {
-        Header::new(&self.map).set_state(State::Left);
-        self.residence.remove_file(&self.name);
+        Header::new(&self.map).set_over();
     }
 }
 
 impl Residence {
     fn make_region(self: &Arc<Self>, bytes: usize) -> Result<BlockMemory, Error> {
-        let path = self.folder.path();
-        let (name, serial, file) = loop {
-            let serial = self.next_serial();
-            let name = Names::block(self.node(), serial);
-            match self.make_file(&name) {
-                None => return Err(Error::HasLeft { node: self.node() }),
-                // Whatever lies there is not this process's, and the next number is as good.
-                Some(Err(Errno::EXIST)) => {}
-                Some(Err(errno)) => {
-                    return Err(Error::from_errno("cannot create a file in", path, errno));
-                }
-                Some(Ok(file)) => break (name, serial, file),
-            }
-        };
-        let made = self.fill_region(&file, bytes, serial).inspect_err(|_| self.remove_file(&name));
-        let own = OwnRegion { serial, map: made?, residence: Arc::clone(self), name };
-        let own = Arc::new(own);
+        if self.has_left() {
+            return Err(Error::HasLeft { node: self.node() });
+        }
+        let SealedMemory { file, map } = SealedMemory::new_large(bytes, Writers::Owner)?;
+        let serial = self.next_serial();
+        Header::new(&map).write(&self.maker(serial));
+        let own = Arc::new(OwnRegion { serial, map, file });
         Ok(BlockMemory::new(self.take_region(&own)?, own))
-    }
-
-    fn fill_region(&self, file: &OwnedFd, bytes: usize, serial: u64) -> Result<Map, Error> {
-        let failed = |errno| Error::from_errno("cannot map a file of", self.folder.path(), errno);
-        // Mapped before it is allocated: huge pages are given to a mapping that asked for them, not
-        // to a file.
-        let length = u64::try_from(bytes).unwrap_or(u64::MAX);
-        ftruncate(file, length).map_err(failed)?;
-        let map = Map::new_large(file.as_fd(), bytes, Access::Write).map_err(failed)?;
-        let never = AtomicBool::new(false);
-        allocate(&self.folder, file, bytes, &Patience { until: Instant::now(), cancel: &never })?;
-        Header::new(&map).write(&self.identity(serial));
-        Header::new(&map).set_state(State::Running);
-        Ok(map)
     }
 }
 
@@ -137,34 +117,9 @@ pub(super) struct PeerRegion {
 }
 
 impl PeerRegion {
-    /// Maps a peer's block memory. None if it is not there, or is not what that process can have
-    /// made.
-    pub(super) fn find(
-        folder: &Folder,
-        peer: &Peer,
-        serial: u64,
-    ) -> rustix::io::Result<Option<Self>> {
-        let Some(file) = folder.open_row(&Names::block(peer.id(), serial))? else {
-            return Ok(None);
-        };
-        let stat = fstat(&file)?;
-        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let Some(bytes) =
-            usize::try_from(stat.st_size).ok().filter(|bytes| is_file && *bytes >= HEADER_BYTES)
-        else {
-            return Ok(None);
-        };
-        let first = Map::new(file.as_fd(), HEADER_BYTES, Access::Read)?;
-        let header = Header::new(&first);
-        let is_theirs = header.is_written()
-            && header.is_of_this_format()
-            && header.node() == u64::from(peer.id().get())
-            && header.incarnation() == peer.incarnation()
-            && header.digest() == serial;
-        if !is_theirs {
-            return Ok(None);
-        }
-        Ok(Some(Self { serial, map: Map::new_large(file.as_fd(), bytes, Access::Read)? }))
+    /// What a peer sent, mapped.
+    pub(super) const fn new(serial: u64, map: Map) -> Self {
+        Self { serial, map }
     }
 
     /// The address of a range, if it is inside.
@@ -181,44 +136,6 @@ impl PeerRegion {
 
     /// Whether its owner has given it up.
     pub(super) fn is_over(&self) -> bool {
-        Header::new(&self.map).state().is_over()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tramontane_core::fabric::{BlockStore as _, Region};
-
-    use super::*;
-    use crate::mounted::Mounted;
-    use crate::root::{GroupName, Root};
-
-    /// What the check beforehand cannot see: that others allocate at the same time.
-    #[test]
-    fn memory_that_is_not_there_after_all_is_an_error_and_leaves_nothing() {
-        let Some(place) = Mounted::new("blocks") else {
-            println!("skipped: this user may not mount a small file system");
-            return;
-        };
-        let (root, group) = (Root::under(place.path()), GroupName::new("late").expect("a name"));
-        let limit = std::time::Duration::from_secs(9);
-        let never = AtomicBool::new(false);
-        let residence =
-            Residence::claim(&root, &group, tramontane_core::ids::NodeId(1), 1, 1, limit, &never);
-        let residence = Arc::new(residence.expect("a place"));
-        let error = residence.make_region(2 << 20).expect_err("two of one MiB");
-        assert!(
-            matches!(
-                error,
-                Error::NoSpace { needed, free, .. } if needed == 2 << 20 && free < 1 << 20
-            ),
-            "{error}"
-        );
-        let store = BlockStore::new(&residence);
-        let memory = store.memory(1 << 18, BlockUse::Both).expect("what is left is free");
-        assert_eq!(memory.region(), Region(1));
-        assert!(matches!(store.memory(1 << 20, BlockUse::Both), Err(Error::NoSpace { .. })));
-        drop((memory, store, residence));
-        assert!(!root.path().exists());
+        Header::new(&self.map).is_over()
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! No allocation or system call is on the way of a block, and no lock but that of the list of
 //! memories, for a look at its memory; but for the wake of a sleeper, the
-//! first receive of a channel from a peer, and the first block from a memory of a peer, which is
-//! found and mapped then.
+//! first receive of a channel from a peer, and the first block from a memory to a peer, which is
+//! sent the memory's descriptor and maps it.
 
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockLimits, Blocks, Channel, ErrorKind, HostBlocks, Token, Way,
@@ -75,10 +75,7 @@ impl Blocks for SharedMemory {
         let view = self.views.iter_mut().find(|view| view.id == to.view).ok_or(ErrorKind::Other)?;
         view.target(to.peer)?;
         let range = self.residence.block_range(source, length).ok_or(ErrorKind::OutOfRange)?;
-        let exchange = view.exchange.as_mut().ok_or(ErrorKind::OutOfRange)?;
-        exchange.send(&view.membership, (to.peer, to.channel), range, immediate, token)?;
-        view.target(to.peer)?.ring_if_asleep();
-        Ok(())
+        view.send_block((to.peer, to.channel), range, immediate, token)
     }
 
     fn close(&mut self, view: ViewId, channel: Channel) {

@@ -110,15 +110,31 @@ pub enum Error {
         /// The members that do not answer.
         peers: Vec<NodeId>,
     },
-    /// The rows do not fit.
+    /// The rows, or block memory, do not fit.
     #[error(
-        "not enough shared memory in {}: {} needed, {} free; free some, or take a smaller window, message size or group",
+        "not enough shared memory: {} needed, {} free; free some, or take a smaller window, message size or group",
+        Bytes(*needed), Bytes(*free)
+    )]
+    NoMemory {
+        /// Bytes that are still to be allocated: for the whole group, or for one memory.
+        needed: u64,
+        /// Bytes that can be had.
+        free: u64,
+    },
+    /// The kernel cannot keep peers from writing to a row.
+    #[error(
+        "this kernel cannot seal memory against writers (F_SEAL_FUTURE_WRITE); take Linux 5.1 or newer, or another fabric"
+    )]
+    CannotSeal,
+    /// The files of the group do not fit.
+    #[error(
+        "not enough shared memory in {}: {} needed, {} free; free some, or set TRAMONTANE_SHM_DIR to a folder with room",
         path.display(), Bytes(*needed), Bytes(*free)
     )]
     NoSpace {
         /// Where.
         path: PathBuf,
-        /// Bytes that are still to be allocated: for the whole group, or for one file.
+        /// Bytes that are still to be allocated.
         needed: u64,
         /// Bytes that can be had.
         free: u64,
@@ -236,7 +252,9 @@ mod tests {
             },
             Error::StillEnding { group: group.clone(), peers: peers.clone() },
             Error::NotAnswering { group, peers },
-            Error::NoSpace { path: path.clone(), needed: 5 << 30, free: 1536 },
+            Error::NoMemory { needed: 5 << 30, free: 1536 },
+            Error::CannotSeal,
+            Error::NoSpace { path: path.clone(), needed: 4096, free: 0 },
             Error::NotPermitted { path: path.clone(), reason: "it belongs to another user" },
             Error::Busy { path: path.clone() },
             Error::Cancelled,

@@ -109,11 +109,12 @@ impl Exchange {
         Ok(())
     }
 
-    /// Offers a block to a peer that is there; the caller rings.
+    /// Offers a block to a peer that is there; the caller rings. The peer has the memory's
+    /// descriptor before it is told of the block.
     pub(super) fn send(
         &mut self,
         membership: &Membership,
-        (to, channel): (Rank, Channel),
+        (to, channel, peer): (Rank, Channel, &Peer),
         from: Range,
         immediate: u32,
         token: Token,
@@ -122,6 +123,13 @@ impl Exchange {
         let ends = ends(membership, to).ok_or(ErrorKind::OutOfRange)?;
         let between = self.between.get_mut(to.index()).ok_or(ErrorKind::OutOfRange)?;
         let Range { memory, offset, length } = from;
+        if between.outbox.has_room(ends.theirs) && !between.outbox.has_sent(&memory) {
+            // The queue to the peer is full, or this process may send no more descriptors: for now.
+            if memory.send_to(membership.residence(), peer, self.view) != Ok(true) {
+                return Err(ErrorKind::QueueFull);
+            }
+            between.outbox.note_sent(&memory);
+        }
         let source = Source { memory, offset, length };
         between.outbox.offer((ends.own, ends.theirs), channel, source, immediate, token)?;
         self.under_way += 1;
@@ -167,10 +175,10 @@ impl Exchange {
                 self.events.push_back(BlockEvent::Sent { way, token: offered.token });
             }
         }
-        let folder = &membership.residence().folder;
+        let (residence, view) = (membership.residence(), self.view);
         let mut is_answered = false;
         for _ in 0..ENTRIES {
-            match between.inbox.take_in(&ends, folder, peer).map_err(|_| misbehaved())? {
+            match between.inbox.take_in(&ends, (residence, view), peer).map_err(|_| misbehaved())? {
                 TakenIn::Nothing => break,
                 TakenIn::First(channel) => self.copies.push_back((rank, channel)),
                 TakenIn::Another => {}

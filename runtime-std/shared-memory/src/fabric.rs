@@ -5,9 +5,9 @@
 //! it is posted. The bytes of a guard cannot be held back as they were at the call, and need not
 //! be: a cell only grows, and its own release store stands behind the content that it speaks for.
 //!
-//! A fixed membership is the case of one view whose members were all there before. Otherwise a view
-//! opens before its peers' rows exist; while some are missing, `poll` looks for them now and then,
-//! and a member that opens a view rings.
+//! A view opens before its peers' rows exist. The own row goes to each peer that is there as a
+//! descriptor; while rows are missing at either end, `poll` looks now and then, and a member that
+//! has got a row rings its owner.
 //!
 //! No call here allocates once all views are open and all peers are found. The system calls are:
 //! one in a post or a wake whose target sleeps, those of [`SharedMemory::sleep`] and `arm`, those
@@ -30,7 +30,6 @@ use super::futex::Bell;
 use super::mappings::{Mappings, Membership};
 use super::open_view::OpenView;
 use super::residence::Residence;
-use super::row_plan::RowPlan;
 
 /// Completions that may wait for a poll; beyond it, a post with a token is refused for now.
 const COMPLETIONS_MAX: usize = 1024;
@@ -90,8 +89,7 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// The fabric of a fixed membership: of the member that owns these mappings. Its one view is
-    /// opened with them.
+    /// The fabric over memory that was made without it. Its view is not open.
     #[must_use]
     pub fn new(mappings: &Mappings) -> Self {
         let mut fabric = Self::for_residence(mappings.membership().residence());
@@ -99,7 +97,7 @@ impl SharedMemory {
         fabric
     }
 
-    /// The fabric of a process whose views change. No view is open.
+    /// The fabric of a process. No view is open.
     #[must_use]
     pub fn for_residence(residence: &Arc<Residence>) -> Self {
         Self {
@@ -133,18 +131,25 @@ impl SharedMemory {
     /// Somebody rang: perhaps for a row that was made.
     #[cold]
     fn woken(&mut self) -> Event {
-        if self.views.iter().any(OpenView::is_changing) {
-            self.pace = Pace::new();
-            self.look();
-        }
+        self.pace = Pace::new();
+        self.look();
         Event::Woken
     }
 
-    /// Looks for rows that are missing, or were made anew.
+    /// Sends rows that peers do not have, and looks for those that are missing here or were made
+    /// anew. The first comes first: of two that look for each other, one at least finds the other's
+    /// row, and rings.
     #[cold]
     fn look(&mut self) {
+        let mut is_missing = false;
         for view in &mut self.views {
-            view.look(&self.residence, &mut self.events);
+            is_missing |= view.send_rows(&self.residence);
+        }
+        if is_missing {
+            self.residence.receive();
+            for view in &mut self.views {
+                view.put_rows(&mut self.events);
+            }
         }
         self.count_awaited();
     }
@@ -159,23 +164,14 @@ impl SharedMemory {
 
     /// Takes the memory that a view is opened with, if it was made for that.
     fn take_made(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Option<Arc<Membership>> {
-        let is_it = |made: &Arc<Membership>| {
-            made.is(memory) && made.view().is_none_or(|(of, _)| of == view) && !made.is_over()
-        };
+        let is_it =
+            |made: &Arc<Membership>| made.is(memory) && made.view() == view && !made.is_over();
         let found = |(place, made): (usize, &Weak<Membership>)| {
             Some((place, made.upgrade().filter(is_it)?))
         };
         let (place, membership) = self.made.iter().enumerate().find_map(found)?;
         self.made.swap_remove(place);
         Some(membership)
-    }
-
-    /// The memory of a fixed membership, which was made when its members met.
-    fn met(&self, plan: &RowPlan, own: Rank) -> Option<Mappings> {
-        let mut made = self.made.iter().filter_map(Weak::upgrade);
-        let is_it =
-            |made: &Arc<Membership>| made.view().is_none() && made.own() == own && made.is_of(plan);
-        made.find(is_it).map(Mappings::of)
     }
 }
 
@@ -212,14 +208,10 @@ impl Fabric for SharedMemory {
         let members = |view: &OpenView| view.membership.ids().len();
         let told = self.views.iter().map(members).sum::<usize>() + memory.members.len();
         self.events.reserve(EVENTS_A_MEMBER * told);
-        self.views.push(OpenView::new(view, membership, &mut self.events));
+        self.views.push(OpenView::new(view, membership));
         self.newest = Some(view);
         self.pace = Pace::new();
         self.look();
-        if let Some(opened) = self.view(view).filter(|opened| opened.is_changing()) {
-            // Of two that look for each other, one at least finds the other, and tells it.
-            opened.ring_all();
-        }
         Ok(())
     }
 
@@ -245,7 +237,9 @@ impl Fabric for SharedMemory {
                 Event::Completed(_) | Event::Woken => false,
             };
             self.events.retain(|event| !is_of(event));
-            self.residence.forget_unused();
+            // A view that is older than the newest is never opened again.
+            let oldest = self.views.iter().map(|view| view.id).min().or(self.newest);
+            self.residence.forget_before(oldest.unwrap_or(view));
             self.count_awaited();
         }
         // Nothing is ever in flight: peers read, and what they read stays mapped at their side. A
@@ -329,11 +323,8 @@ impl HostFabric for SharedMemory {
     type Rows = Mappings;
     type MemoryError = Error;
 
-    /// Fresh memory, or in a fixed membership the one memory that was made when its members met.
+    /// Fresh memory: see [`Residence::rows`].
     fn rows(&mut self, plan: &ViewPlan<'_>) -> Result<Mappings, Error> {
-        if let Some(met) = self.met(&RowPlan::new(plan), plan.own()) {
-            return Ok(met);
-        }
         let rows = self.residence.rows(plan)?;
         self.made.retain(|made| made.strong_count() > 0);
         self.made.push(Arc::downgrade(rows.membership()));
@@ -352,14 +343,16 @@ impl HostFabric for SharedMemory {
 
     /// Finds too which peers have come.
     ///
-    /// A system call a peer, below a microsecond: for a timer, some ten times a second, and for
-    /// [`Event::Woken`]: a peer rings that leaves, or fails while its process goes on. One that is
-    /// killed does not.
+    /// Two system calls a peer and one more, below a microsecond each: for a timer, some ten times
+    /// a second, and for [`Event::Woken`]: a peer rings that leaves, or fails while its process
+    /// goes on. One that is killed does not.
     fn check_peers(&mut self) -> bool {
         let mut is_news = false;
         for view in &mut self.views {
             is_news |= view.check(&mut self.events);
         }
+        // Also what nothing asks for yet, so that no sender finds the queue full for long.
+        self.residence.receive();
         self.look();
         is_news
     }

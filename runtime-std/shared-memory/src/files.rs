@@ -1,22 +1,17 @@
-//! A member's own files: how they are made, and how they go.
-//!
-//! Its base file, whose lock is its life; its bell; where membership changes, a row file a view;
-//! and its block memory.
+//! What a member has in the group's folder: how it is made, and how it goes.
 
-use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::CString;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, fstat, openat, renameat};
-use rustix::io::Errno;
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat, renameat};
 use tramontane_core::ids::{NodeId, ViewId};
 
+use super::descriptors::DescriptorSocket;
 use super::error::Error;
 use super::folder::{Folder, Patience};
-use super::header::{HEADER_BYTES, Header};
-use super::map::{Access, Map};
+use super::member_file::{Identity, MemberFile, State};
 use super::root::{GroupName, Root};
-use super::space::{BELL_BYTES, PAGE, allocate, check_space, no_space};
 
 /// What a file of ours is made with: never over one that is there, nor through a link.
 const CREATE_FLAGS: OFlags = OFlags::RDWR
@@ -25,11 +20,13 @@ const CREATE_FLAGS: OFlags = OFlags::RDWR
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// The names of a member's files.
+/// The names of what a member has in the folder.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
-    pub(super) row: CString,
-    pub(super) bell: CString,
+    /// Its file, whose lock is its life.
+    pub(super) member: CString,
+    /// The socket that takes its peers' descriptors.
+    pub(super) memory: CString,
     /// Its control socket, which somebody else makes.
     pub(super) door: CString,
     making: CString,
@@ -37,162 +34,116 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn of(id: NodeId) -> Self {
-        let name = |kind: &str| file_name(format!("{kind}-{id}"));
-        Self { row: name("row"), bell: name("bell"), door: name("door"), making: name(".new") }
-    }
-
-    /// The row of a view. The layout's digest is in it, since a view's list of members may change
-    /// until it is decided.
-    pub(super) fn view_row(id: NodeId, view: ViewId, digest: u64) -> CString {
-        file_name(format!("row-{id}{}", Self::view_ending(view, digest)))
-    }
-
-    /// A block memory: the number that no other one of this process ever has.
-    pub(super) fn block(id: NodeId, serial: u64) -> CString {
-        file_name(format!("block-{id}.{serial}"))
-    }
-
-    /// What the names of all members' rows of a view end with.
-    pub(super) fn view_ending(view: ViewId, digest: u64) -> String {
-        format!(".{}.{digest:016x}", view.0)
+        // Digits hold no zero byte.
+        let name = |kind: &str| CString::new(format!("{kind}-{id}")).unwrap_or_default();
+        Self {
+            member: name("member"),
+            memory: name("memory"),
+            door: name("door"),
+            making: name(".new"),
+        }
     }
 }
 
-fn file_name(text: String) -> CString {
-    // Digits hold no zero byte.
-    CString::new(text).unwrap_or_default()
-}
-
-/// A member's own files, and its lock. Their names go when this is dropped.
+/// A member's own file and lock, and the rows that it has. The names go when this is dropped.
 #[derive(Debug)]
 pub(super) struct OwnFiles {
     pub(super) folder: Arc<Folder>,
     names: Names,
-    /// The base file. Holds the lock that says that this member lives.
-    row_file: OwnedFd,
-    /// Names of the rows of views that have not ended, and of block memory.
-    others: Vec<CString>,
+    /// Holds the lock that says that this member lives.
+    pub(super) member: MemberFile,
+    /// Views that have not ended, each with the digest of its rows; the newest last.
+    rows: Vec<(ViewId, u64)>,
 }
 
 impl OwnFiles {
-    /// Takes the member's place in the group: an empty row file, locked, and an empty bell file.
-    ///
-    /// `needed` is what the whole group takes; whether it is to be had is checked before anything
-    /// is made.
+    /// Takes the member's place in the group: its file, locked, and its socket.
     pub(super) fn claim(
         root: &Root,
         group: &GroupName,
-        id: NodeId,
-        needed: u64,
+        (identity, state): (&Identity, State),
         patience: &Patience<'_>,
-    ) -> Result<Self, Error> {
-        let names = Names::of(id);
-        let (folder, row_file) =
-            Folder::enter(root, group, patience, |folder| take_place(folder, id, &names, needed))?;
-        Ok(Self { folder: Arc::new(folder), names, row_file, others: Vec::new() })
+    ) -> Result<(Self, DescriptorSocket), Error> {
+        let names = Names::of(identity.node);
+        let (folder, (member, socket)) = Folder::enter(root, group, patience, |folder| {
+            take_place(folder, &names, identity, state)
+        })?;
+        let files = Self { folder: Arc::new(folder), names, member, rows: Vec::new() };
+        Ok((files, socket))
     }
 
-    /// Allocates and maps both files. Takes a while for a large row, and holds no lock of the
-    /// folder.
-    pub(super) fn map(
-        &self,
-        row_file_bytes: usize,
-        patience: &Patience<'_>,
-    ) -> Result<(Arc<Map>, Arc<Map>), Error> {
-        let path = self.folder.path();
-        let failed = |errno| Error::from_errno("cannot map a file of", path, errno);
-        let bell_file = open_bell(&self.folder, &self.names).map_err(failed)?;
-        allocate(&self.folder, &bell_file, BELL_BYTES, patience)?;
-        allocate(&self.folder, &self.row_file, row_file_bytes, patience)?;
-        let row = Map::new(self.row_file.as_fd(), row_file_bytes, Access::Write).map_err(failed)?;
-        let bell = Map::new(bell_file.as_fd(), BELL_BYTES, Access::Write).map_err(failed)?;
-        Ok((Arc::new(row), Arc::new(bell)))
-    }
-
-    /// Makes an empty file for a view's row, or block memory. Without the folder's lock: the base
-    /// file's says whose it is.
-    pub(super) fn make_other(&mut self, name: &CStr) -> rustix::io::Result<OwnedFd> {
-        let file = openat(self.folder.as_fd(), name, CREATE_FLAGS, Mode::RUSR | Mode::WUSR)?;
-        self.others.push(name.to_owned());
-        Ok(file)
-    }
-
-    /// Removes such a file, if it is there.
-    pub(super) fn remove_other(&mut self, name: &CStr) {
-        if let Some(place) = self.others.iter().position(|other| other.as_c_str() == name) {
-            self.folder.remove(&self.others.swap_remove(place));
+    /// Counts a row. False if the view has one with that digest.
+    pub(super) fn add_row(&mut self, row: (ViewId, u64)) -> bool {
+        let is_new = !self.rows.contains(&row);
+        if is_new {
+            self.rows.push(row);
+            self.member.set_row(row.1);
         }
+        is_new
+    }
+
+    /// Counts a row no longer.
+    pub(super) fn remove_row(&mut self, row: (ViewId, u64)) {
+        self.rows.retain(|other| *other != row);
+        self.member.set_row(self.rows.last().map_or(0, |(_, digest)| *digest));
     }
 }
 
 impl Drop for OwnFiles {
     fn drop(&mut self) {
         // The names are ours as long as the lock is: nobody removes a live member's files.
-        for other in &self.others {
-            self.folder.remove(other);
+        for name in [&self.names.door, &self.names.memory, &self.names.member] {
+            self.folder.remove(name);
         }
-        self.folder.remove(&self.names.door);
-        self.folder.remove(&self.names.bell);
-        self.folder.remove(&self.names.row);
-        // Without this, a child that was forked meanwhile would keep the lock, and this member
-        // would seem to live.
-        if let Err(error) = flock(&self.row_file, FlockOperation::Unlock) {
-            tracing::warn!(%error, "cannot unlock the row file");
-        }
+        self.member.unlock();
         self.folder.clear();
     }
 }
 
-/// With the folder's lock held: clears away the dead, refuses a duplicate, and makes both files.
-fn take_place(folder: &Folder, id: NodeId, names: &Names, needed: u64) -> Result<OwnedFd, Error> {
+/// With the folder's lock held: clears away the dead, refuses a duplicate, and makes file and
+/// socket.
+fn take_place(
+    folder: &Folder,
+    names: &Names,
+    identity: &Identity,
+    state: State,
+) -> Result<(MemberFile, DescriptorSocket), Error> {
     let path = folder.path();
     let failed = |action| move |errno| Error::from_errno(action, path, errno);
     folder.remove_the_dead().map_err(failed("cannot clear"))?;
-    if let Some(row) = folder.open_row(&names.row).map_err(failed("cannot look into"))? {
+    if let Some(file) = folder.open_file(&names.member).map_err(failed("cannot look into"))? {
         return Err(Error::DuplicateId {
-            id,
+            id: identity.node,
             group: folder.name().to_string(),
-            pid: owner_of(&row),
+            pid: MemberFile::of(file).read().map_or(0, |statement| statement.pid),
         });
     }
-    check_space(folder, needed, |_| true)?;
-
-    let create = |name| openat(folder.as_fd(), name, CREATE_FLAGS, Mode::RUSR | Mode::WUSR);
-    let made = (|| {
-        drop(create(&names.bell)?);
-        // Under another name until it is locked: a peer that looks for the row without the folder's
-        // lock must never find it without its owner's.
-        let row = create(&names.making)?;
-        flock(&row, FlockOperation::NonBlockingLockExclusive)?;
-        renameat(folder.as_fd(), &names.making, folder.as_fd(), &names.row)?;
-        Ok(row)
-    })();
-    made.map_err(|errno| {
-        folder.remove(&names.bell);
+    make(folder, names, identity, state).map_err(|error| {
+        folder.remove(&names.memory);
         folder.remove(&names.making);
-        match errno {
-            Errno::NOSPC => no_space(folder, PAGE),
-            other => Error::from_errno("cannot create a file in", path, other),
-        }
+        let errno = rustix::io::Errno::from_io_error(&error);
+        errno.map_or_else(
+            || Error::Io { action: "cannot create a file in", path: path.into(), source: error },
+            failed("cannot create a file in"),
+        )
     })
 }
 
-/// Which process owns a live row; zero while it has not said so yet.
-fn owner_of(row: &OwnedFd) -> u64 {
-    if !holds(row, HEADER_BYTES) {
-        return 0;
-    }
-    Map::new(row.as_fd(), HEADER_BYTES, Access::Read).map_or(0, |map| Header::new(&map).pid())
-}
-
-/// Whether a file is as long as this: only then can all of it be touched.
-pub(super) fn holds(file: &OwnedFd, bytes: usize) -> bool {
-    fstat(file).is_ok_and(|stat| usize::try_from(stat.st_size).is_ok_and(|size| size >= bytes))
-}
-
-pub(super) fn open_bell(folder: &Folder, names: &Names) -> rustix::io::Result<OwnedFd> {
-    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    openat(folder.as_fd(), &names.bell, flags, Mode::empty())
+fn make(
+    folder: &Folder,
+    names: &Names,
+    identity: &Identity,
+    state: State,
+) -> std::io::Result<(MemberFile, DescriptorSocket)> {
+    let socket = DescriptorSocket::bind(folder, &names.memory)?;
+    // Under another name until it is locked: a peer that looks for the file without the folder's
+    // lock must never find it without its owner's.
+    let file: OwnedFd =
+        openat(folder.as_fd(), &names.making, CREATE_FLAGS, Mode::RUSR | Mode::WUSR)?;
+    flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive)?;
+    let member = MemberFile::write(file, identity, state)?;
+    renameat(folder.as_fd(), &names.making, folder.as_fd(), &names.member)?;
+    Ok((member, socket))
 }
 
 #[cfg(test)]
@@ -203,27 +154,26 @@ mod tests {
     use super::*;
     use crate::mounted::Mounted;
 
-    /// What the check beforehand cannot see: that others allocate at the same time.
     #[test]
-    fn an_allocation_that_fails_after_the_check_is_an_error_and_leaves_nothing() {
+    fn a_folder_without_room_for_a_members_file_is_an_error_and_nothing_is_left() {
         let Some(place) = Mounted::new("files") else {
             println!("skipped: this user may not mount a small file system");
             return;
         };
         let (root, group) = (Root::under(place.path()), GroupName::new("late").expect("a name"));
+        let filler = place.path().join("filler");
         let never = AtomicBool::new(false);
         let patience = Patience { until: Instant::now() + Duration::from_secs(9), cancel: &never };
-        let files =
-            OwnFiles::claim(&root, &group, NodeId(1), 0, &patience).expect("names are cheap");
-        let error = files.map(2 << 20, &patience).expect_err("two of one MiB");
-        assert!(
-            matches!(
-                error,
-                Error::NoSpace { needed, free, .. } if needed == 2 << 20 && free < 1 << 20
-            ),
-            "{error}"
-        );
-        drop(files);
+        let identity =
+            Identity { digest: 1, node: NodeId(1), incarnation: 1, sleeper_barrier: false };
+        let claim = || OwnFiles::claim(&root, &group, (&identity, State::Running), &patience);
+        let full = std::fs::write(&filler, vec![1; 1 << 20]);
+        assert!(full.is_err() || claim().is_err(), "one MiB, and folders take none of it");
+        let error = claim().expect_err("not a page is free");
+        assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+        assert!(!root.path().exists());
+        std::fs::remove_file(filler).expect("removed");
+        drop(claim().expect("there is room again"));
         assert!(!root.path().exists());
     }
 }

@@ -14,10 +14,8 @@ use rustix::fs::{
     AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fstat, mkdirat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
-use tramontane_core::ids::NodeId;
 
 use super::error::Error;
-use super::files::Names;
 use super::root::{FOLDER_FLAGS, GroupName, Root, check_owner, entries};
 
 /// How long a wait for the lock sleeps between two tries.
@@ -47,14 +45,14 @@ impl Patience<'_> {
     }
 }
 
-/// Whether the owner of a row file lives: it holds the exclusive lock as long as it does.
+/// Whether the owner of a member's file lives: it holds the exclusive lock as long as it does.
 ///
 /// The probe takes a *shared* lock, so that probes do not see each other, and gives it back at
 /// once.
-pub(super) fn is_live(row: BorrowedFd<'_>) -> rustix::io::Result<bool> {
-    match flock(row, FlockOperation::NonBlockingLockShared) {
+pub(super) fn is_live(file: BorrowedFd<'_>) -> rustix::io::Result<bool> {
+    match flock(file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => {
-            flock(row, FlockOperation::Unlock)?;
+            flock(file, FlockOperation::Unlock)?;
             Ok(false)
         }
         Err(Errno::WOULDBLOCK) => Ok(true),
@@ -62,15 +60,14 @@ pub(super) fn is_live(row: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     }
 }
 
-/// The base file of the member that a file belongs to, which may be the file itself. Nobody locks a
-/// bell, a view's row, block memory or a socket: they live as long as the base file beside them.
-fn base_of(name: &CStr) -> Option<CString> {
+/// The file of the member that a name belongs to, which may be that file itself. Sockets have no
+/// lock: they live as long as the member's file beside them.
+fn member_of(name: &CStr) -> Option<CString> {
     let name = name.to_bytes();
-    let id = [&b"row-"[..], b"bell-", b"block-", b"door-"]
+    let id = [&b"member-"[..], b"memory-", b"door-"]
         .into_iter()
         .find_map(|kind| name.strip_prefix(kind))?;
-    let id = id.split(|byte| *byte == b'.').next()?;
-    CString::new([b"row-", id].concat()).ok()
+    CString::new([b"member-", id].concat()).ok()
 }
 
 /// Whose files were found in a folder.
@@ -159,41 +156,14 @@ impl Folder {
         self.folder.as_fd()
     }
 
-    /// Opens a row file, or block memory, to read it, if it is there. Does not wait, whatever has
-    /// that name.
-    pub(super) fn open_row(&self, name: &CStr) -> rustix::io::Result<Option<OwnedFd>> {
+    /// Opens a file to read it, if it is there. Does not wait, whatever has that name.
+    pub(super) fn open_file(&self, name: &CStr) -> rustix::io::Result<Option<OwnedFd>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         match openat(&self.folder, name, flags, Mode::empty()) {
-            Ok(row) => Ok(Some(row)),
+            Ok(file) => Ok(Some(file)),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(errno),
         }
-    }
-
-    /// Whether the process of a node lives, and has the row of a view: then it is a member, however
-    /// it goes on. One that waits to become a member has none.
-    pub(super) fn has_live_member(&self, id: NodeId) -> rustix::io::Result<bool> {
-        let base = Names::of(id).row;
-        let is_row = |name: &CString| {
-            let ending = name.to_bytes().strip_prefix(base.to_bytes());
-            ending.is_some_and(|ending| ending.starts_with(b"."))
-        };
-        if !entries(self.as_fd())?.iter().any(is_row) {
-            return Ok(false);
-        }
-        self.open_row(&base)?.map_or(Ok(false), |row| is_live(row.as_fd()))
-    }
-
-    /// Bytes that are allocated to those files of this folder whose names are in `part`.
-    pub(super) fn allocated(&self, part: impl Fn(&[u8]) -> bool) -> rustix::io::Result<u64> {
-        let mut bytes = 0_u64;
-        for name in entries(self.as_fd())?.into_iter().filter(|name| part(name.to_bytes())) {
-            if let Ok(stat) = statat(&self.folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
-                bytes = bytes
-                    .saturating_add(u64::try_from(stat.st_blocks).unwrap_or(0).saturating_mul(512));
-            }
-        }
-        Ok(bytes)
     }
 
     /// Removes a file of this folder. True if it was there: a member that is just leaving may be
@@ -219,13 +189,13 @@ impl Folder {
                 census.removed += usize::from(self.remove(&name));
                 continue;
             }
-            let Some(row) = base_of(&name) else { continue };
-            let lives = match self.open_row(&row)? {
-                Some(row) => is_live(row.as_fd())?,
+            let Some(member) = member_of(&name) else { continue };
+            let lives = match self.open_file(&member)? {
+                Some(file) => is_live(file.as_fd())?,
                 None => false,
             };
             if lives {
-                census.living += usize::from(row == name);
+                census.living += usize::from(member == name);
             } else if self.remove(&name) {
                 census.removed += 1;
                 tracing::info!(

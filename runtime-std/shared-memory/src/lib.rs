@@ -1,24 +1,18 @@
-//! The shared-memory fabric and its rendezvous: members of one group on one machine.
+//! The shared-memory fabric: members of one group on one machine.
 //!
-//! Each member keeps its row in a file of its own, mapped writable by the owner and read-only by
+//! Each member keeps its row in memory of its own, mapped writable by the owner and read-only by
 //! its peers: the release store of a guard *is* the write, and the MMU keeps a faulty process out
-//! of its peers' rows. Beside it lies one small file with the member's doorbell, which every member
-//! may ring.
+//! of its peers' rows. Rows and block memory are memfds, allocated whole and sealed against
+//! shrinking, growing and foreign writing; each member's doorbell is one too, which every member
+//! may ring. Their descriptors go from process to process through sockets in a folder, where
+//! members find each other:
 //!
 //! ```text
 //! /dev/shm/tramontane-<uid>/      ours alone (mode 0700), made and removed as needed
 //!   <group>/                      one run of one group
-//!     row-<node id>               a page of header, then the row: the base file
-//!     bell-<node id>              one word, alone in its page
-//! ```
-//!
-//! Where membership changes, the base file is the header alone, and lives as long as its process;
-//! each view's row has a file beside it:
-//!
-//! ```text
-//!     row-<node id>.<view>.<digest> a page of header, then the row, of one view and one list of
-//!     members door-<node id> the node's control socket, which somebody else makes block-<node
-//!     id>.<serial> a page of header, then block memory; whatever the membership
+//!     member-<node id>            who this member is, and how far it has come; its lock is its life
+//!     memory-<node id>            the socket that takes descriptors of its peers' memory
+//!     door-<node id>              the node's control socket, which somebody else makes
 //! ```
 //!
 //! Where blocks go between the members, each row has a desk behind it
@@ -27,20 +21,24 @@
 //! sender's memory into its own.
 //!
 //! # Invariants
-//! - **A lock is a life.** The owner holds an exclusive `flock` on its base file from before the
+//! - **A lock is a life.** The owner holds an exclusive `flock` on its member file from before the
 //!   file has its name until it leaves; the kernel drops it with the process, however that ends.
 //!   Whoever can take a shared lock looks at the file of a dead member. Nothing is inferred from
 //!   process ids, which are reused.
-//! - **No file is used twice** (VIE-11). A row file is made, filled and unlinked; it is never
-//!   truncated, and a mapping outlives the name, so a reader cannot be killed by a peer that goes
-//!   away. A process that was stopped and wakes in a later view has the old files alone to write
-//!   to.
+//! - **Nothing in the folder is mapped.** What is there may be shortened, changed or removed: it
+//!   kills no member (see `docs/security.md` for what happens). What is mapped is sealed memory,
+//!   whose length nobody can change, the owner included.
+//! - **A peer's descriptor is not trusted.** It is mapped only if its memory is sealed, allocated
+//!   whole, of the length that was agreed, and signed by the live process that sent it.
+//! - **No memory is used twice** (VIE-11). Each view's row is a new memfd. A process that was
+//!   stopped and wakes in a later view has the old memory alone to write to.
 //! - **A view's row is its process's.** It is taken only while that process lives, and only if its
-//!   header names the incarnation of the base file, the layout, and the length. What somebody else
-//!   left under that name is nobody's.
-//! - **A place is never a gap.** A peer's row has its addresses before its file is there: zeros,
-//!   which the file takes the place of in one step.
-//! - **Memory is allocated before it is mapped**: a full file system is an error, never a SIGBUS.
+//!   header names the incarnation of the member file and the layout.
+//! - **A place is never a gap.** A peer's row has its addresses before its memory is there: zeros,
+//!   which the memory takes the place of in one step.
+//! - **Memory is allocated before it is passed on**: a full machine is an error, never a SIGBUS.
+//! - **Memory goes with its processes.** It has no name, so a member that is killed leaves none
+//!   behind; its files are cleared by the next that starts or leaves.
 //! - **Nobody writes into another's memory**, rows or blocks. What a peer says of a block is
 //!   compared with what can be before a byte is read, and what its sender gave up while it was read
 //!   is not told of (`desk`).
@@ -48,21 +46,18 @@
 //!   member unlinks what is its own. A group's folder is removed under its own lock. A process that
 //!   took the lock of one that is gone meanwhile finds out and starts again; so does one that finds
 //!   the root gone.
-//! - **One run** (VIE-12). A member goes on only when all published the same number, made of all
-//!   members' random incarnations. A restarted member has another incarnation, so it never joins
-//!   the run it fell out of.
 //! - **No wake-up is lost**: see [`doorbell`].
 //!
-//! A group of fixed membership is entered through [`Rendezvous::join`], which gives [`Mappings`]:
-//! the rows. One whose views change is entered through [`Residence::claim`], and
-//! [`Residence::rows`] gives the rows of each view. [`SharedMemory`] is the `Fabric` over either:
-//! the first is the case of one view whose members were all there before.
+//! A process takes its place in a group with [`Residence::claim`], [`Residence::rows`] makes the
+//! memory of each view, and [`SharedMemory`] is the `Fabric` over it.
 //!
 //! | module | subject |
 //! |---|---|
 //! | `root`, `folder` | where groups live, and when they are cleared away |
-//! | `files`, `space`, `header`, `map` | a process's own files: names, memory, what stands first, addresses |
-//! | `peer` | another process, as this one sees it |
+//! | `files`, `member_file` | what a process has in the folder, and what it says of itself there |
+//! | `sealed`, `space`, `header`, `map` | sealed memory, what is to be had of it, what stands first, addresses |
+//! | `descriptors` | how descriptors go from process to process |
+//! | `peer` | another process, as this one sees it, and the memory that it sent |
 //! | `residence`, `view_rows` | a process's place, and fresh rows for each view |
 //! | `rendezvous` | the barrier of a fixed membership |
 //! | `mappings` | the rows of one view |
@@ -80,6 +75,7 @@
 mod block_memory;
 mod blocks;
 pub mod copying;
+mod descriptors;
 mod desk;
 pub mod doorbell;
 mod error;
@@ -91,6 +87,7 @@ mod futex;
 mod header;
 mod map;
 mod mappings;
+mod member_file;
 #[cfg(test)]
 mod mounted;
 mod open_view;
@@ -100,6 +97,7 @@ mod rendezvous;
 mod residence;
 mod root;
 mod row_plan;
+mod sealed;
 mod sending;
 mod space;
 mod view_rows;

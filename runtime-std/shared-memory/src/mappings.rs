@@ -1,7 +1,6 @@
 //! The rows of one view, and the end of a membership.
 
-use std::ffi::CString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tramontane_core::fabric::{ViewMemory, ViewRows};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -9,31 +8,12 @@ use tramontane_core::memory::{Row, RowWriter};
 
 use super::desk::Desk;
 use super::futex::Bell;
-use super::header::{HEADER_BYTES, Header, State};
+use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
 use super::peer::Peer;
 use super::residence::Residence;
 use super::row_plan::RowPlan;
-
-/// The name of the own row of one view. It goes when this is dropped; the memory stays while it is
-/// mapped.
-#[derive(Debug)]
-pub(super) struct OwnRow {
-    residence: Arc<Residence>,
-    name: CString,
-}
-
-impl OwnRow {
-    pub(super) fn new(residence: &Arc<Residence>, name: CString) -> Self {
-        Self { residence: Arc::clone(residence), name }
-    }
-}
-
-impl Drop for OwnRow {
-    fn drop(&mut self) {
-        self.residence.remove_file(&self.name);
-    }
-}
+use super::view_rows::OwnRow;
 
 /// The memory of one view: shared by [`Mappings`] and the fabric over it.
 #[derive(Debug)]
@@ -41,14 +21,10 @@ pub(super) struct Membership {
     own: Rank,
     plan: RowPlan,
     /// By rank: header, row, and desk where there is one. The own one can be written; a peer's may
-    /// be zeros still, where views change.
+    /// be zeros still.
     rows: Vec<Arc<Map>>,
-    /// By rank: the process that was met before the rows were there, as in a fixed membership.
-    met: Vec<Option<Arc<Peer>>>,
-    /// Which view, and the digest of its rows. None in a fixed membership, whose one view may have
-    /// any id.
-    view: Option<(ViewId, u64)>,
-    /// The own row's name, where a view has one of its own.
+    view: ViewId,
+    /// The own row as it is sent to peers, until it is given up.
     own_row: Mutex<Option<OwnRow>>,
     residence: Arc<Residence>,
     /// The rows, which live as long as their maps.
@@ -60,7 +36,7 @@ fn rows_of(plan: &RowPlan, maps: &[Arc<Map>]) -> Vec<Row<'static>> {
     let row = |(rank, map): (Rank, &Arc<Map>)| {
         // SAFETY: header and row are mapped in one piece, as long as the map lives, beside which
         // this row is kept; it starts on a page. Its owner is a member of the same program and
-        // layout (version and digest were compared), and writes it through core's types. It is
+        // layout (its digest was compared), and writes it through core's types. It is
         // shown for no longer than the membership is borrowed.
         unsafe { Row::from_raw(map.base().add(HEADER_BYTES), plan.row_bytes(rank)) }
     };
@@ -68,22 +44,8 @@ fn rows_of(plan: &RowPlan, maps: &[Arc<Map>]) -> Vec<Row<'static>> {
 }
 
 impl Membership {
-    /// The one view of a fixed membership: all are there.
-    pub(super) fn fixed(
-        residence: Residence,
-        own: Rank,
-        plan: RowPlan,
-        rows: Vec<Arc<Map>>,
-        met: Vec<Option<Arc<Peer>>>,
-    ) -> Self {
-        debug_assert!(plan.members().len() == rows.len() && rows.len() == met.len());
-        let residence = Arc::new(residence);
-        let views = rows_of(&plan, &rows);
-        Self { own, plan, rows, met, view: None, own_row: Mutex::new(None), residence, views }
-    }
-
-    /// One view of several: peers are found later.
-    pub(super) fn of_view(
+    /// One view: peers are found later.
+    pub(super) fn new(
         residence: &Arc<Residence>,
         view: ViewId,
         own: Rank,
@@ -92,10 +54,9 @@ impl Membership {
         own_row: OwnRow,
     ) -> Self {
         debug_assert_eq!(plan.members().len(), rows.len());
-        let (met, residence) = (vec![None; rows.len()], Arc::clone(residence));
-        let view = Some((view, plan.digest()));
+        let residence = Arc::clone(residence);
         let views = rows_of(&plan, &rows);
-        Self { own, plan, rows, met, view, own_row: Mutex::new(Some(own_row)), residence, views }
+        Self { own, plan, rows, view, own_row: Mutex::new(Some(own_row)), residence, views }
     }
 
     pub(super) fn own(&self) -> Rank {
@@ -106,13 +67,13 @@ impl Membership {
         self.plan.members()
     }
 
-    /// The processes that were met before the rows were there, in rank order.
-    pub(super) fn met(&self) -> &[Option<Arc<Peer>>] {
-        &self.met
+    /// The node at a rank.
+    pub(super) fn node_at(&self, rank: Rank) -> Option<NodeId> {
+        self.ids().get(rank.index()).copied()
     }
 
-    /// Which view of several this is, and the digest of its rows.
-    pub(super) fn view(&self) -> Option<(ViewId, u64)> {
+    /// Which view this is.
+    pub(super) const fn view(&self) -> ViewId {
         self.view
     }
 
@@ -135,11 +96,6 @@ impl Membership {
         self.plan.row_bytes(self.own)
     }
 
-    /// Whether these rows were planned so.
-    pub(super) fn is_of(&self, plan: &RowPlan) -> bool {
-        self.plan == *plan
-    }
-
     /// Whether a view's memory is this.
     pub(super) fn is(&self, memory: &ViewMemory<'_>) -> bool {
         let is_same = |(one, other): (&Row<'_>, &Row<'_>)| {
@@ -152,18 +108,37 @@ impl Membership {
             && self.views.iter().zip(memory.rows).all(is_same)
     }
 
-    /// Gives up the own row of this view, in its header and by its name. A process that has mapped
-    /// it keeps it. Idempotent.
+    /// Sends the own row to a peer. False if it is to be sent again later.
+    pub(super) fn send_row(&self, peer: &Peer) -> rustix::io::Result<bool> {
+        self.own_row().as_ref().map_or(Ok(false), |row| row.send_to(peer))
+    }
+
+    /// Puts a peer's row in its place, if this process has it. True if it was.
+    pub(super) fn put_row(&self, rank: Rank, peer: &Peer) -> rustix::io::Result<bool> {
+        let Some(place) = self.row_map(rank) else { return Ok(false) };
+        peer.put_row(self.view, self.plan.digest(), place)
+    }
+
+    /// Whether the row that is in place was given up by its owner: a view's list changed before it
+    /// was decided, and its memory is made anew, perhaps for the same list.
+    pub(super) fn is_given_up(&self, rank: Rank) -> bool {
+        self.row_map(rank).is_some_and(|row| Header::new(row).is_over())
+    }
+
+    /// Gives up the own row of this view. A process that has mapped it keeps it. Idempotent.
     pub(super) fn give_up(&self) {
-        let own_row = self.own_row.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if own_row.is_some() {
-            Header::new(&self.rows[self.own.index()]).set_state(State::Left);
+        if self.own_row().take().is_some() {
+            Header::new(&self.rows[self.own.index()]).set_over();
         }
     }
 
     /// Whether the own row has been given up.
     pub(super) fn is_over(&self) -> bool {
-        self.view.is_some() && self.own_row.lock().unwrap_or_else(PoisonError::into_inner).is_none()
+        self.own_row().is_none()
+    }
+
+    fn own_row(&self) -> MutexGuard<'_, Option<OwnRow>> {
+        self.own_row.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -173,13 +148,11 @@ impl Drop for Membership {
     }
 }
 
-/// The memory of one view at one process: every member's row, the own one writable. That of a group
-/// that has come together ([`Rendezvous`](super::Rendezvous)), or of one view of several
+/// The memory of one view at one process: every member's row, the own one writable
 /// ([`Residence::rows`]).
 ///
 /// Rows are borrowed from it. When it and the [`SharedMemory`](super::SharedMemory) over it are
-/// dropped, the memory is unmapped, and the files behind it are removed. Peers that still map them
-/// keep them until they unmap them in turn.
+/// dropped, the memory is unmapped. Peers that still map it keep it until they unmap it in turn.
 #[derive(Clone, Debug)]
 pub struct Mappings {
     membership: Arc<Membership>,
@@ -192,10 +165,6 @@ impl Mappings {
 
     pub(super) fn membership(&self) -> &Arc<Membership> {
         &self.membership
-    }
-
-    pub(super) const fn of(membership: Arc<Membership>) -> Self {
-        Self { membership }
     }
 
     /// This process's place in the group.

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tramontane_core::fabric::{ErrorKind, Event, LossCause};
+use tramontane_core::fabric::{Channel, ErrorKind, Event, LossCause, Token};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 
-use super::exchange::Exchange;
+use super::exchange::{Exchange, Range};
 use super::futex::Bell;
 use super::mappings::Membership;
 use super::peer::Peer;
@@ -21,6 +21,8 @@ struct Seat {
     /// The process that has this place in the view: one that comes again later is none of it.
     peer: Option<Arc<Peer>>,
     has_row: bool,
+    /// Whether it was sent the own row.
+    is_told: bool,
     is_cut: bool,
     loss: Option<LossCause>,
 }
@@ -41,7 +43,7 @@ impl Seat {
     /// Opens the way, if the row is there.
     fn admit(&mut self) {
         if !self.is_gone() && self.has_row {
-            self.way = self.peer.as_ref().map(|peer| peer.bell().clone());
+            self.way = self.peer.as_ref().and_then(|peer| peer.bell().cloned());
         }
     }
 }
@@ -60,24 +62,10 @@ pub(super) struct OpenView {
 }
 
 impl OpenView {
-    /// A view with those that were met before. They are ready, and `events` says so.
-    pub(super) fn new(
-        id: ViewId,
-        membership: Arc<Membership>,
-        events: &mut VecDeque<Event>,
-    ) -> Self {
+    /// A view whose peers are not found yet.
+    pub(super) fn new(id: ViewId, membership: Arc<Membership>) -> Self {
         let (own, row_bytes) = (membership.own(), membership.row_bytes());
-        let mut seats = Vec::with_capacity(membership.ids().len());
-        for (rank, met) in (0..).map(Rank).zip(membership.met()) {
-            let mut seat = Seat::default();
-            if let Some(peer) = met {
-                seat.bind(peer);
-                seat.has_row = true;
-                seat.admit();
-                events.push_back(Event::Ready { view: id, peer: rank });
-            }
-            seats.push(seat);
-        }
+        let seats = membership.ids().iter().map(|_| Seat::default()).collect();
         let exchange = Exchange::new(id, &membership);
         Self { id, membership, row_bytes, own, seats, exchange }
     }
@@ -106,16 +94,12 @@ impl OpenView {
         self.membership.node_at(rank)
     }
 
-    /// Whether peers may still come, or come with other memory. In a fixed membership all were
-    /// there.
-    pub(super) fn is_changing(&self) -> bool {
-        self.membership.view().is_some()
-    }
-
-    /// Whether a member's row is missing, and that member may still bring it.
+    /// Whether something is missing between this process and a member that may still come: the
+    /// peer's row here, or the own row there.
     pub(super) fn is_awaiting(&self) -> bool {
-        let is_awaited =
-            |(rank, seat): (Rank, &Seat)| rank != self.own && !seat.has_row && !seat.is_gone();
+        let is_awaited = |(rank, seat): (Rank, &Seat)| {
+            rank != self.own && !seat.is_gone() && !(seat.has_row && seat.is_told)
+        };
         (0..).map(Rank).zip(&self.seats).any(is_awaited)
     }
 
@@ -135,23 +119,49 @@ impl OpenView {
         }
     }
 
-    /// Looks for rows that are missing, or were made anew; `events` gets the peers that are ready
-    /// now.
-    pub(super) fn look(&mut self, residence: &Residence, events: &mut VecDeque<Event>) {
+    /// Looks for the processes of peers, and sends them the own row. True if a row is missing here,
+    /// or is made anew.
+    pub(super) fn send_rows(&mut self, residence: &Residence) -> bool {
         let Self { id, membership, seats, own, .. } = self;
-        if membership.view().is_none() {
-            return;
+        let mut is_missing = false;
+        for (rank, seat) in (0..).map(Rank).zip(seats) {
+            if rank == *own || seat.is_gone() {
+                continue;
+            }
+            // What fails now (too many open files, perhaps) is tried again at the next look.
+            if !seat.is_told
+                && let Err(error) = send_row(membership, residence, rank, seat)
+            {
+                tracing::debug!(view = %id, %rank, %error, "cannot send a row to a peer");
+            }
+            is_missing |= !seat.has_row || membership.is_given_up(rank);
         }
+        is_missing
+    }
+
+    /// Puts rows that came in their places; `events` gets the peers that are ready now, and they
+    /// are rung: they may look for the own row.
+    pub(super) fn put_rows(&mut self, events: &mut VecDeque<Event>) {
+        let Self { id, membership, seats, own, .. } = self;
         for (rank, seat) in (0..).map(Rank).zip(seats) {
             let is_settled = seat.has_row && !membership.is_given_up(rank);
             if rank == *own || seat.is_gone() || is_settled {
                 continue;
             }
-            // What fails now (too many open files, perhaps) is tried again at the next look.
-            if let Err(error) = find(membership, residence, rank, seat) {
-                tracing::debug!(view = %id, %rank, %error, "cannot look for a peer's row");
+            // A dead process's row is not taken over: its owner has to live at that moment.
+            let Some(peer) = seat.peer.clone().filter(|peer| peer.loss().is_none()) else {
+                continue;
+            };
+            match membership.put_row(rank, &peer) {
+                Ok(true) => peer.bell().into_iter().for_each(Bell::ring),
+                Ok(false) => continue,
+                Err(error) => {
+                    tracing::debug!(view = %id, %rank, %error, "cannot map a peer's row");
+                    continue;
+                }
             }
-            if seat.has_row && seat.way.is_none() && !seat.is_gone() {
+            seat.has_row = true;
+            if seat.way.is_none() {
                 seat.admit();
                 events.push_back(Event::Ready { view: *id, peer: rank });
             }
@@ -209,6 +219,25 @@ impl OpenView {
         }
     }
 
+    /// Offers a block to a peer, and rings it if it sleeps.
+    pub(super) fn send_block(
+        &mut self,
+        (to, channel): (Rank, Channel),
+        from: Range,
+        immediate: u32,
+        token: Token,
+    ) -> Result<(), ErrorKind> {
+        let Self { membership, seats, exchange, .. } = self;
+        let exchange = exchange.as_mut().ok_or(ErrorKind::OutOfRange)?;
+        let seat = seats.get(to.index()).ok_or(ErrorKind::OutOfRange)?;
+        let (Some(bell), Some(peer)) = (&seat.way, &seat.peer) else {
+            return Err(ErrorKind::PeerLost);
+        };
+        exchange.send(membership, (to, channel, peer), from, immediate, token)?;
+        bell.ring_if_asleep();
+        Ok(())
+    }
+
     /// Ends the view: its memory may change, or go.
     pub(super) fn end(mut self) {
         if let Some(exchange) = &mut self.exchange {
@@ -221,15 +250,6 @@ impl OpenView {
     pub(super) fn ring_sleepers(&self) {
         self.seats.iter().filter_map(|seat| seat.way.as_ref()).for_each(Bell::ring_if_asleep);
     }
-
-    /// Rings all that were found: there is something to look at.
-    pub(super) fn ring_all(&self) {
-        for peer in
-            self.seats.iter().filter(|seat| !seat.is_gone()).filter_map(|seat| seat.peer.as_ref())
-        {
-            peer.bell().ring();
-        }
-    }
 }
 
 /// The rank of a seat: there are no more seats than ranks.
@@ -237,8 +257,8 @@ fn rank_at(index: usize) -> Rank {
     Rank(u16::try_from(index).unwrap_or(u16::MAX))
 }
 
-/// Looks for a member's process, and for its row.
-fn find(
+/// Looks for a member's process, and sends it the own row.
+fn send_row(
     membership: &Membership,
     residence: &Residence,
     rank: Rank,
@@ -250,9 +270,8 @@ fn find(
     {
         seat.bind(&peer);
     }
-    // A dead process's row is not taken over: its owner has to live at that moment.
-    if let Some(peer) = seat.peer.as_ref().filter(|peer| !seat.is_cut && peer.loss().is_none()) {
-        seat.has_row |= membership.adopt(rank, peer)?;
+    if let Some(peer) = seat.peer.as_ref().filter(|_| !seat.is_cut) {
+        seat.is_told = membership.send_row(peer)?;
     }
     Ok(())
 }

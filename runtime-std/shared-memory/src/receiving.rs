@@ -14,13 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use tramontane_core::fabric::{Channel, REGIONS_MAX, Token};
+use tramontane_core::ids::ViewId;
 use tramontane_core::memory::BlockPages as _;
 
 use super::block_memory::{OwnRegion, PeerRegion};
 use super::copying::{PIECE_BYTES, Stores, copy};
 use super::desk::{Answer, CHANNELS, Desk, ENTRIES, Entry, Lane};
-use super::folder::Folder;
 use super::peer::Peer;
+use super::residence::Residence;
 use super::sending::Nonsense;
 
 /// Receives that may be posted for one peer on one channel.
@@ -145,7 +146,7 @@ impl Inbox {
     pub(super) fn take_in(
         &mut self,
         ends: &Ends<'_>,
-        folder: &Folder,
+        within: (&Residence, ViewId),
         peer: &Peer,
     ) -> Result<TakenIn, Fault> {
         if ends.theirs.is_ended() {
@@ -166,7 +167,7 @@ impl Inbox {
             self.answer(ends.own, entry.ticket, true);
             return Ok(TakenIn::Dropped);
         }
-        self.match_receive(entry, folder, peer).inspect_err(|fault| {
+        self.match_receive(entry, within, peer).inspect_err(|fault| {
             if *fault == Fault::Unawaited {
                 ends.own.settle(self.settled, Answer { ticket: entry.ticket, is_taken: false });
             }
@@ -177,7 +178,7 @@ impl Inbox {
     fn match_receive(
         &mut self,
         entry: Entry,
-        folder: &Folder,
+        within: (&Residence, ViewId),
         peer: &Peer,
     ) -> Result<TakenIn, Fault> {
         let Self { inlets, regions, .. } = self;
@@ -188,7 +189,7 @@ impl Inbox {
         if length > receive.length {
             return Err(Fault::Unawaited);
         }
-        let memory = find_region(regions, entry.memory, folder, peer).ok_or(Fault::Nonsense)?;
+        let memory = find_region(regions, entry.memory, within, peer).ok_or(Fault::Nonsense)?;
         memory.at(entry.offset, length).map_err(|_| Fault::Nonsense)?;
         let Entry { offset, ticket, immediate, .. } = entry;
         inlet.arriving.push_back(Arriving { memory, offset, length, immediate, ticket });
@@ -287,11 +288,11 @@ pub(super) enum Copied {
     },
 }
 
-/// A peer's memory: mapped at its first block, and known from then on.
+/// A peer's memory: taken at its first block, and known from then on.
 fn find_region(
     regions: &mut Vec<Arc<PeerRegion>>,
     serial: u64,
-    folder: &Folder,
+    (residence, view): (&Residence, ViewId),
     peer: &Peer,
 ) -> Option<Arc<PeerRegion>> {
     if let Some(known) = regions.iter().find(|region| region.serial == serial) {
@@ -302,17 +303,11 @@ fn find_region(
     if regions.len() >= 2 * REGIONS_MAX {
         return None;
     }
-    match PeerRegion::find(folder, peer, serial) {
-        Ok(found) => {
-            let region = Arc::new(found?);
-            regions.push(Arc::clone(&region));
-            Some(region)
-        }
-        Err(error) => {
-            tracing::warn!(member = %peer.id(), %error, "cannot map a peer's block memory: the peer counts as lost");
-            None
-        }
-    }
+    // It was sent before its first block was offered.
+    residence.receive();
+    let region = Arc::new(PeerRegion::new(serial, peer.take_block(view, serial)?));
+    regions.push(Arc::clone(&region));
+    Some(region)
 }
 
 fn copy_from(block: &Arriving, receive: &Receive, done: usize, bytes: usize) {

@@ -19,22 +19,22 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::ViewPlan;
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::Layout;
 
 use super::error::Error;
-use super::files::OwnFiles;
+use super::fabric::SharedMemory;
 use super::folder::Patience;
-use super::futex::Fences;
-use super::header::{Header, Identity, State};
-use super::map::Map;
-use super::mappings::{Mappings, Membership};
-use super::peer::{Peer, PeerFiles};
+use super::mappings::Mappings;
+use super::member_file::{Identity, MemberFile, State};
 use super::residence::Residence;
 use super::root::{GroupName, Root, random};
 use super::row_plan::RowPlan;
 use super::space::group_bytes;
+
+/// The one view of a fixed membership.
+const FIXED_VIEW: ViewId = ViewId(1);
 
 /// Between two looks at the folder.
 const LOOK_INTERVAL: Duration = Duration::from_millis(2);
@@ -50,48 +50,29 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 pub struct Rendezvous<'r> {
     root: &'r Root,
     group: &'r GroupName,
+    planned: ViewPlan<'r>,
     plan: RowPlan,
     own: Rank,
-    fences: Fences,
 }
 
 impl<'r> Rendezvous<'r> {
-    /// For the member of rank `own` in a layout that all members have alike.
+    /// For the member of rank `own` in a layout that all members have alike. The view is 1.
     ///
     /// # Errors
     /// [`Error::NotAMember`] if the layout has no such rank.
     pub fn new(
         root: &'r Root,
         group: &'r GroupName,
-        layout: &Layout<'_>,
+        layout: &'r Layout<'_>,
         own: Rank,
     ) -> Result<Self, Error> {
-        // A fixed membership has one view, of whatever id.
-        Self::of_rows(root, group, &ViewPlan::of_layout(ViewId::default(), own, layout))
-    }
-
-    /// The same for rows that are planned otherwise: with blocks, or without a layout.
-    ///
-    /// # Errors
-    /// [`Error::NotAMember`] if there is no such rank.
-    pub fn of_rows(
-        root: &'r Root,
-        group: &'r GroupName,
-        plan: &ViewPlan<'_>,
-    ) -> Result<Self, Error> {
-        let (own, plan) = (plan.own(), RowPlan::new(plan));
+        let planned = ViewPlan::of_layout(FIXED_VIEW, own, layout);
+        let plan = RowPlan::new(&planned);
         let members = plan.members().len();
         if own.index() >= members {
             return Err(Error::NotAMember { rank: own, members });
         }
-        Ok(Self { root, group, plan, own, fences: Fences::default() })
-    }
-
-    /// Chooses which end pays for the doorbell's fences. Members may differ.
-    #[must_use]
-    pub fn with_fences(mut self, fences: Fences) -> Self {
-        self.fences = fences;
-        self
+        Ok(Self { root, group, planned, plan, own })
     }
 
     /// Bytes of shared memory that the whole group takes.
@@ -111,19 +92,23 @@ impl<'r> Rendezvous<'r> {
     pub fn join(&self, time_limit: Duration, cancel: &AtomicBool) -> Result<Mappings, Error> {
         let started = Instant::now();
         let patience = Patience { until: started + time_limit, cancel };
-        let id = self.plan.members()[self.own.index()];
-        let files = OwnFiles::claim(self.root, self.group, id, self.bytes(), &patience)?;
-        let (row, bell) = files.map(self.plan.file_bytes(self.own), &patience)?;
         let identity = Identity {
             digest: self.plan.digest(),
-            node: u64::from(id.get()),
+            node: self.plan.members()[self.own.index()],
             incarnation: random(),
-            sleeper_barrier: self.fences.sleeper_barrier(),
+            sleeper_barrier: self.root.fences().sleeper_barrier(),
         };
-        let own = Own { files, row, bell, identity };
-        Header::new(&own.row).write(&own.identity);
-        let mut waiting =
-            Waiting { rendezvous: self, own: &own, peers: self.nobody(), reported: started };
+        let state = State::Forming;
+        let own = Residence::enter(self.root, self.group, identity, state, &patience)?;
+        let own = Arc::new(own);
+        let mappings = own.rows(&self.planned)?;
+        let mut waiting = Waiting {
+            rendezvous: self,
+            own: &own,
+            identity,
+            peers: vec![None; self.plan.members().len()],
+            reported: started,
+        };
         loop {
             patience.check()?;
             match waiting.look() {
@@ -140,118 +125,91 @@ impl<'r> Rendezvous<'r> {
             waiting.report();
             std::thread::sleep(LOOK_INTERVAL);
         }
-        Header::new(&own.row).set_state(State::Running);
-        let peers = std::mem::take(&mut waiting.peers);
-        tracing::debug!(group = %self.group, member = %id, after = ?started.elapsed(), "all members are there");
-        Ok(self.mappings(own, peers))
+        own.announce(State::Running, waiting.run());
+        self.await_rows(&waiting, &mappings, &patience)?;
+        Ok(mappings)
     }
 
-    /// One empty place a member.
-    fn nobody(&self) -> Vec<Option<Found>> {
-        std::iter::repeat_with(|| None).take(self.plan.members().len()).collect()
-    }
-
-    /// Puts the members' maps together, in rank order.
-    fn mappings(&self, own: Own, found: Vec<Option<Found>>) -> Mappings {
-        let Own { files, row, bell, identity } = own;
-        let ids = self.plan.members();
-        let (mut rows, mut met) = (Vec::with_capacity(ids.len()), Vec::with_capacity(ids.len()));
-        for place in found {
-            // The only rank at which nobody was found is the own one.
-            let (row, peer) = match place {
-                Some(Found { files, row, bell, .. }) => {
-                    (row, Some(Arc::new(Peer::new(files, bell))))
-                }
-                None => (Arc::clone(&row), None),
-            };
-            rows.push(row);
-            met.push(peer);
+    /// Waits until all rows are here.
+    fn await_rows(
+        &self,
+        waiting: &Waiting<'_>,
+        mappings: &Mappings,
+        patience: &Patience<'_>,
+    ) -> Result<(), Error> {
+        let mut fabric = SharedMemory::new(mappings);
+        let opened = fabric.open(self.planned.view(), &mappings.memory());
+        debug_assert!(opened.is_ok(), "its own memory");
+        while !waiting.others().all(|rank| fabric.ready(self.planned.view(), rank)) {
+            patience.check()?;
+            if patience.is_over() {
+                let group = self.group.to_string();
+                let is_silent = |rank: &Rank| !fabric.ready(self.planned.view(), *rank);
+                let silent = waiting.others().filter(is_silent);
+                let peers = silent.map(|rank| self.plan.members()[rank.index()]).collect();
+                return Err(Error::NotAnswering { group, peers });
+            }
+            fabric.check_peers();
+            std::thread::yield_now();
         }
-        let id = ids.get(self.own.index()).copied().unwrap_or_default();
-        let peers = met.iter().flatten().cloned().collect();
-        let residence = Residence::new(id, files, row, bell, identity, peers);
-        Mappings::over(Membership::fixed(residence, self.own, self.plan.clone(), rows, met))
+        Ok(())
     }
-}
-
-/// This member's side of the barrier.
-struct Own {
-    files: OwnFiles,
-    row: Arc<Map>,
-    bell: Arc<Map>,
-    identity: Identity,
-}
-
-/// A peer that was found alive and of the same layout, with its maps.
-struct Found {
-    files: PeerFiles,
-    row: Arc<Map>,
-    bell: Arc<Map>,
-    incarnation: u64,
 }
 
 /// A member that waits for the others.
 struct Waiting<'w> {
     rendezvous: &'w Rendezvous<'w>,
-    own: &'w Own,
-    /// By rank; none for the own one, and for those that are not there.
-    peers: Vec<Option<Found>>,
+    own: &'w Residence,
+    identity: Identity,
+    /// By rank, who was found alive; none for the own one, and for those that are not there.
+    peers: Vec<Option<Identity>>,
     reported: Instant,
 }
 
 impl Waiting<'_> {
     /// One look at everybody. True if all agree on the run.
     fn look(&mut self) -> Result<bool, Error> {
+        let mut runs = Vec::new();
         for rank in self.others() {
-            self.look_for(rank)?;
+            runs.push(self.look_for(rank)?);
         }
         let run = self.run();
-        Header::new(&self.own.row).set_run(run);
-        Ok(run != 0 && self.peers.iter().flatten().all(|peer| peer.files.header().run() == run))
+        self.own.announce(State::Forming, run);
+        Ok(run != 0 && runs.into_iter().all(|theirs| theirs == run))
     }
 
-    /// Finds a peer, or finds that it went.
-    fn look_for(&mut self, rank: Rank) -> Result<(), Error> {
-        let folder = &self.own.files.folder;
+    /// Finds a peer, or finds that it went. Gives its run.
+    fn look_for(&mut self, rank: Rank) -> Result<u64, Error> {
+        let folder = &self.own.folder;
         let failed = |errno| Error::from_errno("cannot look for a member in", folder.path(), errno);
-        let place = &mut self.peers[rank.index()];
-        if let Some(peer) = place {
-            if peer.files.is_live().map_err(failed)? {
-                return Ok(());
-            }
-            *place = None;
-        }
         let id = self.rendezvous.plan.members()[rank.index()];
-        let Some(files) = PeerFiles::find(folder, id).map_err(failed)? else { return Ok(()) };
-        let header = files.header();
-        // Who runs already belongs to an earlier run, whatever its layout; `why_not` finds it
+        self.peers[rank.index()] = None;
+        let found = MemberFile::find(folder, id).map_err(failed)?;
+        let Some(said) = found.and_then(|file| file.read()) else { return Ok(0) };
+        let is_of_group = said.identity.digest == self.identity.digest;
+        // One that runs already belongs to an earlier run, whatever its layout; `why_not` finds it
         // again.
-        if header.state() == State::Forming {
-            if !header.is_of_this_format() {
+        if said.state == State::Forming {
+            if !said.is_of_this_format {
                 return Err(Error::WrongVersion { peer: id });
             }
-            if header.digest() != self.own.identity.digest {
+            if !is_of_group {
                 return Err(Error::WrongDigest { peer: id });
             }
-        } else if !header.is_of_this_format() || header.digest() != self.own.identity.digest {
-            return Ok(());
+        } else if !said.is_of_this_format || !is_of_group || said.state.is_over() {
+            return Ok(0);
         }
-        let incarnation = header.incarnation();
-        let bytes = self.rendezvous.plan.file_bytes(rank);
-        let bell = files.map_bell(folder).map_err(failed)?;
-        if let (Some(bell), Some(row)) = (bell, files.map_row(bytes).map_err(failed)?) {
-            *place = Some(Found { files, row: Arc::new(row), bell, incarnation });
-        }
-        Ok(())
+        self.peers[rank.index()] = Some(said.identity);
+        Ok(said.run)
     }
 
     /// The run as this member sees it now; zero while somebody is missing.
     fn run(&self) -> u64 {
-        let mut run = self.own.identity.digest;
+        let mut run = self.identity.digest;
         for (index, place) in self.peers.iter().enumerate() {
             let incarnation = match place {
                 Some(peer) => peer.incarnation,
-                None if index == self.rendezvous.own.index() => self.own.identity.incarnation,
+                None if index == self.rendezvous.own.index() => self.identity.incarnation,
                 None => return 0,
             };
             run = mix(run ^ incarnation);
@@ -266,15 +224,13 @@ impl Waiting<'_> {
         let (mut missing, mut ending, mut silent) = (Vec::new(), Vec::new(), Vec::new());
         for rank in self.others() {
             let id = self.rendezvous.plan.members()[rank.index()];
-            let found = PeerFiles::find(&self.own.files.folder, id).ok().flatten();
-            match found.as_ref().map(PeerFiles::header) {
+            let found = MemberFile::find(&self.own.folder, id).ok().flatten();
+            match found.and_then(|file| file.read()) {
                 None => missing.push(id),
-                Some(header)
-                    if header.state() == State::Running && (run == 0 || header.run() != run) =>
-                {
+                Some(said) if said.state == State::Running && (run == 0 || said.run != run) => {
                     ending.push(id);
                 }
-                Some(header) if header.run() != run => silent.push(id),
+                Some(said) if said.run != run => silent.push(id),
                 Some(_) => {}
             }
         }

@@ -1,31 +1,33 @@
 //! A process's place in a group: one for its whole life, whatever views it is in.
 //!
-//! Where membership is fixed, the row stands in the base file, and the place ends with the one
-//! view. Where it changes, the base file is a header alone: its lock says that the process lives,
-//! its header which start of it that is, and each view's row has a file of its own
-//! ([`rows`](Residence::rows)).
+//! In the group's folder it has a file, whose lock says that the process lives, and a socket, to
+//! which its peers send the descriptors of their memory.
 
-use std::ffi::CStr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{Area, Region, Regions, TooManyRegions};
-use tramontane_core::ids::NodeId;
+use tramontane_core::ids::{NodeId, ViewId};
 
 use super::block_memory::OwnRegion;
+use super::descriptors::{DescriptorSocket, Message, Received, Subject};
 use super::error::Error;
 use super::exchange::Range;
 use super::files::{Names, OwnFiles};
 use super::folder::{Folder, Patience};
-use super::futex::{Bell, Fences};
-use super::header::{HEADER_BYTES, Header, Identity, State};
-use super::map::Map;
-use super::peer::{Peer, PeerFiles};
+use super::futex::Bell;
+use super::header::Maker;
+use super::member_file::{Identity, MemberFile, State};
+use super::peer::{Peer, refused};
 use super::root::{GroupName, Root};
-use super::space::group_bytes;
+use super::sealed::{SealedMemory, Writers};
+use super::space::BELL_BYTES;
+
+/// Datagrams that are taken at once: more than a socket's queue holds.
+const DATAGRAMS_MAX: usize = 4096;
 
 /// The place of one process in one group, from its start until it leaves or ends (VIE-11, VIE-12).
 ///
@@ -33,12 +35,14 @@ use super::space::group_bytes;
 /// process does.
 #[derive(Debug)]
 pub struct Residence {
-    id: NodeId,
     identity: Identity,
     pub(super) folder: Arc<Folder>,
-    /// The base file's mapping, which starts with the header.
-    header: Arc<Map>,
     bell: Bell,
+    /// Passed to peers, who ring it.
+    bell_file: OwnedFd,
+    socket: DescriptorSocket,
+    /// Held while what came is taken: who looks for memory afterwards finds it.
+    receiving: Mutex<()>,
     /// None once this process left.
     files: Mutex<Option<OwnFiles>>,
     /// Processes that were found: each is looked at once, however many views have it.
@@ -49,16 +53,16 @@ pub struct Residence {
 }
 
 impl Residence {
-    /// Takes the place of a node in a group whose membership changes. What dead predecessors of
-    /// that id left is cleared away.
+    /// Takes the place of a node in a group. What dead predecessors of that id left is cleared
+    /// away.
     ///
     /// `digest` is that of the group's description: processes that go by another never see each
     /// other's rows. `incarnation` is a number that no other start of this node has. Waits for the
     /// folder's lock at most for `time_limit`, or until `cancel` is set.
     ///
     /// # Errors
-    /// [`Error::DuplicateId`] if a live process has the place; [`Error::NoSpace`], and others: see
-    /// [`Error`]. Nothing is left behind then.
+    /// [`Error::DuplicateId`] if a live process has the place; [`Error::NoSpace`],
+    /// [`Error::CannotSeal`], and others: see [`Error`]. Nothing is left behind then.
     pub fn claim(
         root: &Root,
         group: &GroupName,
@@ -69,45 +73,40 @@ impl Residence {
         cancel: &AtomicBool,
     ) -> Result<Self, Error> {
         let patience = Patience { until: Instant::now() + time_limit, cancel };
-        let needed = group_bytes(std::iter::once(HEADER_BYTES));
-        let files = OwnFiles::claim(root, group, node, needed, &patience)?;
-        let (header, bell) = files.map(HEADER_BYTES, &patience)?;
-        let sleeper_barrier = Fences::default().sleeper_barrier();
-        let identity =
-            Identity { digest, node: u64::from(node.get()), incarnation, sleeper_barrier };
-        Header::new(&header).write(&identity);
-        Header::new(&header).set_state(State::Running);
-        Ok(Self::new(node, files, header, bell, identity, Vec::new()))
+        let sleeper_barrier = root.fences().sleeper_barrier();
+        let identity = Identity { digest, node, incarnation, sleeper_barrier };
+        Self::enter(root, group, identity, State::Running, &patience)
     }
 
-    /// The place of a process whose base file is filled, and what it knows of others.
-    pub(super) fn new(
-        id: NodeId,
-        files: OwnFiles,
-        header: Arc<Map>,
-        bell: Arc<Map>,
+    /// Takes a place, and says at once how far this process has come.
+    pub(super) fn enter(
+        root: &Root,
+        group: &GroupName,
         identity: Identity,
-        peers: Vec<Arc<Peer>>,
-    ) -> Self {
-        let bell = Bell::new(bell, identity.sleeper_barrier);
-        let folder = Arc::clone(&files.folder);
-        Self {
-            id,
+        state: State,
+        patience: &Patience<'_>,
+    ) -> Result<Self, Error> {
+        // Before any peer finds this process: each is sent the bell.
+        let SealedMemory { file: bell_file, map } = SealedMemory::new(BELL_BYTES, Writers::All)?;
+        let (files, socket) = OwnFiles::claim(root, group, (&identity, state), patience)?;
+        Ok(Self {
             identity,
-            folder,
-            header,
-            bell,
+            folder: Arc::clone(&files.folder),
+            bell: Bell::new(Arc::new(map), identity.sleeper_barrier),
+            bell_file,
+            socket,
+            receiving: Mutex::default(),
             files: Mutex::new(Some(files)),
-            peers: Mutex::new(peers),
+            peers: Mutex::default(),
             regions: Mutex::default(),
             serial: AtomicU64::new(0),
-        }
+        })
     }
 
     /// Which node this is.
     #[must_use]
     pub const fn node(&self) -> NodeId {
-        self.id
+        self.identity.node
     }
 
     /// Which start of it.
@@ -136,18 +135,15 @@ impl Residence {
     /// group, or runs another version of the program: it and this process never see each other's
     /// rows. [`Error::Io`] if the folder cannot be read.
     pub fn is_live(&self, node: NodeId) -> Result<bool, Error> {
-        let failed =
-            |errno| Error::from_errno("cannot look for a member in", self.folder.path(), errno);
-        let Some(files) = PeerFiles::find(&self.folder, node).map_err(failed)? else {
-            return Ok(false);
-        };
-        if !files.header().is_of_this_format() {
+        let Some(file) = self.member_file(node)? else { return Ok(false) };
+        let Some(said) = file.read() else { return Ok(false) };
+        if !said.is_of_this_format {
             return Err(Error::WrongVersion { peer: node });
         }
-        if files.header().digest() != self.identity.digest {
+        if said.identity.digest != self.identity.digest {
             return Err(Error::WrongDigest { peer: node });
         }
-        files.is_live().map_err(failed)
+        Ok(!said.state.is_over())
     }
 
     /// Whether a live process of a node is a member: one that has the row of a view, by whatever
@@ -156,13 +152,20 @@ impl Residence {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be read.
     pub fn is_member(&self, node: NodeId) -> Result<bool, Error> {
-        let failed =
-            |errno| Error::from_errno("cannot look for a member in", self.folder.path(), errno);
-        self.folder.has_live_member(node).map_err(failed)
+        let file = self.member_file(node)?;
+        // A live process whose file somebody damaged may be a member.
+        Ok(file.is_some_and(|file| file.read().is_none_or(|said| said.row != 0)))
     }
 
-    /// Leaves the group on purpose: says so, removes this process's files, and rings whoever it
-    /// knows. Rows stay mapped. Idempotent, and safe from any thread.
+    /// The file of a node's live process.
+    fn member_file(&self, node: NodeId) -> Result<Option<MemberFile>, Error> {
+        MemberFile::find(&self.folder, node).map_err(|errno| {
+            Error::from_errno("cannot look for a member in", self.folder.path(), errno)
+        })
+    }
+
+    /// Leaves the group on purpose: says so, removes this process's files, and rings all peers that
+    /// sent it a row. Rows stay mapped. Idempotent, and safe from any thread.
     ///
     /// A process that goes without this (an error, a panic, the end of the process) counts as
     /// failed: peers' fabrics report `Exited` and not `Left`.
@@ -173,17 +176,72 @@ impl Residence {
     fn end(&self, state: State) {
         let files = self.files().take();
         if let Some(files) = files {
-            Header::new(&self.header).set_state(state);
+            files.member.set_state(state);
             drop(files);
-            for peer in self.peers().iter() {
-                peer.bell().ring();
+            self.peers().iter().filter_map(|peer| peer.bell()).for_each(Bell::ring);
+        }
+    }
+
+    /// How far this process has come, and its run, for the barrier of a fixed membership.
+    pub(super) fn announce(&self, state: State, run: u64) {
+        if let Some(files) = self.files().as_ref() {
+            files.member.set_run(run);
+            files.member.set_state(state);
+        }
+    }
+
+    /// What this process's memory is signed with.
+    pub(super) fn maker(&self, number: u64) -> Maker {
+        Maker { node: u64::from(self.node().get()), incarnation: self.incarnation(), number }
+    }
+
+    /// Sends memory to a peer. False if it is to be sent again later: the peer is not there, or has
+    /// not taken what was sent before.
+    pub(super) fn send(
+        &self,
+        to: NodeId,
+        subject: Subject,
+        memory: BorrowedFd<'_>,
+    ) -> rustix::io::Result<bool> {
+        let message = Message { node: self.node(), incarnation: self.incarnation(), subject };
+        let files = [memory, self.bell_file.as_fd()];
+        let files = if matches!(subject, Subject::Row { .. }) { &files[..] } else { &files[..1] };
+        self.socket.send((&self.folder, &Names::of(to).memory), message, files)
+    }
+
+    /// Takes what peers have sent.
+    pub(super) fn receive(&self) {
+        let _one = self.receiving.lock().unwrap_or_else(PoisonError::into_inner);
+        for _ in 0..DATAGRAMS_MAX {
+            match self.socket.receive() {
+                Ok(Some(received)) => self.take_received(received),
+                Ok(None) => return,
+                // Too many open files, perhaps: it is tried again at the next look.
+                Err(error) => {
+                    tracing::warn!(%error, "cannot take what other members send");
+                    return;
+                }
             }
         }
     }
 
-    /// What a view's row is signed with.
-    pub(super) fn identity(&self, layout_digest: u64) -> Identity {
-        Identity { digest: layout_digest, ..self.identity }
+    fn take_received(&self, received: Received) {
+        let Some(message) = received.message else {
+            tracing::warn!("a message about memory is not understood, and not used");
+            return;
+        };
+        // What a process sent that has gone since is of no use.
+        let sender = self.find(message.node).ok().flatten();
+        match sender.filter(|peer| peer.incarnation() == message.incarnation) {
+            Some(peer) => {
+                if let Err(why) = peer.accept(&message, received.files) {
+                    refused(message.node, why);
+                }
+            }
+            None => {
+                tracing::debug!(member = %message.node, "memory of a process that is not there")
+            }
+        }
     }
 
     /// The live process of another node, if it is there.
@@ -203,22 +261,30 @@ impl Residence {
         Ok(Some(found))
     }
 
-    /// Forgets processes that no view uses.
-    pub(super) fn forget_unused(&self) {
-        self.peers().retain(|peer| Arc::strong_count(peer) > 1);
+    /// Forgets processes that no view uses, and what was sent for views before this one.
+    pub(super) fn forget_before(&self, view: ViewId) {
+        let mut peers = self.peers();
+        peers.iter().for_each(|peer| peer.forget_before(view));
+        peers.retain(|peer| Arc::strong_count(peer) > 1 || peer.has_sent());
     }
 
-    /// Makes the file of a view's row, or of block memory. None if this process left.
-    pub(super) fn make_file(&self, name: &CStr) -> Option<rustix::io::Result<OwnedFd>> {
-        // With the lock held, so that a process that leaves meanwhile removes this file too.
-        self.files().as_mut().map(|files| files.make_other(name))
+    /// Counts a row of this process.
+    pub(super) fn add_row(&self, row: (ViewId, u64)) -> Result<(), Error> {
+        let mut files = self.files();
+        let files = files.as_mut().ok_or(Error::HasLeft { node: self.node() })?;
+        if files.add_row(row) { Ok(()) } else { Err(Error::ViewIsThere { view: row.0 }) }
     }
 
-    /// Removes such a file. Not once this process left: the name may be its successor's by then.
-    pub(super) fn remove_file(&self, name: &CStr) {
+    /// Counts it no longer.
+    pub(super) fn remove_row(&self, row: (ViewId, u64)) {
         if let Some(files) = self.files().as_mut() {
-            files.remove_other(name);
+            files.remove_row(row);
         }
+    }
+
+    /// Whether this process left.
+    pub(super) fn has_left(&self) -> bool {
+        self.files().is_none()
     }
 
     /// Gives block memory the lowest region that is free.

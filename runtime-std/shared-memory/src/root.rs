@@ -13,6 +13,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::error::Error;
 use super::folder::Folder;
+use super::futex::Fences;
 
 /// Overrides the file system, for tests and for machines whose `/dev/shm` is too small.
 const VARIABLE: &str = "TRAMONTANE_SHM_DIR";
@@ -87,6 +88,7 @@ pub(super) fn random() -> u64 {
 #[derive(Clone, Debug)]
 pub struct Root {
     path: PathBuf,
+    fences: Fences,
 }
 
 impl Root {
@@ -103,7 +105,20 @@ impl Root {
     /// slowly).
     #[must_use]
     pub fn under(parent: &Path) -> Self {
-        Self { path: parent.join(format!("{PREFIX}{}", geteuid().as_raw())) }
+        let path = parent.join(format!("{PREFIX}{}", geteuid().as_raw()));
+        Self { path, fences: Fences::default() }
+    }
+
+    /// Chooses which end pays for the fences of the doorbells of processes that take their places
+    /// through this. Members may differ.
+    #[must_use]
+    pub fn with_fences(mut self, fences: Fences) -> Self {
+        self.fences = fences;
+        self
+    }
+
+    pub(super) const fn fences(&self) -> Fences {
+        self.fences
     }
 
     /// Its path. The folder exists only while a group does.

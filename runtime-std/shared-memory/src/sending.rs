@@ -1,10 +1,10 @@
 //! What this process has offered to one peer and has no answer for.
 //!
 //! # Invariant
-//! A send keeps its memory until it is answered, or the peer or the view is given up: so the file
-//! is there for a peer that has not mapped it yet.
+//! A send keeps its memory until it is answered, or the peer or the view is given up: so a peer
+//! that maps it late does not find it given up.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tramontane_core::fabric::{Channel, ErrorKind, Token};
 
@@ -43,6 +43,8 @@ pub(super) struct Outbox {
     offered: Box<[Option<Offered>]>,
     /// Tickets that are free.
     free: Vec<u16>,
+    /// Memory that the peer has.
+    sent: Vec<(u64, Weak<OwnRegion>)>,
 }
 
 impl Outbox {
@@ -53,7 +55,26 @@ impl Outbox {
             seen: 0,
             offered: tickets.clone().map(|_| None).collect(),
             free: tickets.collect(),
+            sent: Vec::new(),
         }
+    }
+
+    /// Whether one more block can be offered. What a peer says that cannot be is no room, until it
+    /// is looked at.
+    pub(super) fn has_room(&self, theirs: Lane<'_>) -> bool {
+        let waiting = self.posted.checked_sub(theirs.taken());
+        waiting.is_some_and(|waiting| waiting < ENTRIES) && !self.free.is_empty()
+    }
+
+    /// Whether the peer was sent the descriptor of that memory.
+    pub(super) fn has_sent(&self, memory: &OwnRegion) -> bool {
+        self.sent.iter().any(|(serial, _)| *serial == memory.serial)
+    }
+
+    /// Remembers that it was.
+    pub(super) fn note_sent(&mut self, memory: &Arc<OwnRegion>) {
+        self.sent.retain(|(_, memory)| memory.strong_count() > 0);
+        self.sent.push((memory.serial, Arc::downgrade(memory)));
     }
 
     /// Sends without an answer.
@@ -70,9 +91,7 @@ impl Outbox {
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        // What a peer says that cannot be is no room, until it is looked at.
-        let has_room =
-            self.posted.checked_sub(theirs.taken()).is_some_and(|waiting| waiting < ENTRIES);
+        let has_room = self.has_room(theirs);
         let Some(ticket) = self.free.pop_if(|_| has_room) else { return Err(ErrorKind::QueueFull) };
         let Source { memory, offset, length } = source;
         let entry = Entry {

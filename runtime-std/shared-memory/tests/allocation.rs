@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use allocation_support::of_this_thread;
 use support::blocks::{carriers, received, sent, way};
-use support::{Place, VIEW, join_all, open, small};
+use support::{Place, VIEW, join_all, small};
 use tramontane_core::fabric::{
     Blocks as _, Channel, Event, Fabric as _, HostFabric as _, Kind, Token, Write,
 };
@@ -19,8 +19,9 @@ use tramontane_core::ids::Rank;
 #[test]
 fn nothing_is_allocated_after_start() {
     let place = Place::new();
-    let members = join_all(&place.root(), "allocation", &small(2));
-    let (mut one, mut two) = (open(&members[0]), open(&members[1]));
+    let mut members = join_all(&place.root(), "allocation", &small(2));
+    let [first, second] = members.as_mut_slice() else { panic!("two members") };
+    let (one, two) = (&mut first.fabric, &mut second.fabric);
     let bell = one.local_bell();
     let write = [Write::of_row(0, 8, Kind::Guard)];
     let before = of_this_thread();
@@ -43,7 +44,7 @@ fn nothing_is_allocated_after_start() {
     assert!(!one.check_peers());
     assert_eq!(of_this_thread(), before, "while all is well");
     // Leaving lists a folder, which is not on any message's path.
-    members[1].leave();
+    second.mappings.leave();
     let before = of_this_thread();
     assert!(one.check_peers());
     assert!(matches!(one.poll(), Some(Event::PeerLost { .. })));

@@ -1,6 +1,7 @@
 //! The shared-memory fabric keeps the contract: several members in one process, each with its own
 //! files and mappings, as processes have them; two members race in two threads.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Row, RowWriter};
 use tramontane_shared_memory::{
-    BlockMemory, Error, Fences, GroupName, Mappings, Rendezvous, Root, SharedMemory,
+    BlockMemory, Error, Fences, GroupName, Mappings, Residence, Root, SharedMemory,
 };
 
 use crate::members::{Members, Racer, SLEEP_MAX};
@@ -36,11 +37,11 @@ impl Testbed for SharedMemories {
         let folder = TempDir::new_in("/dev/shm").or_else(|_| TempDir::new()).expect("a folder");
         let root = Root::under(folder.path());
         let members = join_all(&root, self.fences);
-        scene(&mut Group3 { members, rounds: self.rounds });
+        scene(&mut Group3 { members, rounds: self.rounds, passes: 0 });
     }
 }
 
-/// All members join, each in a thread of its own, since each waits for the others.
+/// All members take their places and make the memory of the view.
 fn join_all(root: &Root, fences: Fences) -> Members<Member> {
     let ids: Vec<NodeId> = (0..MEMBERS).map(|rank| NodeId(u32::from(rank) + 10)).collect();
     let ranks: Vec<Rank> = (0..MEMBERS).map(Rank).collect();
@@ -54,21 +55,20 @@ fn join_all(root: &Root, fences: Fences) -> Members<Member> {
     }];
     let layout = Layout::new(Group { members: &ids, subgroups: &subgroups }).expect("a group");
     assert!(layout.row_bytes(Rank(0)) >= ROW_BYTES_MIN);
-    let group = GroupName::new("contract").expect("a name");
-    let never = AtomicBool::new(false);
-    let join = |own: Rank| -> Result<Mappings, Error> {
-        let plan = ViewPlan::of_layout(VIEW, own, &layout).with_blocks();
-        let rendezvous = Rendezvous::of_rows(root, &group, &plan)?.with_fences(fences);
-        rendezvous.join(Duration::from_secs(30), &never)
+    let (root, group) = (root.clone().with_fences(fences), GroupName::new("contract"));
+    let (group, never) = (group.expect("a name"), AtomicBool::new(false));
+    let limit = Duration::from_secs(30);
+    let join = |own: Rank| -> Result<SharedMemory, Error> {
+        let (node, start) = (ids[own.index()], u64::from(own.get()) + 1);
+        let residence =
+            Residence::claim(&root, &group, node, layout.digest(), start, limit, &never)?;
+        Ok(SharedMemory::for_residence(&Arc::new(residence)))
     };
-    std::thread::scope(|scope| {
-        let joining: Vec<_> = ranks.iter().map(|own| scope.spawn(move || join(*own))).collect();
-        joining
-            .into_iter()
-            .map(|member| member.join().expect("no panic").expect("it joins"))
-            .map(Member::new)
-            .collect()
-    })
+    let member = |own: Rank| {
+        let plan = ViewPlan::of_layout(VIEW, own, &layout).with_blocks();
+        Member::new(join(own).expect("it has its place"), &plan)
+    };
+    ranks.iter().copied().map(member).collect()
 }
 
 struct Member {
@@ -78,17 +78,21 @@ struct Member {
 }
 
 impl Member {
-    fn new(mappings: Mappings) -> Self {
-        let fabric = SharedMemory::new(&mappings);
+    fn new(mut fabric: SharedMemory, plan: &ViewPlan<'_>) -> Self {
+        let mappings = fabric.rows(plan).expect("memory");
         let store = fabric.block_store();
         let blocks = store.memory(BLOCK_BYTES_MIN, BlockUse::Both).expect("memory");
         Self { fabric, mappings, blocks }
     }
 }
 
+/// How often a member's timer comes in what waits.
+const PASSES_PER_LOOK: u64 = 64;
+
 struct Group3 {
     members: Members<Member>,
     rounds: u64,
+    passes: u64,
 }
 
 impl Bench for Group3 {
@@ -120,6 +124,13 @@ impl Bench for Group3 {
         // something else.
         for member in self.members.iter_mut() {
             member.fabric.carry_blocks();
+        }
+        // Rows come while members look for them, as a member's timer does.
+        self.passes += 1;
+        if self.passes.is_multiple_of(PASSES_PER_LOOK) {
+            for member in self.members.iter_mut() {
+                member.fabric.check_peers();
+            }
         }
         std::thread::yield_now();
     }

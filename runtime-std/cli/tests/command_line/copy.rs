@@ -38,7 +38,7 @@ fn files_and_directories_reach_every_place_as_they_are() {
             assert!(content(to) == source, "{} is not as the source", to.display());
         }
         let left: Vec<PathBuf> = place.left();
-        assert!(left.iter().all(|path| !path.join("row-0").exists()), "{left:?}");
+        assert!(left.iter().all(|path| !path.join("member-0").exists()), "{left:?}");
     }
 }
 

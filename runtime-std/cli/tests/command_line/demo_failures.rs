@@ -18,7 +18,7 @@ fn endless(place: &Place) -> (Process, Vec<u32>) {
     let process = place.start(&ENDLESS);
     let members = wait_for("three members", || {
         let members = children_of(process.pid());
-        (members.len() == 3 && place.rows() == 3).then_some(members)
+        (members.len() == 3 && place.members() == 3).then_some(members)
     });
     // Into the run itself.
     std::thread::sleep(Duration::from_millis(300));
@@ -222,7 +222,7 @@ fn what_a_crash_left_is_gone_after_the_next_run() {
     }
     drop(demo);
     all_end(&members);
-    assert!(place.rows() > 0, "a crash leaves files, or this test is about nothing");
+    assert!(place.members() > 0, "a crash leaves files, or this test is about nothing");
     let path = place.file("input", b"a\n");
     place.run(&["demo", "--input", path.to_str().expect("a path")]).succeeded();
     place.assert_empty();

@@ -9,6 +9,7 @@ use crate::support::blocks::{
     ANSWER, Carrier, ENTRY, POSTED, SETTLED, TAKEN, block_memory, carriers, lie, plan, received,
     sent, way,
 };
+use crate::support::descriptors::{HEADER, SEALS, Said, memory, send, signed};
 use crate::support::{LONG, NEVER, Place, VIEW, name};
 use tramontane_core::fabric::REGIONS_MAX;
 use tramontane_core::fabric::{
@@ -114,12 +115,6 @@ fn memory_comes_and_goes_and_is_never_taken_for_another() {
         assert_eq!(one.next_block(), sent(way(0, 1), 2));
         assert_eq!(two.bytes(0, 100), vec![round; 100]);
     }
-    let left = place
-        .contents()
-        .iter()
-        .filter(|path| path.display().to_string().contains("block-10"))
-        .count();
-    assert_eq!(left, 1, "one for each memory that is there");
 }
 
 #[test]
@@ -133,14 +128,9 @@ fn as_many_memories_as_may_be_and_no_more_than_there_is_room() {
     let region = others.remove(5).region();
     let before = place.contents().len();
     for bytes in [1 << 50, usize::MAX] {
-        assert!(matches!(memory(bytes), Err(Error::NoSpace { .. })), "{bytes}");
+        assert!(matches!(memory(bytes), Err(Error::NoMemory { .. })), "{bytes}");
     }
     assert_eq!(place.contents().len(), before, "nothing is left of what did not fit");
-    // A name that is taken, by whatever it may be, is not in the way.
-    let folder = place.root().path().join("many");
-    for serial in 1..200 {
-        let _ = std::fs::create_dir(folder.join(format!("block-10.{serial}")));
-    }
     assert_eq!(memory(100).expect("memory").region(), region);
 }
 
@@ -206,10 +196,10 @@ fn lies() -> Vec<(&'static str, Vec<(usize, u64)>)> {
         ("memory that there is not", offer(2, 0, 8, 0)),
         ("memory that is a pipe", offer(900, 0, 8, 0)),
         ("memory that is a folder", offer(901, 0, 8, 0)),
-        ("memory that is another's row", offer(902, 0, 8, 0)),
+        ("memory of another member", offer(902, 0, 8, 0)),
         ("memory without a header", offer(903, 0, 8, 0)),
         ("memory that is shorter than a header", offer(904, 0, 8, 0)),
-        ("memory of another member, linked", offer(905, 0, 8, 0)),
+        ("memory under another number", offer(905, 0, 8, 0)),
         ("beyond the memory's end", offer(1, 4096, 1, 0)),
         ("across the memory's end", offer(1, 4090, 8, 0)),
         ("an offset without end", offer(1, u64::MAX - 3, 8, 0)),
@@ -232,12 +222,14 @@ fn who_lies_is_lost_and_nothing_else() {
     for (what, numbers) in lies() {
         let place = Place::new();
         let mut members = carriers(&place.root(), "lies", 3, 4096);
-        let folder = place.root().path().join("lies");
-        make_garbage(&folder);
         let [liar, honest, third] = members.as_mut_slice() else { panic!("three members") };
         liar.memory.write(0, &[5; 4096]).expect("inside");
         honest.receive(way(0, 0), 0, 8, 1).expect("posted");
-        lie(&place, "lies", 0, 1, &numbers);
+        send_garbage(&place.root().path().join("lies"), liar);
+        // Before the lie, as a member sends memory before it speaks of it; and one whose memory the
+        // peer does have.
+        assert_eq!(honest.events(), [], "{what}");
+        lie(liar, 1, &numbers);
         let lost = Event::PeerLost { view: VIEW, peer: Rank(0), cause: LossCause::Misbehaved };
         assert_eq!(honest.events(), [lost], "{what}");
         assert_eq!(honest.bytes(0, 4096), vec![0; 4096], "{what}");
@@ -250,22 +242,24 @@ fn who_lies_is_lost_and_nothing_else() {
     }
 }
 
-/// Files that are not what their names say.
-fn make_garbage(folder: &std::path::Path) {
-    let path = |serial: u32| folder.join(format!("block-10.{serial}"));
-    rustix::fs::mknodat(
-        rustix::fs::CWD,
-        path(900),
-        rustix::fs::FileType::Fifo,
-        rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
-        0,
-    )
-    .expect("a pipe");
-    std::fs::create_dir(path(901)).expect("a folder");
-    std::fs::copy(folder.join("row-11"), path(902)).expect("a copy");
-    std::fs::write(path(903), [0xff; 9000]).expect("a file");
-    std::fs::write(path(904), [0; 10]).expect("a file");
-    std::os::unix::fs::symlink(folder.join("block-11.1"), path(905)).expect("a link");
+/// Descriptors of what is not the liar's block memory, and of its one memory of 4096 bytes.
+fn send_garbage(group: &std::path::Path, liar: &Carrier) {
+    let incarnation = liar.mappings.residence().incarnation();
+    let (pipe, _end) = std::io::pipe().expect("a pipe");
+    let folder = std::fs::File::open(group).expect("a folder");
+    let bytes = HEADER + 4096;
+    for (number, file) in [
+        (900, pipe.into()),
+        (901, folder.into()),
+        (902, memory(&signed(11, incarnation, 902, bytes), SEALS)),
+        (903, memory(&[0xff; 9000], SEALS)),
+        (904, memory(&[0; 10], SEALS)),
+        (905, memory(&signed(10, incarnation, 1, bytes), SEALS)),
+        (1, memory(&signed(10, incarnation, 1, bytes), SEALS)),
+    ] {
+        let said = Said { node: 10, incarnation, kind: 2, view: VIEW.0, number };
+        send(group, 11, said, &[&file]);
+    }
 }
 
 #[test]
@@ -300,9 +294,9 @@ fn runs_side_by_side_do_not_see_each_others_blocks() {
 #[test]
 fn rows_without_desks_carry_no_blocks() {
     let place = Place::new();
-    let members = crate::support::join_all(&place.root(), "plain", &crate::support::small(2));
-    let mut fabric = crate::support::open(&members[0]);
-    let memory = block_memory(&fabric, 64).expect("memory");
+    let mut members = crate::support::join_all(&place.root(), "plain", &crate::support::small(2));
+    let fabric = &mut members[0].fabric;
+    let memory = block_memory(fabric, 64).expect("memory");
     let area = Area { region: memory.region(), offset: 0 };
     assert_eq!(fabric.send(way(0, 1), area, 8, 0, Token(0)), Err(ErrorKind::OutOfRange));
     assert_eq!(fabric.post_receive(way(0, 1), area, 8, Token(0)), Err(ErrorKind::OutOfRange));

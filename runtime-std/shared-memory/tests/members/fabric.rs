@@ -4,24 +4,26 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::support::{LONG, NEVER, Place, VIEW, join, join_all, layout, name, open, small};
+use crate::support::{
+    LONG, Member, Place, VIEW, await_all, join, join_all, make, meet, name, small,
+};
 use tramontane_core::fabric::{
     Area, ErrorKind, Event, Fabric as _, HostFabric as _, Kind, LossCause, Promises, Region, Token,
-    ViewMemory, ViewRows as _, WRITES_MAX, Write,
+    ViewMemory, ViewPlan, ViewRows as _, WRITES_MAX, Write,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_shared_memory::{Error, Fences, Mappings, Rendezvous, SharedMemory};
+use tramontane_shared_memory::{Error, Fences, Residence};
 
 #[test]
 fn members_meet_in_any_order_and_read_each_others_rows() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(4));
-    let members: Vec<Mappings> = std::thread::scope(|scope| {
+    let members: Vec<Member> = std::thread::scope(|scope| {
         let starts = [(0, 40), (1, 0), (2, 15), (3, 30)].map(|(rank, delay)| {
             let (root, layout) = (&root, &layout);
             scope.spawn(move || {
                 std::thread::sleep(Duration::from_millis(delay));
-                join(root, "any-order", layout, rank, LONG).expect("it joins")
+                meet(root, "any-order", layout, rank)
             })
         });
         starts.into_iter().map(|start| start.join().expect("no panic")).collect()
@@ -43,7 +45,7 @@ fn members_meet_in_any_order_and_read_each_others_rows() {
 #[test]
 fn a_group_of_one_needs_nobody() {
     let place = Place::new();
-    let member = join(&place.root(), "one", &small(1), 0, Duration::ZERO).expect("it joins");
+    let member = join(&place.root(), "one", &small(1), 0).expect("it starts");
     assert_eq!(member.members(), [NodeId(10)]);
     drop(member);
     place.assert_empty();
@@ -53,8 +55,8 @@ fn a_group_of_one_needs_nobody() {
 fn a_duplicate_id_is_refused_and_the_first_is_not_disturbed() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(2));
-    let members = join_all(&root, "twice", &layout);
-    let error = join(&root, "twice", &layout, 1, LONG).expect_err("it is there already");
+    let mut members = join_all(&root, "twice", &layout);
+    let error = join(&root, "twice", &layout, 1).err().expect("it is there already");
     let pid = u64::from(std::process::id());
     assert!(
         matches!(error, Error::DuplicateId { id: NodeId(11), pid: told, .. } if told == pid),
@@ -62,7 +64,7 @@ fn a_duplicate_id_is_refused_and_the_first_is_not_disturbed() {
     );
     members[1].row().cell(0).expect("a cell").publish(5);
     assert_eq!(members[0].rows()[1].cell(0).expect("a cell").load(), 5);
-    assert!(!open(&members[0]).check_peers());
+    assert!(!members[0].fabric.check_peers());
     drop(members);
     place.assert_empty();
 }
@@ -77,7 +79,7 @@ fn of_many_that_claim_one_id_one_gets_it() {
             .map(|_| {
                 scope.spawn(|| {
                     start.wait();
-                    let claim = join(&root, "one-seat", &layout, 0, LONG);
+                    let claim = join(&root, "one-seat", &layout, 0);
                     start.wait();
                     match claim {
                         Ok(_member) => 1,
@@ -93,55 +95,36 @@ fn of_many_that_claim_one_id_one_gets_it() {
     place.assert_empty();
 }
 
+/// Another process may hold the folder for ever: it is stopped, perhaps.
 #[test]
-fn members_that_do_not_come_are_named_and_nothing_is_left() {
+fn a_wait_for_the_folder_can_be_cancelled_and_ends_in_time() {
     let place = Place::new();
-    let started = Instant::now();
-    let error = join(&place.root(), "lonely", &small(3), 1, Duration::from_millis(150))
-        .expect_err("nobody else comes");
-    assert!(started.elapsed() < LONG / 2);
-    let Error::MissingMembers { missing, .. } = &error else { panic!("{error}") };
-    assert_eq!(missing, &[NodeId(10), NodeId(12)]);
-    place.assert_empty();
-}
-
-#[test]
-fn another_configuration_is_refused_by_both_sides() {
-    let place = Place::new();
-    let root = place.root();
-    let (one, other) = (layout(2, 8, 100), layout(2, 8, 101));
-    let (first, second) = std::thread::scope(|scope| {
-        let first = scope.spawn(|| join(&root, "digest", &one, 0, LONG));
-        let second = scope.spawn(|| join(&root, "digest", &other, 1, LONG));
-        (first.join().expect("no panic"), second.join().expect("no panic"))
-    });
-    assert!(matches!(first, Err(Error::WrongDigest { peer: NodeId(11) })), "{first:?}");
-    assert!(matches!(second, Err(Error::WrongDigest { peer: NodeId(10) })), "{second:?}");
-    place.assert_empty();
-}
-
-#[test]
-fn waiting_can_be_cancelled() {
-    let place = Place::new();
-    let (root, layout, cancel) = (place.root(), small(2), AtomicBool::new(false));
+    let (root, group) = (place.root(), name("held"));
+    let first = join(&root, "held", &small(1), 0).expect("it starts");
+    let folder = std::fs::File::open(root.path().join("held")).expect("a folder");
+    rustix::fs::flock(&folder, rustix::fs::FlockOperation::LockExclusive).expect("its lock");
+    let claim = |limit, cancel: &AtomicBool| {
+        Residence::claim(&root, &group, NodeId(11), 1, 1, limit, cancel).expect_err("it is held")
+    };
+    let busy = claim(Duration::from_millis(20), &AtomicBool::new(false));
+    assert!(matches!(busy, Error::Busy { .. }), "{busy}");
+    let cancel = AtomicBool::new(false);
     let started = Instant::now();
     std::thread::scope(|scope| {
-        let member = scope.spawn(|| {
-            let group = name("cancel");
-            Rendezvous::new(&root, &group, &layout, Rank(0)).expect("a rank").join(LONG, &cancel)
-        });
+        let claim = scope.spawn(|| claim(LONG, &cancel));
         std::thread::sleep(Duration::from_millis(20));
         cancel.store(true, Ordering::Relaxed);
-        assert!(matches!(member.join().expect("no panic"), Err(Error::Cancelled)));
+        assert!(matches!(claim.join().expect("no panic"), Error::Cancelled));
     });
     assert!(started.elapsed() < LONG / 2);
+    drop((folder, first));
     place.assert_empty();
 }
 
 #[test]
 fn a_rank_outside_the_layout_is_refused() {
     let place = Place::new();
-    let error = join(&place.root(), "rank", &small(2), 2, LONG).expect_err("there is no rank 2");
+    let error = join(&place.root(), "rank", &small(2), 2).err().expect("there is no rank 2");
     assert!(matches!(error, Error::NotAMember { .. }), "{error}");
 }
 
@@ -149,12 +132,12 @@ fn a_rank_outside_the_layout_is_refused() {
 fn two_groups_at_once_do_not_meet() {
     let place = Place::new();
     let (root, layout) = (place.root(), small(2));
-    let (red, blue) = (join_all(&root, "red", &layout), join_all(&root, "blue", &layout));
+    let (red, mut blue) = (join_all(&root, "red", &layout), join_all(&root, "blue", &layout));
     red[0].row().cell(0).expect("a cell").publish(1);
     assert_eq!(red[1].rows()[0].cell(0).expect("a cell").load(), 1);
     assert_eq!(blue[1].rows()[0].cell(0).expect("a cell").load(), 0);
     drop(red);
-    assert!(!open(&blue[0]).check_peers());
+    assert!(!blue[0].fabric.check_peers());
     assert_eq!(root.sweep().expect("swept"), Vec::<String>::new());
     blue[0].row().cell(0).expect("a cell").publish(2);
     assert_eq!(blue[1].rows()[0].cell(0).expect("a cell").load(), 2);
@@ -200,35 +183,13 @@ fn sweeps_and_other_groups_comings_and_goings_disturb_nobody() {
 }
 
 #[test]
-fn a_member_that_was_restarted_alone_does_not_join_the_old_run() {
-    let place = Place::new();
-    let (root, layout) = (place.root(), small(3));
-    let mut members = join_all(&root, "restart", &layout);
-    drop(members.remove(1));
-    let error = join(&root, "restart", &layout, 1, Duration::from_millis(200))
-        .expect_err("the others run without it");
-    let Error::StillEnding { peers, .. } = &error else { panic!("{error}") };
-    assert_eq!(peers, &[NodeId(10), NodeId(12)]);
-    // Once the others have ended too, it waits for their next run.
-    std::thread::scope(|scope| {
-        let restarted = scope.spawn(|| join(&root, "restart", &layout, 1, LONG).expect("it joins"));
-        std::thread::sleep(Duration::from_millis(20));
-        drop(members);
-        let others = [0, 2].map(|rank| {
-            let (root, layout) = (&root, &layout);
-            scope.spawn(move || join(root, "restart", layout, rank, LONG).expect("it joins"))
-        });
-        let _others = others.map(|other| other.join().expect("no panic"));
-        restarted.join().expect("no panic");
-    });
-    place.assert_empty();
-}
-
-#[test]
 fn the_fabric_keeps_its_contract() {
     let place = Place::new();
-    let members = join_all(&place.root(), "contract", &small(2));
-    let mut fabric = SharedMemory::new(&members[0]);
+    let root = place.root();
+    let layout = small(2);
+    let made = |own| make(&root, "contract", &ViewPlan::of_layout(VIEW, Rank(own), &layout));
+    let [one, two] = [0, 1].map(|own| made(own).expect("memory"));
+    let (members, mut fabric, mut other) = ([one.mappings, two.mappings], one.fabric, two.fabric);
     assert!(fabric.capabilities().can_guard());
     assert!(fabric.capabilities().promises.contains(Promises::SHARED));
     let write = [Write::of_row(0, 8, Kind::Guard)];
@@ -241,6 +202,7 @@ fn the_fabric_keeps_its_contract() {
         Err(ErrorKind::WrongMemory),
         "another's row"
     );
+    other.open(VIEW, &members[1].memory()).expect("it opens");
     fabric.open(VIEW, &memory).expect("it opens");
     assert_eq!(fabric.open(VIEW, &memory), Err(ErrorKind::Other), "open already");
     assert!(
@@ -291,10 +253,10 @@ fn the_fabric_keeps_its_contract() {
 fn a_peer_that_leaves_is_told_from_one_that_fails_and_both_ring() {
     let place = Place::new();
     let mut members = join_all(&place.root(), "losses", &small(3));
-    let mut fabric = open(&members[0]);
+    let (leaver, failing) = (members.remove(1), members.remove(1));
+    let Member { mappings, mut fabric } = members.remove(0);
     assert!(!fabric.check_peers() && fabric.arm());
     std::thread::scope(|scope| {
-        let (leaver, failing) = (members.remove(1), members.remove(1));
         scope.spawn(move || {
             leaver.leave();
             leaver.leave();
@@ -317,16 +279,17 @@ fn a_peer_that_leaves_is_told_from_one_that_fails_and_both_ring() {
     assert_eq!(fabric.poll(), None);
     let write = [Write::of_row(0, 8, Kind::Guard)];
     assert_eq!(fabric.post(VIEW, Rank(1), &write, None), Err(ErrorKind::PeerLost));
-    assert_eq!(members[0].rows()[1].cell(0).expect("a cell").load(), 0, "a row outlives its owner");
-    drop((members, fabric));
+    assert_eq!(mappings.rows()[1].cell(0).expect("a cell").load(), 0, "a row outlives its owner");
+    drop((mappings, fabric));
     place.assert_empty();
 }
 
 #[test]
 fn only_a_sleeper_is_rung_by_a_post_and_anybody_by_a_wake() {
     let place = Place::new();
-    let members = join_all(&place.root(), "bells", &small(2));
-    let (mut one, mut two) = (open(&members[0]), open(&members[1]));
+    let mut members = join_all(&place.root(), "bells", &small(2));
+    let [one, two] = members.as_mut_slice() else { panic!("two members") };
+    let (one, two) = (&mut one.fabric, &mut two.fabric);
     let write = [Write::of_row(0, 8, Kind::Guard)];
     one.post(VIEW, Rank(1), &write, None).expect("posted");
     assert_eq!(two.poll(), None);
@@ -347,8 +310,8 @@ fn only_a_sleeper_is_rung_by_a_post_and_anybody_by_a_wake() {
 #[test]
 fn an_application_thread_wakes_the_poller_of_its_own_process() {
     let place = Place::new();
-    let members = join_all(&place.root(), "local", &small(1));
-    let mut fabric = open(&members[0]);
+    let mut members = join_all(&place.root(), "local", &small(1));
+    let fabric = &mut members[0].fabric;
     let bell = fabric.local_bell();
     bell.ring_if_asleep();
     assert_eq!(fabric.poll(), None, "nobody sleeps");
@@ -362,7 +325,7 @@ fn an_application_thread_wakes_the_poller_of_its_own_process() {
     fabric.disarm();
     // A handle may outlive the group.
     let bell = thread.join().expect("no panic");
-    drop((fabric, members));
+    drop(members);
     bell.ring_if_asleep();
     bell.ring();
 }
@@ -371,27 +334,26 @@ fn an_application_thread_wakes_the_poller_of_its_own_process() {
 #[test]
 fn members_with_different_fences_wake_each_other() {
     let place = Place::new();
-    let (root, layout, group) = (place.root(), small(2), name("mixed"));
-    let mut members: Vec<Mappings> = std::thread::scope(|scope| {
-        let joins = [(0, Fences::Both), (1, Fences::Sleeper)].map(|(rank, fences)| {
-            let (root, layout, group) = (&root, &layout, &group);
-            scope.spawn(move || {
-                let rendezvous = Rendezvous::new(root, group, layout, Rank(rank)).expect("a rank");
-                rendezvous.with_fences(fences).join(LONG, &NEVER).expect("it joins")
-            })
-        });
-        joins.into_iter().map(|join| join.join().expect("no panic")).collect()
-    });
-    let other = members.pop().expect("two members");
+    let layout = small(2);
+    let mut members: Vec<Member> = [Fences::Both, Fences::Sleeper]
+        .into_iter()
+        .zip(0..)
+        .map(|(fences, rank)| {
+            let root = place.root().with_fences(fences);
+            join(&root, "mixed", &layout, rank).expect("it starts")
+        })
+        .collect();
+    await_all(&mut members);
+    let mut other = members.pop().expect("two members");
     std::thread::scope(|scope| {
-        scope.spawn(|| bounce(&other, 2000));
-        bounce(&members[0], 2000);
+        scope.spawn(|| bounce(&mut other, 2000));
+        bounce(&mut members[0], 2000);
     });
 }
 
 /// One side of a ping-pong that sleeps whenever it is not its turn.
-fn bounce(mappings: &Mappings, turns: u64) {
-    let mut fabric = open(mappings);
+fn bounce(member: &mut Member, turns: u64) {
+    let Member { mappings, fabric } = member;
     let own = mappings.own();
     let peer = Rank(1 - own.get());
     let theirs = mappings.rows()[peer.index()].cell(0).expect("a cell");

@@ -2,8 +2,10 @@
 
 mod blocks;
 mod blocks_processes;
+mod descriptors;
 mod fabric;
 mod processes;
+mod rendezvous;
 mod support;
 mod views;
 mod views_processes;

@@ -4,10 +4,10 @@
 //! A "role" is a test that does nothing unless the program was started again to play it.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
-use crate::support::views::{Resident, bytes, claim, layout_with, see, store};
+use crate::support::descriptors::{self, BELL_SEALS, HEADER, SEALS, Said, signed};
+use crate::support::views::{GROUP, Resident, bytes, claim, layout_of, see, store};
 use crate::support::{LONG, Place, Role, role, say, wait_for_release};
 use tramontane_core::fabric::{Event, Fabric as _, HostFabric as _, LossCause, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
@@ -23,8 +23,8 @@ fn role_write() {
     let (node, incarnation) =
         (node.parse().expect("a number"), incarnation.parse().expect("a number"));
     let mut writer = Resident::new(&Root::under(Path::new(folder)), node, incarnation);
+    // Those that are there have its rows when this is done.
     let old = writer.open(1, &[1, 2, 3]).expect("it opens");
-    writer.await_ready(1, 0);
     let mut memories = vec![old];
     if node == 2 {
         memories.push(writer.open(2, &[1, 2]).expect("it opens"));
@@ -115,38 +115,40 @@ fn a_stopped_process_that_wakes_after_its_view_ended_changes_nothing_of_the_next
     place.assert_empty();
 }
 
-/// The same view number and the same list, left by an earlier start of the same node: its file is
+/// The same view number and the same list, sent by an earlier start of the same node: its memory is
 /// of another incarnation, and is taken neither before that node is there again nor after.
 #[test]
 fn what_an_earlier_start_left_under_the_same_view_is_never_read() {
     let place = Place::new();
     let mut first = Resident::new(&place.root(), 1, 100);
     let _old = first.open(1, &[1, 2, 3]).expect("it opens");
+    // It is in view 2 too, and has sent its row of that.
     let mut killed = write(&place, 2, 200);
-    let is_left = |path: &PathBuf| path.to_string_lossy().contains("row-2.2.");
-    let left = place.contents().into_iter().find(is_left).expect("its row of view 2");
-    let started = Instant::now();
-    let content = loop {
-        let content = std::fs::read(&left).expect("its bytes");
-        if content.last().is_some_and(|byte| *byte != 0) {
-            break content;
-        }
-        assert!(started.elapsed() < LONG, "it never writes: inconclusive");
-    };
     killed.kill();
     let memory = first.open(2, &[1, 2]).expect("it opens");
+    let layout = layout_of(&[1, 2]);
+    let number = layout.digest();
+    let left = signed(2, 200, number, HEADER + layout.row_bytes(Rank(1)));
+    let left = descriptors::memory(&left, SEALS);
+    let bell = descriptors::memory(&[0; 4096], BELL_SEALS);
+    let send_again = |incarnation| {
+        let said = Said { node: 2, incarnation, kind: 1, view: 2, number };
+        descriptors::send(&place.root().path().join(GROUP), 1, said, &[&left, &bell]);
+    };
     let assert_untouched = |first: &mut Resident| {
         first.fabric.check_peers();
         assert!(!first.fabric.ready(ViewId(2), Rank(1)));
         assert!(bytes(&memory, 1).iter().all(|byte| *byte == 0));
     };
     assert_untouched(&mut first);
-    // Its successor clears it away; and were it there all the same, it would be nobody's.
-    let mut second = Resident::new(&place.root(), 2, 201);
-    assert!(!left.exists());
-    std::fs::write(&left, &content).expect("put back");
+    send_again(200);
     assert_untouched(&mut first);
-    std::fs::remove_file(&left).expect("removed");
+    // Were it sent in the name of its successor, it would be nobody's.
+    let mut second = Resident::new(&place.root(), 2, 201);
+    for incarnation in [200, 201] {
+        send_again(incarnation);
+        assert_untouched(&mut first);
+    }
     let theirs = second.open(2, &[1, 2]).expect("it opens");
     first.await_ready(2, 1);
     assert!(bytes(&memory, 1).iter().all(|byte| *byte == 0), "fresh");
@@ -181,11 +183,11 @@ fn who_is_killed_and_started_again_clears_its_old_files_and_is_live_in_the_next_
     let door = first.residence.socket_path(NodeId(2));
     drop(std::os::unix::net::UnixListener::bind(&door).expect("a socket"));
     let stale = of_second(&place);
-    assert!(stale >= 5, "base, bell, door and two rows");
+    assert_eq!(stale, 3, "file, socket and door");
     let mut again = Resident::new(&place.root(), 2, 201);
     let is_named = |ending: &str| place.contents().iter().any(|path| path.ends_with(ending));
-    assert!(is_named("row-2") && is_named("bell-2") && !door.exists());
-    assert_eq!(stale - of_second(&place), 3, "its door and two rows are gone");
+    assert!(is_named("member-2") && is_named("memory-2") && !door.exists());
+    assert_eq!(stale - of_second(&place), 1, "its door is gone");
     assert!(first.fabric.retire(ViewId(1)) && first.fabric.retire(ViewId(2)));
     let memory = first.open(3, &[1, 2]).expect("it opens");
     let theirs = again.open(3, &[1, 2]).expect("it opens");
@@ -194,57 +196,4 @@ fn who_is_killed_and_started_again_clears_its_old_files_and_is_live_in_the_next_
     assert_eq!(see(&memory, 1, 8), 7);
     assert_eq!(first.events(), [Event::Ready { view: ViewId(3), peer: Rank(1) }]);
     drop(old);
-}
-
-/// A file system of its own, if this user may mount one.
-struct Small(Place);
-
-impl Small {
-    fn mount(size: &str) -> Option<Self> {
-        let place = Place::new();
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &format!("size={size}"), "tramontane-test"])
-            .arg(place.path())
-            .output()
-            .is_ok_and(|output| output.status.success());
-        if !mounted {
-            println!("skipped: this user may not mount a small file system");
-        }
-        mounted.then(|| Self(place))
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = Command::new("umount").arg("-l").arg(self.0.path()).output();
-    }
-}
-
-#[test]
-fn a_full_file_system_is_an_error_that_says_so_and_the_old_view_goes_on() {
-    let Some(small) = Small::mount("1m") else { return };
-    let mut first = Resident::new(&small.0.root(), 1, 100);
-    let old = first.open(1, &[1, 2]).expect("it opens");
-    let before = small.0.contents();
-    let layout = layout_with(&[1, 2], 8, 100_000);
-    let error = first.make(2, &layout, Rank(0)).expect_err("two rows of 0.8 MB");
-    let Error::NoSpace { needed, free, .. } = &error else { panic!("{error}") };
-    assert!(*needed > 1_600_000 && *free <= 1 << 20, "{error}");
-    assert!(error.to_string().contains("not enough shared memory"), "{error}");
-    assert_eq!(small.0.contents(), before);
-    // What is there already of the same view counts, so the second of two that fit is not refused.
-    let mut second = Resident::new(&small.0.root(), 2, 200);
-    let fitting = layout_with(&[1, 2], 8, 50_000);
-    let one = first.make(2, &fitting, Rank(0)).expect("0.8 MB of 1");
-    let two = second.make(2, &fitting, Rank(1)).expect("its half of that");
-    second.open_on(2, &two).expect("it opens");
-    first.open_on(2, &one).expect("it opens");
-    first.await_ready(2, 1);
-    store(&two, 8, 3);
-    store(&old, 8, 1);
-    assert_eq!(see(&one, 1, 8), 3);
-    // And a third view does not.
-    let error = first.make(3, &layout_with(&[1, 2], 8, 40_000), Rank(0)).expect_err("full");
-    assert!(matches!(error, Error::NoSpace { .. }), "{error}");
-    assert!(first.fabric.retire(ViewId(1)));
 }

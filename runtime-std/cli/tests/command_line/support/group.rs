@@ -2,7 +2,6 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -243,12 +242,6 @@ impl Node {
             reader.join().expect("no panic");
         }
         (status.code(), self.errors())
-    }
-
-    /// Waits for its end: the signal that ended it, if one did.
-    #[track_caller]
-    pub fn ended_by(&mut self) -> Option<i32> {
-        wait_for("the end of a node", || self.child.try_wait().expect("a status")).signal()
     }
 
     #[track_caller]

@@ -52,22 +52,12 @@ impl Place {
         folders.filter(|path| path.extension().is_none_or(|ending| ending != "state")).collect()
     }
 
-    /// How many rows of views there are, of all groups: each member has one in its view.
-    pub fn rows(&self) -> usize {
-        self.files(|name| name.contains('.'))
-    }
-
-    /// How many members have come, of all groups: each has a base file.
+    /// How many members have come, of all groups: each has a file.
     pub fn members(&self) -> usize {
-        self.files(|name| !name.contains('.'))
-    }
-
-    fn files(&self, is_counted: impl Fn(&str) -> bool) -> usize {
         let below = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
         let groups = self.left().into_iter().flat_map(|root| below(&root).collect::<Vec<_>>());
         let files = groups.flat_map(|group| below(&group.path()).collect::<Vec<_>>());
-        let names = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        names.filter(|name| name.starts_with("row-") && is_counted(name)).count()
+        files.filter(|file| file.file_name().to_string_lossy().starts_with("member-")).count()
     }
 
     #[track_caller]

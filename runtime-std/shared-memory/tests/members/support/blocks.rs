@@ -3,16 +3,16 @@
 // Each test program uses its own part of it.
 #![allow(dead_code)]
 
-use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tramontane_core::fabric::{
     Area, BlockEvent, BlockStore as _, BlockUse, Blocks as _, Channel, ErrorKind, Event,
-    Fabric as _, HostBlocks as _, Token, ViewPlan, Way,
+    Fabric as _, HostBlocks as _, Token, ViewPlan, ViewRows as _, Way,
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
-use tramontane_shared_memory::{BlockMemory, Error, Mappings, Rendezvous, Root, SharedMemory};
+use tramontane_shared_memory::{BlockMemory, Error, Mappings, Root, SharedMemory};
 
-use super::{LONG, NEVER, Place, VIEW, name, open};
+use super::{Member, VIEW, await_all, make};
 
 /// Bytes of a row here: cells alone.
 pub const ROW_BYTES: usize = 128;
@@ -47,23 +47,28 @@ pub struct Carrier {
     pub mappings: Mappings,
 }
 
-pub fn carrier(root: &Root, group: &str, members: u16, own: u16, bytes: usize) -> Carrier {
-    let group = name(group);
-    let rendezvous =
-        Rendezvous::of_rows(root, &group, &plan(VIEW, Rank(own), members)).expect("a rank");
-    let mappings = rendezvous.join(LONG, &NEVER).expect("it joins");
-    let fabric = open(&mappings);
-    let memory = block_memory(&fabric, bytes).expect("block memory");
-    Carrier { fabric, memory, mappings }
+impl Carrier {
+    fn of(member: Member, bytes: usize) -> Self {
+        let Member { fabric, mappings } = member;
+        let memory = block_memory(&fabric, bytes).expect("block memory");
+        Self { fabric, memory, mappings }
+    }
 }
 
+fn member(root: &Root, group: &str, members: u16, own: u16) -> Member {
+    make(root, group, &plan(VIEW, Rank(own), members)).expect("memory").open()
+}
+
+/// One member, in a process of its own, with the rows of all.
+pub fn carrier(root: &Root, group: &str, members: u16, own: u16, bytes: usize) -> Carrier {
+    Carrier::of(member(root, group, members, own).await_peers(), bytes)
+}
+
+/// All members.
 pub fn carriers(root: &Root, group: &str, members: u16, bytes: usize) -> Vec<Carrier> {
-    std::thread::scope(|scope| {
-        let joining: Vec<_> = (0..members)
-            .map(|own| scope.spawn(move || carrier(root, group, members, own, bytes)))
-            .collect();
-        joining.into_iter().map(|one| one.join().expect("no panic")).collect()
-    })
+    let mut all: Vec<_> = (0..members).map(|own| member(root, group, members, own)).collect();
+    await_all(&mut all);
+    all.into_iter().map(|member| Carrier::of(member, bytes)).collect()
 }
 
 pub const fn way(channel: u16, peer: u16) -> Way {
@@ -135,18 +140,18 @@ pub fn sent(way: Way, token: u64) -> BlockEvent {
     BlockEvent::Sent { way, token: Token(token) }
 }
 
-/// Where a lane begins in a row's file (`shared_memory::desk`): behind header, row, and the list of
-/// closed channels.
+/// Where a lane begins behind a row (`desk`): behind the list of closed channels.
 fn lane_at(peer: u16) -> usize {
-    4096 + ROW_BYTES + 128 + usize::from(peer) * (128 + 128 * 32 + 512 * 8)
+    ROW_BYTES + 128 + usize::from(peer) * (128 + 128 * 32 + 512 * 8)
 }
 
 /// Numbers in a lane that its owner changes behind its fabric's back: (offset, value).
-pub fn lie(place: &Place, group: &str, liar: u16, peer: u16, numbers: &[(usize, u64)]) {
-    let path = place.root().path().join(group).join(format!("row-{}", 10 + liar));
-    let file = std::fs::OpenOptions::new().write(true).open(path).expect("the row's file");
+pub fn lie(liar: &Carrier, peer: u16, numbers: &[(usize, u64)]) {
     for (offset, value) in numbers {
-        file.write_all_at(&value.to_le_bytes(), (lane_at(peer) + offset) as u64).expect("written");
+        let row = liar.mappings.row().reader();
+        // SAFETY: the lane stands behind the row, in the same mapping, which its owner may write.
+        let cell = unsafe { row.base().add(lane_at(peer) + offset).cast::<AtomicU64>().as_ref() };
+        cell.store(*value, Ordering::Release);
     }
 }
 

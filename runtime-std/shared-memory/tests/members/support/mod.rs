@@ -5,18 +5,21 @@
 #![allow(dead_code)]
 
 pub mod blocks;
+pub mod descriptors;
 pub mod views;
 
 use std::io::{BufRead, BufReader, Write as _};
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::{Fabric as _, ViewRows as _};
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, ViewPlan, ViewRows as _};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
-use tramontane_shared_memory::{Error, GroupName, Mappings, Rendezvous, Root, SharedMemory};
+use tramontane_shared_memory::{Error, GroupName, Mappings, Residence, Root, SharedMemory};
 
 /// Longer than anything here takes on a busy machine.
 pub const LONG: Duration = Duration::from_secs(30);
@@ -98,36 +101,95 @@ pub fn name(text: &str) -> GroupName {
     GroupName::new(text).expect("a group's name")
 }
 
-/// One member joins.
-pub fn join(
-    root: &Root,
-    group: &str,
-    layout: &Layout<'_>,
-    own: u16,
-    limit: Duration,
-) -> Result<Mappings, Error> {
-    Rendezvous::new(root, &name(group), layout, Rank(own))?.join(limit, &NEVER)
+/// A member of a group, with the memory of its view.
+pub struct Member {
+    pub mappings: Mappings,
+    pub fabric: SharedMemory,
 }
 
-/// All members of a group join, each in a thread of its own.
-pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Mappings> {
-    std::thread::scope(|scope| {
-        let members: Vec<_> = (0..layout.members())
-            .map(|rank| {
-                let rank = u16::try_from(rank).expect("a rank");
-                scope.spawn(move || join(root, group, layout, rank, LONG).expect("it joins"))
-            })
-            .collect();
-        members.into_iter().map(|member| member.join().expect("no panic")).collect()
-    })
+impl Deref for Member {
+    type Target = Mappings;
+
+    fn deref(&self) -> &Mappings {
+        &self.mappings
+    }
 }
 
-/// An open fabric, with what follows from opening already polled away.
-pub fn open(mappings: &Mappings) -> SharedMemory {
-    let mut fabric = SharedMemory::new(mappings);
-    fabric.open(VIEW, &mappings.memory()).expect("it opens");
-    while fabric.poll().is_some() {}
-    fabric
+impl Member {
+    /// Opens the view.
+    pub fn open(mut self) -> Self {
+        self.fabric.open(VIEW, &self.mappings.memory()).expect("it opens");
+        self
+    }
+
+    /// Whether all peers' rows are here, after one more look.
+    pub fn is_ready(&mut self) -> bool {
+        self.fabric.check_peers();
+        let (own, members) = (self.mappings.own(), self.mappings.members().len());
+        let mut others = (0..).map(Rank).take(members).filter(|rank| *rank != own);
+        others.all(|rank| self.fabric.ready(VIEW, rank))
+    }
+
+    /// Waits until all peers' rows are here, and polls away what was told meanwhile.
+    #[track_caller]
+    pub fn await_peers(mut self) -> Self {
+        let started = Instant::now();
+        while !self.is_ready() {
+            assert!(started.elapsed() < LONG, "a row never comes");
+            std::thread::yield_now();
+        }
+        self.poll_away();
+        self
+    }
+
+    /// Polls away what there is to tell.
+    pub fn poll_away(&mut self) {
+        while self.fabric.poll().is_some() {}
+    }
+}
+
+/// A process takes its place, and makes the memory of the view that is planned.
+pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Error> {
+    // No two starts have one number, in whatever process.
+    static STARTS: AtomicU32 = AtomicU32::new(0);
+    let start = u64::from(STARTS.fetch_add(1, Ordering::Relaxed));
+    let incarnation = u64::from(std::process::id()) << 32 | start + 1;
+    let node = *plan.members().get(plan.own().index()).unwrap_or(&NodeId(99));
+    let residence =
+        Residence::claim(root, &name(group), node, plan.digest(), incarnation, LONG, &NEVER)?;
+    let mut fabric = SharedMemory::for_residence(&Arc::new(residence));
+    Ok(Member { mappings: fabric.rows(plan)?, fabric })
+}
+
+/// One member starts, and opens the view; it waits for nobody.
+pub fn join(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Result<Member, Error> {
+    make(root, group, &ViewPlan::of_layout(VIEW, Rank(own), layout)).map(Member::open)
+}
+
+/// One member starts, and waits for the rows of all.
+#[track_caller]
+pub fn meet(root: &Root, group: &str, layout: &Layout<'_>, own: u16) -> Member {
+    join(root, group, layout, own).expect("it starts").await_peers()
+}
+
+/// All members of a group, each with the rows of all.
+pub fn join_all(root: &Root, group: &str, layout: &Layout<'_>) -> Vec<Member> {
+    let ranks = 0..u16::try_from(layout.members()).expect("few");
+    let mut members: Vec<Member> =
+        ranks.map(|rank| join(root, group, layout, rank).expect("it starts")).collect();
+    await_all(&mut members);
+    members
+}
+
+/// Waits until all members have the rows of all.
+#[track_caller]
+pub fn await_all(members: &mut [Member]) {
+    let started = Instant::now();
+    // Each of them looks, whichever is the last.
+    while members.iter_mut().filter_map(|member| (!member.is_ready()).then_some(())).count() > 0 {
+        assert!(started.elapsed() < LONG, "a row never comes");
+    }
+    members.iter_mut().for_each(Member::poll_away);
 }
 
 /// Another process, running one "role": a test of the same program that does nothing unless it is
@@ -143,8 +205,21 @@ impl Role {
     pub fn start(module: &str, role: &str, arguments: &str) -> Self {
         let (_program, module) = module.split_once("::").expect("a module of the program");
         let role = format!("{module}::{role}");
-        let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", &role, "--nocapture", "--test-threads=1"])
+        Self::spawn(Command::new(std::env::current_exe().expect("this program")), &role, arguments)
+    }
+
+    /// The same, after a shell did something for the process.
+    pub fn start_after(shell: &str, module: &str, role: &str, arguments: &str) -> Self {
+        let (_program, module) = module.split_once("::").expect("a module of the program");
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("{shell}; exec \"$0\" \"$@\"")]);
+        command.arg(std::env::current_exe().expect("this program"));
+        Self::spawn(command, &format!("{module}::{role}"), arguments)
+    }
+
+    fn spawn(mut command: Command, role: &str, arguments: &str) -> Self {
+        let mut child = command
+            .args(["--exact", role, "--nocapture", "--test-threads=1"])
             .env("TRAMONTANE_ROLE", arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

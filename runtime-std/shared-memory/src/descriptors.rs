@@ -1,0 +1,199 @@
+//! How descriptors go from process to process: by datagrams to a socket in the group's folder.
+//!
+//! Each process has one socket, which others send to and nobody answers on. A datagram is in its
+//! receiver's queue when the send returns, so what a sender says afterwards, in its own memory, may
+//! speak of a descriptor that it sent before.
+//!
+//! No call waits. A queue that is full, for whatever reason, is tried again later.
+
+use std::ffi::CStr;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+
+use rustix::cmsg_space;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, bind, recv, recvmsg,
+    sendmsg_addr, socket_with,
+};
+use tramontane_core::ids::{NodeId, ViewId};
+
+use super::folder::Folder;
+
+/// Descriptors in one datagram, at most.
+const FILES_MAX: usize = 2;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tramfds\x01");
+
+/// The words of a message, 8 bytes each, little endian.
+const WORDS: usize = 6;
+
+/// What a descriptor is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// The row of a view: descriptors of the row and of its owner's doorbell.
+    Row { view: ViewId, digest: u64 },
+    /// Block memory that is sent from in a view: its one descriptor.
+    Block { view: ViewId, serial: u64 },
+}
+
+impl Subject {
+    /// In which view it is used.
+    pub(super) const fn view(self) -> ViewId {
+        match self {
+            Self::Row { view, .. } | Self::Block { view, .. } => view,
+        }
+    }
+
+    /// The number that stands in the memory's own header.
+    pub(super) const fn number(self) -> u64 {
+        match self {
+            Self::Row { digest: number, .. } | Self::Block { serial: number, .. } => number,
+        }
+    }
+}
+
+/// What is said with descriptors: whose they are, and of what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Message {
+    pub(super) node: NodeId,
+    pub(super) incarnation: u64,
+    pub(super) subject: Subject,
+}
+
+impl Message {
+    fn to_bytes(self) -> [u8; 8 * WORDS] {
+        let kind = match self.subject {
+            Subject::Row { .. } => 1,
+            Subject::Block { .. } => 2,
+        };
+        let Self { node, incarnation, subject } = self;
+        let words =
+            [MAGIC, u64::from(node.get()), incarnation, kind, subject.view().0, subject.number()];
+        let mut bytes = [0; 8 * WORDS];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (words, []) = bytes.as_chunks::<8>() else { return None };
+        let words: [_; WORDS] = words.try_into().ok()?;
+        let [magic, node, incarnation, kind, view, number] = words.map(u64::from_le_bytes);
+        let view = ViewId(view);
+        let subject = match kind {
+            1 => Subject::Row { view, digest: number },
+            2 => Subject::Block { view, serial: number },
+            _ => return None,
+        };
+        let node = NodeId(u32::try_from(node).ok()?);
+        (magic == MAGIC).then_some(Self { node, incarnation, subject })
+    }
+}
+
+/// What came in one datagram.
+#[derive(Debug)]
+pub(super) struct Received {
+    /// None if it is not understood.
+    pub(super) message: Option<Message>,
+    /// None in the places of descriptors that were not sent.
+    pub(super) files: [Option<OwnedFd>; FILES_MAX],
+}
+
+/// A process's socket for descriptors.
+#[derive(Debug)]
+pub(super) struct DescriptorSocket(OwnedFd);
+
+impl DescriptorSocket {
+    /// Makes the socket, under that name in the folder.
+    pub(super) fn bind(folder: &Folder, name: &CStr) -> rustix::io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
+        bind(&socket, &address(folder, name)?)?;
+        Ok(Self(socket))
+    }
+
+    /// Sends descriptors to the socket of that name. False if they are to be sent again later: that
+    /// process is not there, or its queue is full.
+    pub(super) fn send(
+        &self,
+        (folder, to): (&Folder, &CStr),
+        message: Message,
+        files: &[BorrowedFd<'_>],
+    ) -> rustix::io::Result<bool> {
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES_MAX))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !control.push(SendAncillaryMessage::ScmRights(files)) {
+            return Err(Errno::INVAL);
+        }
+        let (to, bytes) = (address(folder, to)?, message.to_bytes());
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match sendmsg_addr(&self.0, &to, &[IoSlice::new(&bytes)], &mut control, flags) {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::TOOMANYREFS) => Ok(false),
+            Err(Errno::NOENT | Errno::CONNREFUSED | Errno::INTR) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// The next datagram, if there is one. One call at a time.
+    pub(super) fn receive(&self) -> rustix::io::Result<Option<Received>> {
+        if let Err(errno) = recv(&self.0, &mut [0_u8; 1][..], RecvFlags::PEEK) {
+            return if errno == Errno::AGAIN { Ok(None) } else { Err(errno) };
+        }
+        // A process that has no descriptor left would lose what is sent to it: then it stays where
+        // it is.
+        let spare = (fcntl_dupfd_cloexec(&self.0, 0)?, fcntl_dupfd_cloexec(&self.0, 0)?);
+        drop(spare);
+        // Room for a message that is too long, so that it is not taken for one of the right length.
+        let mut bytes = [0; 8 * WORDS + 8];
+        let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(FILES_MAX))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+        let came = recvmsg(&self.0, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)?;
+        let sent = control.drain().flat_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => Some(files),
+            _ => None,
+        });
+        let mut files = [None, None];
+        for (place, file) in files.iter_mut().zip(sent.flatten()) {
+            *place = Some(file);
+        }
+        let message = bytes.get(..came.bytes).and_then(Message::from_bytes);
+        Ok(Some(Received { message, files }))
+    }
+}
+
+/// The address of a socket in the folder; by way of `/proc` where its path is too long for one.
+fn address(folder: &Folder, name: &CStr) -> rustix::io::Result<SocketAddrUnix> {
+    let name = name.to_string_lossy();
+    SocketAddrUnix::new(folder.path().join(name.as_ref())).or_else(|_| {
+        SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", folder.as_fd().as_raw_fd()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_comes_as_it_was_and_nothing_else_is_taken_for_one() {
+        let view = ViewId(u64::MAX);
+        for subject in [Subject::Row { view, digest: 7 }, Subject::Block { view, serial: 1 }] {
+            let message = Message { node: NodeId(u32::MAX), incarnation: 5, subject };
+            let bytes = message.to_bytes();
+            assert_eq!(Message::from_bytes(&bytes), Some(message));
+            assert_eq!(Message::from_bytes(&bytes[1..]), None);
+            assert_eq!(Message::from_bytes(&[&bytes[..], &[0; 8]].concat()), None);
+            for place in [0, 12, 24] {
+                let mut wrong = bytes;
+                wrong[place] ^= 0x40;
+                assert_eq!(Message::from_bytes(&wrong), None, "byte {place}");
+            }
+        }
+        assert_eq!(Message::from_bytes(&[]), None);
+    }
+}
