@@ -241,11 +241,10 @@ impl BlockNode {
     /// Creates a group: every member does, under the same number and with the same members in the
     /// same order, of whom the first is the root. Nobody waits for the others.
     ///
-    /// A number names one group in the life of a node, and there is no end of numbers: take them in
-    /// rising order, about. One that is 1024 below the highest of any node can still be created
-    /// at all, and one that is 1024 above the last. A call waits only if groups are open that are
-    /// more than 1024 numbers below, at any node: until those are over. What is refused leaves its
-    /// number free.
+    /// A number names one group in the life of a node. There is no end of numbers: take them from
+    /// zero on, and roughly in rising order. A number is refused if it is more than 1024 below the
+    /// highest of any node, or thousands above it. A call waits while a group is open at any node
+    /// whose number is more than 1024 lower. What is refused leaves its number free.
     ///
     /// # Errors
     /// [`CreateError`].
