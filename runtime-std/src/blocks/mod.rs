@@ -2,8 +2,8 @@
 //! one copy (RDMC).
 //!
 //! A process joins others once ([`BlockNode::start`]). Between them groups come and go
-//! ([`BlockNode::create`]), as many as there are numbers, each with members, a root, and a way in which its
-//! blocks go; they may overlap in any way, and share one polling thread and the medium.
+//! ([`BlockNode::create`]), as many as there are numbers, each with members, a root, and a way in
+//! which its blocks go; they may overlap in any way, and share one polling thread and the medium.
 //!
 //! # The life of a group
 //! - Every member creates it, under one number and with the same options. Nobody waits for the
