@@ -1,8 +1,7 @@
 //! Every interleaving of the hand-off from application threads to the step, under loom (SMC-2,
 //! SMC-3).
 //!
-//! Run with `RUSTC_WORKSPACE_WRAPPER=$PWD/core-nostd/under-loom cargo test -p tramontane-core
-//! --test loom_handoff`.
+//! Run with `RUSTFLAGS="--cfg loom" cargo test -p tramontane-core --release --test loom_handoff`.
 //!
 //! A slot's payload is one of loom's cells, which reports any two accesses that nothing orders: a
 //! message that is seen before it is built, or a slot that its second owner writes while the step

@@ -8,7 +8,7 @@ use tramontane_core::ids::{NodeId, Rank, ViewId};
 
 use super::descriptors::Subject;
 use super::error::Error;
-use super::header::Header;
+use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
 use super::mappings::{Mappings, Membership};
 use super::member_file::MemberFile;

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, Event, HostFabric};
+use tramontane_core::fabric::{BlockEvent, Blocks, ErrorKind, Event, HostFabric};
 use tramontane_core::ids::Rank;
-use tramontane_core::rdmc::transfer::OpenError;
 
 use super::buffer::Buffer;
 use super::desk::{Desk, Outgoing};
+use super::generations::{Generations, Reach};
 use super::group::{End, Ended};
-use super::node::GroupOptions;
+use super::node::{CreateError, GroupOptions};
 use super::part::{Part, Stepped};
 use super::transfer::Table;
-use crate::member::Stopped;
+use crate::member::{Memory, Stopped};
 use crate::poll::{Clock, Done, Ending, Steps, guarded};
 
 /// Events that are taken before groups are stepped again.
@@ -34,52 +34,51 @@ pub(super) enum Request {
     /// A group to be opened.
     Open(Box<Opening>),
     /// A message to be sent.
-    Send { channel: Channel, buffer: Buffer, bytes: usize },
+    Send { number: u64, buffer: Buffer, bytes: usize },
     /// A group to be closed.
-    Close { channel: Channel },
+    Close { number: u64 },
 }
 
 /// A group to be opened, and who waits for it.
 pub(super) struct Opening {
-    pub(super) channel: Channel,
+    pub(super) number: u64,
     pub(super) members: Vec<Rank>,
     pub(super) options: GroupOptions,
     pub(super) desk: Desk,
     pub(super) end: Arc<End>,
-    pub(super) answer: Sender<Result<(), OpenError>>,
+    pub(super) answer: Sender<Result<(), CreateError>>,
 }
 
 /// All groups of a node, and the fabric below them.
 pub(super) struct Engine<F> {
     fabric: F,
-    table: Arc<Table>,
+    generations: Generations,
+    /// Groups of a generation that is not open yet.
+    pending: Vec<Opening>,
     requests: Receiver<Request>,
     ending: Arc<Ending>,
-    /// By channel.
-    parts: Vec<Option<Box<Part>>>,
-    /// Who is stepped next, in turn.
-    awake: Vec<Channel>,
+    /// The groups that are stepped next, in turn.
+    awake: Vec<u64>,
     /// The list before, whose memory is used again.
-    stepping: Vec<Channel>,
+    stepping: Vec<u64>,
     clock: Clock,
     has_ended: bool,
     has_left: bool,
 }
 
-impl<F: HostFabric + Blocks<Error = ErrorKind>> Engine<F> {
+impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>> Engine<F> {
     pub(super) fn new(
         fabric: F,
         table: Table,
-        channels: u16,
         requests: Receiver<Request>,
         ending: &Arc<Ending>,
     ) -> Self {
         Self {
             fabric,
-            table: Arc::new(table),
+            generations: Generations::new(table),
+            pending: Vec::new(),
             requests,
             ending: Arc::clone(ending),
-            parts: (0..channels).map(|_| None).collect(),
             awake: Vec::new(),
             stepping: Vec::new(),
             clock: Clock::new(),
@@ -92,39 +91,71 @@ impl<F: HostFabric + Blocks<Error = ErrorKind>> Engine<F> {
         let mut is_busy = false;
         while let Ok(request) = self.requests.try_recv() {
             is_busy = true;
-            let channel = match request {
+            let number = match request {
                 Request::Open(opening) => {
-                    let channel = opening.channel;
+                    let number = opening.number;
                     self.open(*opening);
-                    channel
+                    number
                 }
-                Request::Send { channel, buffer, bytes } => {
-                    if let Some(part) = part_at(&mut self.parts, channel) {
+                Request::Send { number, buffer, bytes } => {
+                    if let Some(part) = self.generations.part(number) {
                         part.queue(Outgoing { buffer, bytes });
                     }
-                    channel
+                    number
                 }
-                Request::Close { channel } => {
-                    if let Some(part) = part_at(&mut self.parts, channel) {
+                Request::Close { number } => {
+                    if let Some(part) = self.generations.part(number) {
                         part.close();
                     }
-                    channel
+                    number
                 }
             };
-            self.wake(channel);
+            self.wake(number);
         }
         is_busy
     }
 
+    /// Opens a group, or keeps it until its generation is open.
     fn open(&mut self, opening: Opening) {
-        let (channel, answer) = (opening.channel, opening.answer.clone());
-        let opened = Part::open(opening, &self.table, &self.fabric).map(|part| {
-            if let Some(place) = self.parts.get_mut(usize::from(channel.0)) {
-                *place = Some(Box::new(part));
+        let (number, answer) = (opening.number, opening.answer.clone());
+        let opened = match self.generations.reach(number) {
+            Reach::Open => self.open_here(opening),
+            Reach::Next => {
+                self.generations.want(number);
+                self.pending.push(opening);
+                return;
             }
-        });
-        // Whoever asked may have given up.
+            Reach::Passed => Err(CreateError::NumberPassed(number)),
+            Reach::TooFar => Err(CreateError::NumberTooLarge(number)),
+        };
+        // The thread that asked may have given up.
         let _ = answer.send(opened);
+    }
+
+    fn open_here(&mut self, opening: Opening) -> Result<(), CreateError> {
+        let number = opening.number;
+        let Self { generations, fabric, .. } = self;
+        let slot = generations.slot(number).ok_or(CreateError::NumberPassed(number))?;
+        let (table, channel, _) = slot;
+        let mut part = Box::new(Part::open(opening, table, channel, fabric)?);
+        generations.tell_losses(&mut part);
+        if let Some((_, _, slot)) = generations.slot(number) {
+            *slot = Some(part);
+        }
+        Ok(())
+    }
+
+    /// Goes on to the next generation where that is wanted, and opens what waited for it.
+    fn advance(&mut self) -> Result<bool, Stopped> {
+        let is_ahead = self.generations.advance(&mut self.fabric)?;
+        if is_ahead {
+            for opening in std::mem::take(&mut self.pending) {
+                let number = opening.number;
+                self.open(opening);
+                self.wake(number);
+            }
+        }
+        Ok(is_ahead)
     }
 
     /// Takes what the fabric has to say, up to a bound.
@@ -133,39 +164,42 @@ impl<F: HostFabric + Blocks<Error = ErrorKind>> Engine<F> {
         for _ in 0..EVENTS_MAX {
             let Some(event) = self.fabric.poll() else { break };
             is_busy = true;
-            if let Event::PeerLost { view, peer, cause } = event {
-                tracing::info!(%peer, %cause, "a peer is lost");
-                for part in self.parts.iter_mut().flatten() {
-                    part.lost(view, peer, cause);
+            match event {
+                Event::PeerLost { peer, cause, .. } => {
+                    tracing::info!(%peer, %cause, "a peer is lost");
+                    self.generations.lost(peer, cause);
+                    self.wake_all();
                 }
-                self.wake_all();
+                Event::Completed(token) => self.generations.completed(token),
+                _ => {}
             }
         }
         for _ in 0..EVENTS_MAX {
             let Some(event) = self.fabric.poll_block() else { break };
             is_busy = true;
             let (BlockEvent::Sent { way, .. } | BlockEvent::Received { way, .. }) = event;
-            if let Some(part) = part_at(&mut self.parts, way.channel) {
+            if let Some(part) = self.generations.part_at(way.view, way.channel) {
                 part.take(&event);
-                self.wake(way.channel);
+                let number = part.number();
+                self.wake(number);
             }
         }
         is_busy
     }
 
-    fn wake(&mut self, channel: Channel) {
-        if let Some(part) = part_at(&mut self.parts, channel)
+    fn wake(&mut self, number: u64) {
+        if let Some(part) = self.generations.part(number)
             && !part.is_awake
         {
             part.is_awake = true;
-            self.awake.push(channel);
+            self.awake.push(number);
         }
     }
 
     fn wake_all(&mut self) {
-        for part in self.parts.iter_mut().flatten().filter(|part| !part.is_awake) {
+        for part in self.generations.parts_mut().filter(|part| !part.is_awake) {
             part.is_awake = true;
-            self.awake.push(part.channel());
+            self.awake.push(part.number());
         }
     }
 
@@ -173,28 +207,24 @@ impl<F: HostFabric + Blocks<Error = ErrorKind>> Engine<F> {
     fn step_awake(&mut self) -> bool {
         let mut is_busy = false;
         let mut stepping = std::mem::replace(&mut self.awake, std::mem::take(&mut self.stepping));
-        for channel in stepping.drain(..) {
-            let Some(place) = self.parts.get_mut(usize::from(channel.0)) else { continue };
-            let Some(part) = place else { continue };
+        for number in stepping.drain(..) {
+            let Some((_, _, slot)) = self.generations.slot(number) else { continue };
+            let Some(part) = slot else { continue };
             match part.step(&mut self.fabric) {
                 Stepped::Idle => part.is_awake = false,
                 Stepped::Busy => {
                     is_busy = true;
-                    self.awake.push(channel);
+                    self.awake.push(number);
                 }
                 Stepped::Over => {
                     is_busy = true;
-                    *place = None;
+                    *slot = None;
                 }
             }
         }
         self.stepping = stepping;
         is_busy
     }
-}
-
-fn part_at(parts: &mut [Option<Box<Part>>], channel: Channel) -> Option<&mut Part> {
-    parts.get_mut(usize::from(channel.0))?.as_deref_mut()
 }
 
 /// Whether any group had something to do.
@@ -207,7 +237,7 @@ impl Done for IsBusy {
     }
 }
 
-impl<F: HostFabric + Blocks<Error = ErrorKind> + Send> Steps for Engine<F> {
+impl<F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind> + Send> Steps for Engine<F> {
     type Fabric = F;
     type Done = IsBusy;
 
@@ -226,6 +256,7 @@ impl<F: HostFabric + Blocks<Error = ErrorKind> + Send> Steps for Engine<F> {
     fn work(&mut self) -> Result<IsBusy, Stopped> {
         let mut is_busy = self.take_asked();
         is_busy |= self.hear();
+        is_busy |= self.advance()?;
         is_busy |= self.step_awake();
         if !is_busy {
             self.wake_all();
@@ -252,7 +283,7 @@ impl<F: HostFabric + Blocks<Error = ErrorKind> + Send> Steps for Engine<F> {
     }
 
     fn is_settled(&self) -> bool {
-        self.parts.iter().all(Option::is_none)
+        self.generations.parts().next().is_none() && self.pending.is_empty()
     }
 
     fn writes(&self) -> u64 {
@@ -266,7 +297,7 @@ impl<F: HostFabric + Blocks<Error = ErrorKind> + Send> Steps for Engine<F> {
         if !self.has_ended {
             self.has_ended = true;
             let ended = Ended::Stopped(stopped.clone());
-            self.parts.iter().flatten().for_each(|part| part.tell_handle(&ended));
+            self.generations.parts().for_each(|part| part.tell_handle(&ended));
         }
         stopped
     }
@@ -280,7 +311,7 @@ impl<F: HostFabric + Blocks<Error = ErrorKind> + Send> Steps for Engine<F> {
         let stopped = self.ending.stop(Stopped::Closed);
         let _ = self.take_asked();
         let ended = Ended::Stopped(stopped);
-        for part in self.parts.iter_mut().flatten() {
+        for part in self.generations.parts_mut() {
             // An application that panics now has no caller to tell.
             let _ = guarded(|| {
                 part.tell(&ended);

@@ -4,7 +4,6 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tramontane_core::fabric::Channel;
 use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::transfer::Cause;
 
@@ -123,7 +122,7 @@ pub(super) struct Asked {
 /// One member's handle on a group. Dropping it changes nothing: the group goes on until its root
 /// closes it, or somebody fails.
 pub struct Group {
-    pub(super) channel: Channel,
+    pub(super) number: u64,
     pub(super) is_root: bool,
     pub(super) message_max: usize,
     pub(super) requests: Sender<Request>,
@@ -135,8 +134,8 @@ pub struct Group {
 impl Group {
     /// The group's number.
     #[must_use]
-    pub const fn number(&self) -> u16 {
-        self.channel.0
+    pub const fn number(&self) -> u64 {
+        self.number
     }
 
     /// Sends the first `bytes` bytes of a buffer; which message of the group it is. Does not wait:
@@ -159,7 +158,7 @@ impl Group {
         if let Some(why) = why {
             return Err(SendFailure { why, buffer });
         }
-        let request = Request::Send { channel: self.channel, buffer, bytes };
+        let request = Request::Send { number: self.number, buffer, bytes };
         match self.requests.send(request) {
             Ok(()) => {
                 let message = asked.sent;
@@ -190,7 +189,7 @@ impl Group {
             let mut asked = self.asked();
             asked.is_closing = true;
             // Who does not take it has ended, which is told below.
-            let _ = self.requests.send(Request::Close { channel: self.channel });
+            let _ = self.requests.send(Request::Close { number: self.number });
         }
         self.driver.ring();
         self.wait(timeout).ok_or(CloseFailure::TimedOut(timeout))
@@ -215,9 +214,9 @@ impl Group {
 
 impl std::fmt::Debug for Group {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { channel, is_root, .. } = self;
+        let Self { number, is_root, .. } = self;
         out.debug_struct("Group")
-            .field("number", &channel.0)
+            .field("number", number)
             .field("is_root", is_root)
             .finish_non_exhaustive()
     }

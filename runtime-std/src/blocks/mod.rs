@@ -1,9 +1,9 @@
 //! Groups of block multicasts: large messages from one member to all others, at nearly the price of
 //! one copy (RDMC).
 //!
-//! A process joins others once ([`BlockNode::start`]). Between them groups come and go, up to 1024
-//! in a node's life ([`BlockNode::create`]), each with members, a root, and a way in which its
-//! blocks go; they may overlap in any way, and share one polling thread and the medium.
+//! A process joins others once ([`BlockNode::start`]). Between them groups come and go
+//! ([`BlockNode::create`]), as many as there are numbers, each with members, a root, and a way in
+//! which its blocks go; they may overlap in any way, and share one polling thread and the medium.
 //!
 //! # The life of a group
 //! - Every member creates it, under one number and with the same options. Nobody waits for the
@@ -29,6 +29,7 @@
 //! | `group` | a group's handle, and how it ended |
 //! | `recipient` | what an application is told |
 //! | `engine` | the polling thread's part: events in, steps, sleep |
+//! | `generations` | where groups are kept, and how channels are free again |
 //! | `transfer` | the core's transfer with what it borrows |
 //! | `part` | one group: a transfer with its messages |
 //! | `desk` | where its messages are kept |
@@ -41,6 +42,7 @@ pub use crate::joined::{BlockMemoryError, BlockStore};
 mod buffer;
 mod desk;
 mod engine;
+mod generations;
 mod group;
 mod node;
 mod part;

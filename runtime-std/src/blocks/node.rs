@@ -5,15 +5,15 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tramontane_core::fabric::{Channel, HostBlocks as _};
+use tramontane_core::fabric::HostBlocks as _;
 use tramontane_core::ids::{NodeId, Rank};
-use tramontane_core::layout::Layout;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{OpenError, Window};
 
 use super::buffer::Buffer;
 use super::desk::Desk;
 use super::engine::{Engine, Opening, Request};
+use super::generations::{CHANNELS, generation_of, layout_of};
 use super::group::{Asked, End, Group};
 use super::recipient::Recipient;
 use super::transfer::Table;
@@ -52,9 +52,6 @@ const TCP_BLOCK_BYTES: usize = 128 << 10;
 /// without a notice leaves its port idle. Sends are done when the kernel has them: two keep it
 /// busy, and with more a later block shares the port with an earlier one.
 const TCP_WINDOW: Window = Window { receives: 8, sends: 2 };
-
-/// Groups that a node can have in its life; each has a cache line in every row.
-const CHANNELS: u16 = 1024;
 
 /// How a group's messages go. The same at all members.
 #[derive(Clone, Copy, Debug)]
@@ -124,12 +121,17 @@ impl GroupOptions {
 pub enum CreateError {
     /// The number was given to a group of this node before.
     #[error("group {0} was created before; take another number")]
-    NumberUsed(u16),
-    /// The number is above all that a node has.
+    NumberUsed(u64),
+    /// The number is far below others that the nodes have come to.
     #[error(
-        "there is no group {0}: a node has {CHANNELS} in its life, from 0 on; join again for more"
+        "it is too late to create group {0}: the nodes are at higher numbers; take one of those"
     )]
-    NumberTooLarge(u16),
+    NumberPassed(u64),
+    /// The number is far above all that the nodes have come to.
+    #[error(
+        "group {0} is too far ahead; take numbers in rising order, of which none is more than {CHANNELS} above one before"
+    )]
+    NumberTooLarge(u64),
     /// A member that the node did not join.
     #[error("node {0} is none of those that were joined")]
     Unknown(NodeId),
@@ -152,7 +154,7 @@ pub struct BlockNode {
     store: BlockStore,
     own: Rank,
     members: Vec<NodeId>,
-    used: Mutex<BTreeSet<u16>>,
+    used: Mutex<BTreeSet<u64>>,
 }
 
 impl BlockNode {
@@ -180,7 +182,7 @@ impl BlockNode {
         options: StartOptions<'_>,
     ) -> Result<Self, ConnectError> {
         let nodes: Vec<NodeId> = description.nodes.iter().map(|node| NodeId(node.id)).collect();
-        let layout = Layout::of_channels(&nodes, CHANNELS).map_err(StartError::from)?;
+        let layout = layout_of(&nodes).map_err(StartError::from)?;
         let Connected { fabric, memory, own } = connect(description, options, &layout)?;
         let started = Self::of(fabric, Table::new(FIRST_VIEW, own, nodes.clone(), memory));
         Ok(started.map_err(StartError::from)?)
@@ -191,7 +193,7 @@ impl BlockNode {
         let store = fabric.block_store();
         let (requests, asked) = mpsc::channel();
         let ending = Arc::new(Ending::default());
-        let engine = Engine::new(fabric, table, CHANNELS, asked, &ending);
+        let engine = Engine::new(fabric, table, asked, &ending);
         let poller = Poller::start(engine, &ending)?;
         let used = Mutex::new(BTreeSet::new());
         Ok(Self { poller, requests, store, own, members, used })
@@ -218,15 +220,18 @@ impl BlockNode {
     }
 
     /// Creates a group: every member does, under the same number and with the same members in the
-    /// same order, of whom the first is the root. Nobody waits for the others. Numbers are from 0
-    /// to 1023, and none is used twice: a node has so many groups in its life. What is refused
-    /// leaves its number free.
+    /// same order, of whom the first is the root. Nobody waits for the others.
+    ///
+    /// A number names one group in the life of a node. There is no end of numbers: take them from
+    /// zero on, and roughly in rising order. A number is refused if it is more than 1024 below the
+    /// highest of any node, or thousands above it. A call waits while a group is open at any node
+    /// whose number is more than 1024 lower. What is refused leaves its number free.
     ///
     /// # Errors
     /// [`CreateError`].
     pub fn create(
         &self,
-        number: u16,
+        number: u64,
         members: &[NodeId],
         options: GroupOptions,
         recipient: impl Recipient + 'static,
@@ -236,10 +241,9 @@ impl BlockNode {
         let is_root = ranks.first() == Some(&self.own);
         let staging = if is_root { None } else { Some(self.buffer(options.block_bytes)?) };
         let end = Arc::new(End::default());
-        let channel = Channel(number);
         let (answer, answered) = mpsc::channel();
         let opening = Opening {
-            channel,
+            number,
             members: ranks,
             options,
             desk: Desk::new(Box::new(recipient), staging),
@@ -251,8 +255,10 @@ impl BlockNode {
             self.used().remove(&number);
             return Err(error);
         }
+        // Of older generations no number is taken any more, used or not.
+        self.used().retain(|used| generation_of(*used) + 1 >= generation_of(number));
         Ok(Group {
-            channel,
+            number,
             is_root,
             message_max: options.message_max,
             requests: self.requests.clone(),
@@ -262,17 +268,14 @@ impl BlockNode {
         })
     }
 
-    fn take_number(&self, number: u16) -> Result<(), CreateError> {
-        if number >= CHANNELS {
-            return Err(CreateError::NumberTooLarge(number));
-        }
+    fn take_number(&self, number: u64) -> Result<(), CreateError> {
         if !self.used().insert(number) {
             return Err(CreateError::NumberUsed(number));
         }
         Ok(())
     }
 
-    fn used(&self) -> MutexGuard<'_, BTreeSet<u16>> {
+    fn used(&self) -> MutexGuard<'_, BTreeSet<u64>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -280,14 +283,14 @@ impl BlockNode {
     fn open(
         &self,
         opening: Opening,
-        answered: &Receiver<Result<(), OpenError>>,
+        answered: &Receiver<Result<(), CreateError>>,
     ) -> Result<(), CreateError> {
         let stopped = || self.poller.stopped().unwrap_or(Stopped::Closed);
         self.requests.send(Request::Open(Box::new(opening))).map_err(|_| stopped())?;
         self.poller.driver().ring();
         loop {
             match answered.recv_timeout(LOOK_PAUSE) {
-                Ok(opened) => return Ok(opened?),
+                Ok(opened) => return opened,
                 Err(RecvTimeoutError::Disconnected) => return Err(stopped().into()),
                 // A polling thread that has ended answers nobody.
                 Err(RecvTimeoutError::Timeout) if self.poller.stopped().is_some() => {

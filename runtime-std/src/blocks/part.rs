@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tramontane_core::fabric::{BlockEvent, Blocks, Channel, ErrorKind, LossCause};
-use tramontane_core::ids::{NodeId, Rank, ViewId};
+use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 use tramontane_core::rdmc::transfer::{OpenError, Outcome};
 
@@ -28,6 +28,7 @@ pub(super) struct Part {
     transfer: Transfer,
     desk: Desk,
     table: Arc<Table>,
+    number: u64,
     end: Arc<End>,
     is_closing: bool,
     is_told: bool,
@@ -39,19 +40,20 @@ impl Part {
     /// Opens a group.
     pub(super) fn open(
         opening: Opening,
-        table: &Arc<Table>,
+        table: Arc<Table>,
+        channel: Channel,
         fabric: &impl Blocks<Error = ErrorKind>,
     ) -> Result<Self, OpenError> {
-        let Opening { channel, members, options, desk, end, .. } = opening;
+        let Opening { number, members, options, desk, end, .. } = opening;
         let cells = table.cells(channel).ok_or(OpenError::Channel)?;
         let place = Place { channel, cells, members, staging: desk.staging() };
-        let transfer = Transfer::open(table, place, &options, fabric)?;
-        let table = Arc::clone(table);
-        Ok(Self { transfer, desk, table, end, is_closing: false, is_told: false, is_awake: false })
+        let transfer = Transfer::open(&table, place, &options, fabric)?;
+        let (is_closing, is_told, is_awake) = (false, false, false);
+        Ok(Self { transfer, desk, table, number, end, is_closing, is_told, is_awake })
     }
 
-    pub(super) fn channel(&self) -> Channel {
-        self.transfer.channel()
+    pub(super) const fn number(&self) -> u64 {
+        self.number
     }
 
     pub(super) fn queue(&mut self, outgoing: Outgoing) {
@@ -62,8 +64,8 @@ impl Part {
         self.is_closing = true;
     }
 
-    pub(super) fn lost(&mut self, view: ViewId, peer: Rank, cause: LossCause) {
-        self.transfer.lost(view, peer, cause);
+    pub(super) fn lost(&mut self, peer: Rank, cause: LossCause) {
+        self.transfer.lost(self.table.view, peer, cause);
     }
 
     pub(super) fn take(&mut self, event: &BlockEvent) {

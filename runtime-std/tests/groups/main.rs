@@ -1,5 +1,6 @@
 //! Groups as programs use them: members that are threads of this process, over each fabric.
 
+mod block_generations;
 mod block_group_support;
 mod block_groups;
 mod busy;

@@ -74,12 +74,23 @@ impl Crowd {
     }
 
     fn meet(carrier: Carrier, count: u32) -> Self {
-        let meeting = Meeting::new(carrier, count);
+        Self::of(Meeting::new(carrier, count), count, count)
+    }
+
+    /// The first nodes of a meeting; the others are other processes.
+    pub fn of(meeting: Meeting, here: u32, count: u32) -> Self {
         let nodes = Description::builder("blocks").nodes(count);
-        let nodes = meeting.run(nodes, count, |_, description, options| {
+        let nodes = meeting.run(nodes, here, |_, description, options| {
             Some(BlockNode::start(description, options).expect("all come"))
         });
         Self { nodes, _meeting: meeting }
+    }
+
+    /// One node of a meeting, alone in this process: the crowd's first.
+    pub fn of_one(meeting: Meeting, node: u32, count: u32) -> Self {
+        let description = meeting.describe(Description::builder("blocks").nodes(count));
+        let node = BlockNode::start(description, meeting.options(node)).expect("all come");
+        Self { nodes: vec![Some(node)], _meeting: meeting }
     }
 
     pub fn node(&self, id: u32) -> &BlockNode {
@@ -90,7 +101,7 @@ impl Crowd {
     pub fn create(
         &self,
         id: u32,
-        number: u16,
+        number: u64,
         members: &[u32],
         options: GroupOptions,
         room: usize,
@@ -103,7 +114,7 @@ impl Crowd {
     }
 
     /// All members' parts in a group.
-    pub fn create_all(&self, number: u16, members: &[u32], options: GroupOptions) -> Vec<Part> {
+    pub fn create_all(&self, number: u64, members: &[u32], options: GroupOptions) -> Vec<Part> {
         members.iter().map(|id| self.create(*id, number, members, options, usize::MAX)).collect()
     }
 

@@ -83,13 +83,13 @@ impl Member<'_> {
         self.nodes.iter().position(|known| *known == node).unwrap_or(0)
     }
 
-    fn data_number(&self, root: NodeId) -> u16 {
-        self.place(root) as u16
+    fn data_number(&self, root: NodeId) -> u64 {
+        self.place(root) as u64
     }
 
     /// The number of the group in which a receiver reports when it had a root's message.
-    fn report_number(&self, root: NodeId, receiver: NodeId) -> u16 {
-        (self.nodes.len() * (1 + self.place(root)) + self.place(receiver)) as u16
+    fn report_number(&self, root: NodeId, receiver: NodeId) -> u64 {
+        (self.nodes.len() * (1 + self.place(root)) + self.place(receiver)) as u64
     }
 
     fn report_options() -> GroupOptions {
@@ -156,7 +156,7 @@ impl Member<'_> {
             ReturnBuffers(give),
         )?;
         // Behind the numbers of all groups for reports.
-        let number = (self.nodes.len() * (1 + self.nodes.len())) as u16;
+        let number = (self.nodes.len() * (1 + self.nodes.len())) as u64;
         let pauser = self.pauser.clone();
         let pauser =
             pauser.map(|pauser| RootPauser::new(&self.node, number, pauser)).transpose()?;

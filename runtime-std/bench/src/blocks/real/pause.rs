@@ -49,7 +49,7 @@ pub(super) struct RootPauser {
 
 impl RootPauser {
     /// Prepares that, by a group of that number.
-    pub(super) fn new(node: &BlockNode, number: u16, pauser: Pauser) -> Result<Self, BenchError> {
+    pub(super) fn new(node: &BlockNode, number: u64, pauser: Pauser) -> Result<Self, BenchError> {
         let (give, free) = mpsc::channel();
         let _ = give.send(node.buffer(1)?);
         let options = GroupOptions {

@@ -1,0 +1,350 @@
+//! Where groups are kept, and how a node goes on to higher numbers: groups have no end of numbers,
+//! and channels do.
+//!
+//! Numbers are cut into *generations* of [`CHANNELS`]. A generation has a view of its own at the
+//! fabric, with fresh rows, and a group's channel in it is its place in the generation. So a
+//! channel is never used twice in a view, as [`Blocks::close`] wants it, and it is free again in
+//! the next. A node has one or two generations open: the newest, and the one before until a further
+//! one is wanted.
+//!
+//! # How a node goes on
+//! A node goes on when a group of a later generation is created at it, or when a peer says that it
+//! goes on: each node has a cell for that in every view, its *wish*. It then
+//! 1. publishes its own wish in the newest view, and posts it to all;
+//! 2. waits until all peers that are not lost are ready in the newest view;
+//! 3. waits until all its groups of the oldest generation are over, takes no more of them, and
+//!    waits until everything that it posted there has left; then it retires that view;
+//! 4. opens the next.
+//!
+//! # Why nothing of an old group is taken for a new one's
+//! - Cells, blocks and notices carry their view, and a fabric takes nothing of a view that has
+//!   ended, nor stores one view's write in another's memory: its contract says so, and every fabric
+//!   is tested for it. Two groups share a channel in different views only. That holds whatever was
+//!   under way when the older one ended, and also if it failed.
+//! - Nobody misses how a group ended because a peer went on. What a group posts at its end is
+//!   posted before it counts as over, and 3 waits until that has left, in order, before the view
+//!   ends. A peer has the memory that it is written to: by 2 it was ready in that view.
+//! - No node is more than one view ahead of another that lives, by 2: that is what fabrics take.
+//! - All go on if one does: each posts its wish to all before it opens the next view, so that a
+//!   node that dies in between has told nobody, or somebody that tells the others.
+//!
+//! # What it costs
+//! A group that stays open holds its generation open, and then no node gets further than to the
+//! end of the generation after it: a creation beyond waits until that group is over.
+
+use std::sync::Arc;
+
+use tramontane_core::fabric::{
+    Blocks, Channel, ErrorKind, HostFabric, Kind, LossCause, Token, ViewPlan, ViewRows as _, Write,
+};
+use tramontane_core::ids::{Rank, ViewId};
+use tramontane_core::layout::{Layout, LayoutError};
+
+use super::part::Part;
+use super::transfer::Table;
+use crate::member::{FIXED_VIEW, Memory, Stopped};
+use tramontane_core::ids::NodeId;
+
+/// Groups of a generation; each has a cache line in every row.
+pub(super) const CHANNELS: u16 = 1024;
+
+/// The cells of a node's wish: behind those of all groups.
+const WISH: Channel = Channel(CHANNELS);
+
+/// The layout of every generation's rows.
+pub(super) fn layout_of(nodes: &[NodeId]) -> Result<Layout<'_>, LayoutError> {
+    Layout::of_channels(nodes, CHANNELS + 1)
+}
+
+/// Which generation a group's number is in.
+pub(super) const fn generation_of(number: u64) -> u64 {
+    number / CHANNELS as u64
+}
+
+fn channel_of(number: u64) -> Channel {
+    // Less than CHANNELS.
+    Channel(u16::try_from(number % u64::from(CHANNELS)).unwrap_or(0))
+}
+
+/// Where a group is kept.
+pub(super) type Slot = Option<Box<Part>>;
+
+/// The groups of one generation.
+struct Generation {
+    number: u64,
+    table: Arc<Table>,
+    /// By channel.
+    parts: Vec<Slot>,
+    /// The write that brings the wish to a peer.
+    wish: Write,
+}
+
+impl Generation {
+    fn new(number: u64, table: Table) -> Self {
+        let parts = (0..CHANNELS).map(|_| None).collect();
+        let layout = layout_of(&table.members).ok();
+        // The layout is that of the rows, and has it: elsewhere no row has a cell.
+        let wish = layout.and_then(|layout| layout.channel_offset(WISH)).unwrap_or(usize::MAX);
+        Self { number, table: Arc::new(table), parts, wish: Write::of_row(wish, 8, Kind::Guard) }
+    }
+
+    fn view(&self) -> ViewId {
+        self.table.view
+    }
+
+    fn peers(&self) -> impl Iterator<Item = Rank> + use<> {
+        let own = self.table.own;
+        (0..).map(Rank).take(self.table.members.len()).filter(move |rank| *rank != own)
+    }
+
+    /// Whether a peer says that it goes on from this generation.
+    fn is_next_wished(&self) -> bool {
+        let offset = self.wish.source.offset;
+        let memory = self.table.memory();
+        self.peers().any(|rank| {
+            let row = memory.rows.get(rank.index());
+            row.and_then(|row| row.cell(offset).ok()).is_some_and(|cell| cell.load() != 0)
+        })
+    }
+
+    fn publish_wish(&self) {
+        if let Ok(cell) = self.table.memory().row.cell(self.wish.source.offset) {
+            cell.publish(1);
+        }
+    }
+}
+
+/// Whether a number can have a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Its generation is open.
+    Open,
+    /// It will be, once this node has gone on.
+    Next,
+    /// It has ended.
+    Passed,
+    /// It is too far ahead.
+    TooFar,
+}
+
+/// How far it is with what was posted to a peer in the view that is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flush {
+    NotPosted,
+    Posted,
+    Done,
+}
+
+/// All groups of a node.
+pub(super) struct Generations {
+    /// The one before the newest, while it is open.
+    oldest: Option<Generation>,
+    newest: Generation,
+    /// The generation to which this node is to go on.
+    wanted: u64,
+    /// By rank: whether it was told the wish in the newest view.
+    told: Vec<bool>,
+    /// By rank, once the oldest is to end.
+    flushes: Option<Vec<Flush>>,
+    /// By rank.
+    losses: Vec<Option<LossCause>>,
+}
+
+impl Generations {
+    /// The first, whose view is open at all nodes.
+    pub(super) fn new(table: Table) -> Self {
+        let count = table.members.len();
+        Self {
+            oldest: None,
+            newest: Generation::new(0, table),
+            wanted: 0,
+            told: vec![false; count],
+            flushes: None,
+            losses: vec![None; count],
+        }
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Generation> {
+        self.oldest.iter().chain(std::iter::once(&self.newest))
+    }
+
+    fn each_mut(&mut self) -> impl Iterator<Item = &mut Generation> {
+        self.oldest.iter_mut().chain(std::iter::once(&mut self.newest))
+    }
+
+    /// All groups that are not over.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.each().flat_map(|generation| generation.parts.iter().flatten().map(|part| &**part))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn parts_mut<'p>(&'p mut self) -> impl Iterator<Item = &'p mut Part> {
+        let parts = |generation: &'p mut Generation| {
+            generation.parts.iter_mut().flatten().map(|part| &mut **part)
+        };
+        self.each_mut().flat_map(parts)
+    }
+
+    /// Whether a number can have a group now.
+    pub(super) fn reach(&self, number: u64) -> Reach {
+        let (generation, newest) = (generation_of(number), self.newest.number);
+        let is_kept = |oldest: &Generation| oldest.number == generation && self.flushes.is_none();
+        if generation == newest || self.oldest.as_ref().is_some_and(is_kept) {
+            Reach::Open
+        } else if generation < newest {
+            Reach::Passed
+        } else if generation - newest <= 2 {
+            Reach::Next
+        } else {
+            Reach::TooFar
+        }
+    }
+
+    /// A group of this number is to be, of a generation that is not open yet.
+    pub(super) fn want(&mut self, number: u64) {
+        self.wanted = self.wanted.max(generation_of(number));
+    }
+
+    /// The place of a group: its table and channel, where it is kept, and which peers are lost.
+    pub(super) fn slot(&mut self, number: u64) -> Option<(Arc<Table>, Channel, &mut Slot)> {
+        let generation = self.each_mut().find(|known| known.number == generation_of(number))?;
+        let channel = channel_of(number);
+        let slot = generation.parts.get_mut(usize::from(channel.0))?;
+        Some((Arc::clone(&generation.table), channel, slot))
+    }
+
+    /// The group of a number.
+    pub(super) fn part(&mut self, number: u64) -> Option<&mut Part> {
+        self.slot(number)?.2.as_deref_mut()
+    }
+
+    /// The group of a channel in a view.
+    pub(super) fn part_at(&mut self, view: ViewId, channel: Channel) -> Option<&mut Part> {
+        let generation = self.each_mut().find(|known| known.view() == view)?;
+        generation.parts.get_mut(usize::from(channel.0))?.as_deref_mut()
+    }
+
+    /// A group that begins is told of the peers that are lost already: no fabric tells it again.
+    pub(super) fn tell_losses(&self, part: &mut Part) {
+        for (rank, cause) in (0..).map(Rank).zip(&self.losses) {
+            if let Some(cause) = cause {
+                part.lost(rank, *cause);
+            }
+        }
+    }
+
+    /// A peer is lost, in all generations.
+    pub(super) fn lost(&mut self, peer: Rank, cause: LossCause) {
+        if let Some(loss) = self.losses.get_mut(peer.index()) {
+            loss.get_or_insert(cause);
+        }
+        self.parts_mut().for_each(|part| part.lost(peer, cause));
+    }
+
+    /// What was posted to a peer in the view that is to end has left.
+    pub(super) fn completed(&mut self, token: Token) {
+        let flushes = self.flushes.iter_mut().flatten().enumerate();
+        let mut of_token = flushes.filter(|(rank, _)| *rank as u64 == token.0);
+        if let Some((_, flush)) = of_token.next() {
+            *flush = Flush::Done;
+        }
+    }
+
+    /// Goes on to the next generation as far as that is possible now, if it is wanted. Whether
+    /// something was done.
+    pub(super) fn advance<F>(&mut self, fabric: &mut F) -> Result<bool, Stopped>
+    where
+        F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>,
+    {
+        let newest = self.newest.number;
+        if self.wanted <= newest && self.newest.is_next_wished() {
+            self.wanted = newest + 1;
+        }
+        if self.wanted <= newest {
+            return Ok(false);
+        }
+        if !self.tell_wish(fabric) || !self.is_ready(fabric) || !self.end_oldest(fabric) {
+            return Ok(false);
+        }
+        self.open_next(fabric)?;
+        Ok(true)
+    }
+
+    fn is_lost(&self, peer: Rank) -> bool {
+        self.losses.get(peer.index()).is_none_or(Option::is_some)
+    }
+
+    /// Says in the newest view that this node goes on; whether all were told.
+    fn tell_wish<F: Blocks<Error = ErrorKind>>(&mut self, fabric: &mut F) -> bool {
+        let Self { newest, told, losses, .. } = self;
+        newest.publish_wish();
+        let (view, wish) = (newest.view(), newest.wish);
+        for peer in newest.peers() {
+            let (Some(is_told), Some(None)) =
+                (told.get_mut(peer.index()), losses.get(peer.index()))
+            else {
+                continue;
+            };
+            // A peer that takes nothing any more is lost, and its loss is told.
+            *is_told =
+                *is_told || fabric.post(view, peer, &[wish], None) != Err(ErrorKind::QueueFull);
+        }
+        newest.peers().all(|peer| self.is_lost(peer) || self.told[peer.index()])
+    }
+
+    /// Whether all that live have opened the newest view.
+    fn is_ready<F: Blocks<Error = ErrorKind>>(&self, fabric: &F) -> bool {
+        let view = self.newest.view();
+        self.newest.peers().all(|peer| self.is_lost(peer) || fabric.ready(view, peer))
+    }
+
+    /// Ends the oldest generation, if there is one: whether there is none any more.
+    fn end_oldest<F: Blocks<Error = ErrorKind>>(&mut self, fabric: &mut F) -> bool {
+        let Some(oldest) = &self.oldest else { return true };
+        if oldest.parts.iter().any(Option::is_some) {
+            return false;
+        }
+        let (view, wish) = (oldest.view(), oldest.wish);
+        let count = self.losses.len();
+        let flushes = self.flushes.get_or_insert_with(|| vec![Flush::NotPosted; count]);
+        let mut is_flushed = true;
+        for peer in oldest.peers() {
+            let Some(flush) = flushes.get_mut(peer.index()) else { continue };
+            if self.losses.get(peer.index()).is_none_or(Option::is_some) {
+                *flush = Flush::Done;
+            }
+            if *flush == Flush::NotPosted {
+                let token = Token(u64::from(peer.0));
+                *flush = match fabric.post(view, peer, &[wish], Some(token)) {
+                    Ok(()) => Flush::Posted,
+                    Err(ErrorKind::QueueFull) => Flush::NotPosted,
+                    Err(_) => Flush::Done,
+                };
+            }
+            is_flushed &= *flush == Flush::Done;
+        }
+        if !is_flushed || !fabric.retire(view) {
+            return false;
+        }
+        (self.oldest, self.flushes) = (None, None);
+        true
+    }
+
+    fn open_next<F>(&mut self, fabric: &mut F) -> Result<(), Stopped>
+    where
+        F: HostFabric<Rows = Memory> + Blocks<Error = ErrorKind>,
+    {
+        let number = self.newest.number + 1;
+        let (own, members) = (self.newest.table.own, self.newest.table.members.clone());
+        let view = ViewId(FIXED_VIEW.0 + number);
+        let layout = layout_of(&members).map_err(|error| Stopped::NoMemory(error.to_string()))?;
+        let memory = fabric.rows(&ViewPlan::of_layout(view, own, &layout));
+        let memory = memory.map_err(|error| Stopped::NoMemory(error.to_string()))?;
+        fabric.open(view, &memory.memory()).map_err(|error| Stopped::Fabric(error.to_string()))?;
+        tracing::debug!(number, "the node goes on to the next generation of groups");
+        let next = Generation::new(number, Table::new(view, own, members, memory));
+        self.oldest = Some(std::mem::replace(&mut self.newest, next));
+        self.told.fill(false);
+        Ok(())
+    }
+}

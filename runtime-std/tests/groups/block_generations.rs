@@ -1,0 +1,199 @@
+//! More groups in the life of a node than a view has channels: numbers have no end, and nothing of
+//! an old group is taken for a new one's.
+
+use std::collections::VecDeque;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use tramontane_core::fabric::LossCause;
+use tramontane_core::ids::NodeId;
+use tramontane_core::rdmc::transfer::Cause;
+use tramontane_runtime::blocks::{CloseFailure, CreateError, Ended};
+
+use crate::block_group_support::*;
+use crate::fixed_support::{FABRICS, Meeting};
+
+/// Numbers that have channels of one view.
+const GENERATION: u64 = 1024;
+
+/// How far behind the root the others create a group.
+const LATE: usize = 100;
+
+/// Numbers that are not the same twice: the splitmix64 of Steele, Lea and Flood.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+}
+
+/// A group whose root has sent everything, and closes.
+struct Begun {
+    number: u64,
+    members: Vec<u32>,
+    sizes: Vec<usize>,
+    /// The member that has no memory for the first message.
+    fails: Option<u32>,
+    root: Part,
+}
+
+impl Begun {
+    /// With 2 or 3 of the nodes, any of them the root; one in 32 fails with blocks under way.
+    fn begin(crowd: &Crowd, number: u64, dice: &mut Dice) -> Self {
+        let mut members = vec![0, 1, 2];
+        members.rotate_left(dice.below(3) as usize);
+        members.truncate(2 + dice.below(2) as usize);
+        let fails = (dice.below(32) == 0).then(|| members[1]);
+        let fewest = u64::from(fails.is_some());
+        let sizes = (0..fewest + dice.below(3)).map(|_| dice.below(4 * BLOCK as u64) as usize);
+        let sizes: Vec<usize> = sizes.collect();
+        let root = crowd.create(members[0], number, &members, OPTIONS, usize::MAX);
+        for (message, bytes) in (0..).zip(&sizes) {
+            let buffer = crowd.filled(members[0], &content(8 * number + message, *bytes));
+            root.group.send(buffer, *bytes).expect("it is sent");
+        }
+        // It ends while others, perhaps, have not begun.
+        let closed = root.group.close(Duration::ZERO);
+        assert!(matches!(closed, Err(CloseFailure::TimedOut(_)) | Ok(Ended::Closed)), "{closed:?}");
+        Self { number, members, sizes, fails, root }
+    }
+
+    /// The others create it, late; each is told what belongs to this group, and nothing else.
+    fn end(self, crowd: &Crowd) {
+        let Self { number, members, sizes, fails, root } = self;
+        let room = |id| if fails == Some(id) { 0 } else { usize::MAX };
+        let others =
+            members[1..].iter().map(|id| crowd.create(*id, number, &members, OPTIONS, room(*id)));
+        for part in std::iter::once(root).chain(others.collect::<Vec<_>>()) {
+            let Some(node) = fails.map(NodeId) else {
+                for (message, bytes) in (0..).zip(&sizes) {
+                    part.expect_message(message, &content(8 * number + message, *bytes));
+                }
+                assert_eq!(part.expect_end(), Ended::Closed, "group {number}");
+                continue;
+            };
+            assert_eq!(part.expect_end(), Ended::Failed { node, cause: Cause::NoMemory });
+        }
+    }
+}
+
+#[test]
+fn groups_of_many_generations_follow_each_other_whatever_is_under_way_when_one_ends() {
+    Crowd::each(3, |crowd| {
+        let mut dice = Dice(13);
+        let mut begun = VecDeque::new();
+        let mut number = 0;
+        // Most channels are used more than once, and not in turn.
+        while number < 3 * GENERATION + 100 {
+            begun.push_back(Begun::begin(&crowd, number, &mut dice));
+            number += 1 + dice.below(6);
+            if begun.len() > LATE {
+                begun.pop_front().expect("it is there").end(&crowd);
+            }
+        }
+        begun.into_iter().for_each(|group| group.end(&crowd));
+    });
+}
+
+#[test]
+fn a_group_that_stays_open_holds_up_those_far_above_it_and_they_go_on_when_it_is_over() {
+    Crowd::each(2, |crowd| {
+        let both = [0, 1];
+        let first = crowd.create_all(0, &both, OPTIONS);
+        let second = crowd.create_all(2 * GENERATION - 1, &both, OPTIONS);
+        let refused = |number| {
+            let (told, _heard) = mpsc::channel();
+            let keeper = Keeper { store: crowd.node(0).store().clone(), told, room: 0 };
+            crowd.node(0).create(number, &[NodeId(0), NodeId(1)], OPTIONS, keeper).err()
+        };
+        assert!(matches!(refused(9 * GENERATION), Some(CreateError::NumberTooLarge(_))));
+        std::thread::scope(|scope| {
+            let (created, creation) = mpsc::channel();
+            let crowd = &crowd;
+            scope.spawn(move || {
+                let _ = created.send(crowd.create(0, 2 * GENERATION, &both, OPTIONS, usize::MAX));
+            });
+            let early = creation.recv_timeout(Duration::from_millis(500));
+            assert!(early.is_err(), "the first group is open");
+            // It works as before.
+            let bytes = content(1, 9 * BLOCK);
+            first[0].group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
+            first[1].expect_message(0, &bytes);
+            assert_eq!(first[0].group.close(PATIENCE), Ok(Ended::Closed));
+            let third = creation.recv_timeout(PATIENCE).expect("it goes on");
+            let other = crowd.create(1, 2 * GENERATION, &both, OPTIONS, usize::MAX);
+            third.group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
+            other.expect_message(0, &bytes);
+            assert_eq!(third.group.close(PATIENCE), Ok(Ended::Closed));
+        });
+        assert!(matches!(refused(1), Some(CreateError::NumberPassed(1))));
+        assert_eq!(second[0].group.close(PATIENCE), Ok(Ended::Closed));
+    });
+}
+
+const ALL: [u32; 3] = [0, 1, 2];
+const KILLED: u32 = 2;
+
+/// Does nothing unless this program was started again to play it: takes part in one group after
+/// the other until it is killed, a member that says nothing.
+#[test]
+fn role_take_part_until_killed() {
+    let Ok(role) = std::env::var("TRAMONTANE_ROLE") else { return };
+    let crowd = Crowd::of_one(Meeting::of_role(&role), KILLED, 3);
+    for number in 0.. {
+        let part = crowd.create(0, number, &ALL, OPTIONS, usize::MAX);
+        if part.group.wait(PATIENCE) != Some(Ended::Closed) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_process_that_is_killed_between_many_groups_ends_its_own_and_the_others_go_on() {
+    const LAST: u64 = GENERATION + 10;
+    for fabric in FABRICS {
+        let mut meeting = Meeting::new(fabric, 3);
+        meeting.leave_listening_to_another(KILLED);
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "block_generations::role_take_part_until_killed"])
+            .env("TRAMONTANE_ROLE", meeting.role())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("a child");
+        let crowd = Crowd::of(meeting, 2, 3);
+        let begin = |number, members: &[u32], blocks| {
+            let parts = [0, 1].map(|id| crowd.create(id, number, members, OPTIONS, usize::MAX));
+            let bytes = content(number, blocks * BLOCK);
+            parts[0].group.send(crowd.filled(0, &bytes), bytes.len()).expect("it is sent");
+            (parts, bytes)
+        };
+        let end = |(parts, bytes): ([Part; 2], Vec<u8>)| {
+            assert_eq!(parts[0].group.close(PATIENCE), Ok(Ended::Closed));
+            parts.iter().for_each(|part| part.expect_message(0, &bytes));
+            parts.iter().for_each(|part| assert_eq!(part.expect_end(), Ended::Closed));
+        };
+        (0..LAST).for_each(|number| end(begin(number, &ALL, 3)));
+        let (with, _) = begin(LAST, &ALL, 100);
+        let without = begin(LAST + 1, &ALL[..2], 3);
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        for part in &with {
+            let Ended::Failed { node, cause } = part.expect_end() else { panic!("{fabric:?}") };
+            let right = (NodeId(KILLED), Cause::Lost(LossCause::Exited));
+            assert_eq!((node, cause), right, "{fabric:?}");
+        }
+        end(without);
+        (LAST + 2..3 * GENERATION).for_each(|number| end(begin(number, &ALL[..2], 3)));
+        // A group with a node that was lost long ago does not wait for it.
+        for id in [0, 1] {
+            let part = crowd.create(id, 3 * GENERATION, &ALL, OPTIONS, usize::MAX);
+            let is_failed = matches!(part.expect_end(), Ended::Failed { node: NodeId(KILLED), .. });
+            assert!(is_failed, "{fabric:?}");
+        }
+    }
+}
