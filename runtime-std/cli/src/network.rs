@@ -7,7 +7,7 @@ use clap::Args;
 
 use super::exit::{Failure, Status};
 use tramontane_control::KeyError;
-use tramontane_runtime::group::{DescriptionBuilder, ControlEndpointsError};
+use tramontane_runtime::group::{ControlEndpointsError, DescriptionBuilder};
 
 /// Addresses and key.
 #[derive(Args, Debug)]

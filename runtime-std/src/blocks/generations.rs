@@ -42,7 +42,8 @@ use tramontane_core::layout::{Layout, LayoutError};
 
 use super::part::Part;
 use super::transfer::Table;
-use crate::member::{FIXED_VIEW, Memory, Stopped};
+use crate::group::FIRST_VIEW;
+use crate::member::{Memory, Stopped};
 use tramontane_core::ids::NodeId;
 
 /// Groups of a generation; each has a cache line in every row.
@@ -336,7 +337,7 @@ impl Generations {
     {
         let number = self.newest.number + 1;
         let (own, members) = (self.newest.table.own, self.newest.table.members.clone());
-        let view = ViewId(FIXED_VIEW.0 + number);
+        let view = ViewId(FIRST_VIEW.0 + number);
         let layout = layout_of(&members).map_err(|error| Stopped::NoMemory(error.to_string()))?;
         let memory = fabric.rows(&ViewPlan::of_layout(view, own, &layout));
         let memory = memory.map_err(|error| Stopped::NoMemory(error.to_string()))?;

@@ -18,7 +18,9 @@ use super::group::{Asked, End, Group};
 use super::recipient::Recipient;
 use super::transfer::Table;
 use crate::carrier::Carrier;
-use crate::group::{ConnectError, Connected, Description, FIRST_VIEW, StartError, StartOptions, connect};
+use crate::group::{
+    ConnectError, Connected, Description, FIRST_VIEW, StartError, StartOptions, connect,
+};
 use crate::joined::{BlockMemoryError, BlockStore, JoinedFabric};
 use crate::member::Stopped;
 use crate::poll::{Ending, Poller};

@@ -90,11 +90,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        layout: &Layout<'_>,
-        own: Rank,
-        memory: Memory,
-    ) -> Result<Self, OpenError> {
+    pub(crate) fn new(layout: &Layout<'_>, own: Rank, memory: Memory) -> Result<Self, OpenError> {
         let sizes = layout.state_sizes(own);
         let mut outboxes = Vec::with_capacity(sizes.handoffs);
         let mut next = 0;
