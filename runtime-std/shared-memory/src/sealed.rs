@@ -13,7 +13,7 @@ use std::path::Path;
 
 use rustix::fs::{
     FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat,
-    ftruncate, memfd_create,
+    fstatfs, ftruncate, memfd_create,
 };
 use rustix::io::Errno;
 
@@ -24,8 +24,8 @@ use super::space::no_memory;
 /// How the memory is called where a process's mappings are listed.
 const NAME: &str = "tramontane";
 
-/// The size of a page that every machine has; huge pages that are asked for by name are larger.
-const BLOCK_BYTES_MAX: i64 = 4096;
+/// What a file system of huge pages says that it is.
+const HUGETLBFS: u64 = 0x9584_58f6;
 
 /// Who may write the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +144,8 @@ pub(super) fn check(file: BorrowedFd<'_>, writers: Writers) -> Result<usize, Unu
     }
     let stat = fstat(file).map_err(|_| Unusable::NotMemory)?;
     // Pages of `hugetlbfs` may be missing although the file says that they are there.
-    if i64::from(stat.st_blksize) > BLOCK_BYTES_MAX {
+    let kind = fstatfs(file).map_err(|_| Unusable::NotMemory)?.f_type;
+    if u64::try_from(kind) == Ok(HUGETLBFS) {
         return Err(Unusable::NotMemory);
     }
     if stat.st_blocks.saturating_mul(512) < stat.st_size {

@@ -177,7 +177,7 @@ fn who_is_killed_and_started_again_clears_its_old_files_and_is_live_in_the_next_
         |view| Event::PeerLost { view: ViewId(view), peer: Rank(1), cause: LossCause::Exited };
     assert_eq!(first.events(), [lost(1), lost(2)], "once in each view");
     let of_second = |place: &Place| {
-        let is_of = |path: &&PathBuf| path.to_string_lossy().contains("-2");
+        let is_of = |path: &&PathBuf| path.to_string_lossy().ends_with("-2");
         place.contents().iter().filter(|path| is_of(path)).count()
     };
     let door = first.residence.socket_path(NodeId(2));

@@ -153,7 +153,7 @@ pub fn make(root: &Root, group: &str, plan: &ViewPlan<'_>) -> Result<Member, Err
     // No two starts have one number, in whatever process.
     static STARTS: AtomicU32 = AtomicU32::new(0);
     let start = u64::from(STARTS.fetch_add(1, Ordering::Relaxed));
-    let incarnation = u64::from(std::process::id()) << 32 | start + 1;
+    let incarnation = (u64::from(std::process::id()) << 32) | (start + 1);
     let node = *plan.members().get(plan.own().index()).unwrap_or(&NodeId(99));
     let residence =
         Residence::claim(root, &name(group), node, plan.digest(), incarnation, LONG, &NEVER)?;
