@@ -10,10 +10,10 @@
 
 pub mod blocks;
 pub mod carrier;
+pub mod fabric;
 pub mod group;
 #[cfg(any(test, fuzzing))]
 pub mod hostile_bytes;
-pub mod joined;
 pub mod member;
 mod poll;
 pub mod rdma;

@@ -10,8 +10,8 @@ use tramontane_bench::BenchError;
 use tramontane_local::crew::{AttachError, CrewError};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::{Interrupted, WatchError};
+use tramontane_runtime::fabric::MemoryError;
 use tramontane_runtime::group::{ControlEndpointsError, DescriptionError, NoFabric, StartError};
-use tramontane_runtime::joined::MemoryError;
 use tramontane_runtime::member::Stopped;
 use tramontane_runtime::rdma::{ClearNotAllowed, NotBuilt};
 use tramontane_runtime::shared_memory::Error as SharedMemoryError;
@@ -190,9 +190,6 @@ impl From<SharedMemoryError> for Failure {
             E::DuplicateId { .. }
             | E::WrongDigest { .. }
             | E::WrongVersion { .. }
-            | E::MissingMembers { .. }
-            | E::StillEnding { .. }
-            | E::NotAnswering { .. }
             | E::Busy { .. }
             | E::ViewIsThere { .. }
             | E::HasLeft { .. } => Status::Group,

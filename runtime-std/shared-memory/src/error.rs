@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::io::Errno;
 use tramontane_core::fabric::TooManyRegions;
@@ -77,38 +76,6 @@ pub enum Error {
     WrongVersion {
         /// The peer.
         peer: NodeId,
-    },
-    /// Members that did not come before the time was up.
-    #[error(
-        "group '{group}': {} did not come within {}; start them, or allow more time",
-        Members(missing), Seconds(*waited)
-    )]
-    MissingMembers {
-        /// The group.
-        group: String,
-        /// The members that did not come.
-        missing: Vec<NodeId>,
-        /// How long this member waited.
-        waited: Duration,
-    },
-    /// Members of an earlier run are still there, so this one, restarted, cannot join them.
-    #[error(
-        "group '{group}': {} still belong to an earlier run; wait for its end or stop them, then start all again",
-        Members(peers)
-    )]
-    StillEnding {
-        /// The group.
-        group: String,
-        /// The members that run without this one.
-        peers: Vec<NodeId>,
-    },
-    /// Members that are there and do not get on.
-    #[error("group '{group}': {} are there but do not answer; are they stopped?", Members(peers))]
-    NotAnswering {
-        /// The group.
-        group: String,
-        /// The members that do not answer.
-        peers: Vec<NodeId>,
     },
     /// The rows, or block memory, do not fit.
     #[error(
@@ -185,31 +152,6 @@ impl Error {
     }
 }
 
-/// Ids as people list them: "member 3", "members 1, 4".
-struct Members<'e>(&'e [NodeId]);
-
-impl fmt::Display for Members<'_> {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(if self.0.len() == 1 { "member " } else { "members " })?;
-        for (index, id) in self.0.iter().enumerate() {
-            if index > 0 {
-                out.write_str(", ")?;
-            }
-            write!(out, "{id}")?;
-        }
-        Ok(())
-    }
-}
-
-/// A time with as many digits as it deserves.
-struct Seconds(Duration);
-
-impl fmt::Display for Seconds {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:.1} s", self.0.as_secs_f64())
-    }
-}
-
 /// A size in the unit that suits it.
 struct Bytes(u64);
 
@@ -234,7 +176,6 @@ mod tests {
     fn every_text_is_one_line_and_says_what_to_do() {
         let path = PathBuf::from("/dev/shm/x");
         let group = String::from("g");
-        let peers = vec![NodeId(1), NodeId(4)];
         let errors = [
             Error::BadName("a/b".into()),
             Error::NotAMember { rank: Rank(4), members: 3 },
@@ -242,16 +183,9 @@ mod tests {
             Error::ViewIsThere { view: ViewId(3) },
             TooManyRegions.into(),
             Error::HasLeft { node: NodeId(5) },
-            Error::DuplicateId { id: NodeId(2), group: group.clone(), pid: 77 },
+            Error::DuplicateId { id: NodeId(2), group, pid: 77 },
             Error::WrongDigest { peer: NodeId(2) },
             Error::WrongVersion { peer: NodeId(2) },
-            Error::MissingMembers {
-                group: group.clone(),
-                missing: peers.clone(),
-                waited: Duration::from_millis(1500),
-            },
-            Error::StillEnding { group: group.clone(), peers: peers.clone() },
-            Error::NotAnswering { group, peers },
             Error::NoMemory { needed: 5 << 30, free: 1536 },
             Error::CannotSeal,
             Error::NoSpace { path: path.clone(), needed: 4096, free: 0 },
@@ -264,7 +198,6 @@ mod tests {
             let text = error.to_string();
             assert!(!text.contains('\n') && text.len() > 20, "{text}");
         }
-        assert_eq!(Members(&[NodeId(3)]).to_string(), "member 3");
     }
 
     #[test]

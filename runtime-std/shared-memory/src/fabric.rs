@@ -89,14 +89,6 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// The fabric over memory that was made without it. Its view is not open.
-    #[must_use]
-    pub fn new(mappings: &Mappings) -> Self {
-        let mut fabric = Self::for_residence(mappings.membership().residence());
-        fabric.made.push(Arc::downgrade(mappings.membership()));
-        fabric
-    }
-
     /// The fabric of a process. No view is open.
     #[must_use]
     pub fn for_residence(residence: &Arc<Residence>) -> Self {

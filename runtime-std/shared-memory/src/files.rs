@@ -10,7 +10,7 @@ use tramontane_core::ids::{NodeId, ViewId};
 use super::descriptors::DescriptorSocket;
 use super::error::Error;
 use super::folder::{Folder, Patience};
-use super::member_file::{Identity, MemberFile, State};
+use super::member_file::{Identity, MemberFile};
 use super::root::{GroupName, Root};
 
 /// What a file of ours is made with: never over one that is there, nor through a link.
@@ -61,13 +61,12 @@ impl OwnFiles {
     pub(super) fn claim(
         root: &Root,
         group: &GroupName,
-        (identity, state): (&Identity, State),
+        identity: &Identity,
         patience: &Patience<'_>,
     ) -> Result<(Self, DescriptorSocket), Error> {
         let names = Names::of(identity.node);
-        let (folder, (member, socket)) = Folder::enter(root, group, patience, |folder| {
-            take_place(folder, &names, identity, state)
-        })?;
+        let (folder, (member, socket)) =
+            Folder::enter(root, group, patience, |folder| take_place(folder, &names, identity))?;
         let files = Self { folder: Arc::new(folder), names, member, rows: Vec::new() };
         Ok((files, socket))
     }
@@ -106,7 +105,6 @@ fn take_place(
     folder: &Folder,
     names: &Names,
     identity: &Identity,
-    state: State,
 ) -> Result<(MemberFile, DescriptorSocket), Error> {
     let path = folder.path();
     let failed = |action| move |errno| Error::from_errno(action, path, errno);
@@ -118,7 +116,7 @@ fn take_place(
             pid: MemberFile::of(file).read().map_or(0, |statement| statement.pid),
         });
     }
-    make(folder, names, identity, state).map_err(|error| {
+    make(folder, names, identity).map_err(|error| {
         folder.remove(&names.memory);
         folder.remove(&names.making);
         let errno = rustix::io::Errno::from_io_error(&error);
@@ -133,7 +131,6 @@ fn make(
     folder: &Folder,
     names: &Names,
     identity: &Identity,
-    state: State,
 ) -> std::io::Result<(MemberFile, DescriptorSocket)> {
     let socket = DescriptorSocket::bind(folder, &names.memory)?;
     // Under another name until it is locked: a peer that looks for the file without the folder's
@@ -141,7 +138,7 @@ fn make(
     let file: OwnedFd =
         openat(folder.as_fd(), &names.making, CREATE_FLAGS, Mode::RUSR | Mode::WUSR)?;
     flock(file.as_fd(), FlockOperation::NonBlockingLockExclusive)?;
-    let member = MemberFile::write(file, identity, state)?;
+    let member = MemberFile::write(file, identity)?;
     renameat(folder.as_fd(), &names.making, folder.as_fd(), &names.member)?;
     Ok((member, socket))
 }
@@ -166,7 +163,7 @@ mod tests {
         let patience = Patience { until: Instant::now() + Duration::from_secs(9), cancel: &never };
         let identity =
             Identity { digest: 1, node: NodeId(1), incarnation: 1, sleeper_barrier: false };
-        let claim = || OwnFiles::claim(&root, &group, (&identity, State::Running), &patience);
+        let claim = || OwnFiles::claim(&root, &group, &identity, &patience);
         let full = std::fs::write(&filler, vec![1; 1 << 20]);
         assert!(full.is_err() || claim().is_err(), "one MiB, and folders take none of it");
         let error = claim().expect_err("not a page is free");

@@ -59,7 +59,6 @@
 //! | `descriptors` | how descriptors go from process to process |
 //! | `peer` | another process, as this one sees it, and the memory that it sent |
 //! | `residence`, `view_rows` | a process's place, and fresh rows for each view |
-//! | `rendezvous` | the barrier of a fixed membership |
 //! | `mappings` | the rows of one view |
 //! | `row_plan` | which rows there are, and how long each is |
 //! | `open_view`, `fabric` | the fabric over them |
@@ -93,7 +92,6 @@ mod mounted;
 mod open_view;
 mod peer;
 mod receiving;
-mod rendezvous;
 mod residence;
 mod root;
 mod row_plan;
@@ -107,6 +105,5 @@ pub use error::Error;
 pub use fabric::SharedMemory;
 pub use futex::{Bell, Fences, register_barrier};
 pub use mappings::Mappings;
-pub use rendezvous::Rendezvous;
 pub use residence::Residence;
 pub use root::{GroupName, Root};

@@ -18,23 +18,20 @@ const MAGIC: u64 = u64::from_le_bytes(*b"tramemb\x01");
 const FORMAT: u64 = 1;
 
 /// The words of the file, 8 bytes each.
-const WORDS: usize = 10;
+const WORDS: usize = 9;
 const STATE_AT: u64 = 7 * 8;
-const RUN_AT: u64 = 8 * 8;
-const ROW_AT: u64 = 9 * 8;
+const ROW_AT: u64 = 8 * 8;
 
 /// How far a member has come. It only goes forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum State {
-    /// It waits for its peers.
-    Forming = 1,
     /// It has its place in the group.
-    Running = 2,
+    Running = 1,
     /// It went away on purpose.
-    Left = 3,
+    Left = 2,
     /// It went away without saying that it leaves: an error, a panic.
-    Failed = 4,
+    Failed = 3,
 }
 
 impl State {
@@ -68,8 +65,6 @@ pub(super) struct Statement {
     pub(super) pid: u64,
     /// How far it has come. What cannot be is taken as failure.
     pub(super) state: State,
-    /// The run that it is ready for, or is in; zero for none.
-    pub(super) run: u64,
     /// The digest of the newest row that it has; zero if it has none.
     pub(super) row: u64,
 }
@@ -80,11 +75,12 @@ pub(super) struct MemberFile(File);
 
 impl MemberFile {
     /// Fills a new file. For the owner, before the file has its name.
-    pub(super) fn write(file: OwnedFd, identity: &Identity, state: State) -> std::io::Result<Self> {
+    pub(super) fn write(file: OwnedFd, identity: &Identity) -> std::io::Result<Self> {
         let Identity { digest, node, incarnation, sleeper_barrier } = *identity;
         let (node, pid) = (u64::from(node.get()), u64::from(std::process::id()));
         let barrier = u64::from(sleeper_barrier);
-        let words = [MAGIC, FORMAT, digest, node, incarnation, barrier, pid, state as u64, 0, 0];
+        let state = State::Running as u64;
+        let words = [MAGIC, FORMAT, digest, node, incarnation, barrier, pid, state, 0];
         let file = File::from(file);
         file.write_all_at(&words.map(u64::to_le_bytes).concat(), 0)?;
         Ok(Self(file))
@@ -108,18 +104,17 @@ impl MemberFile {
     pub(super) fn read(&self) -> Option<Statement> {
         let mut bytes = [[0; 8]; WORDS];
         self.0.read_exact_at(bytes.as_flattened_mut(), 0).ok()?;
-        let [magic, format, digest, node, incarnation, barrier, pid, state, run, row] =
+        let [magic, format, digest, node, incarnation, barrier, pid, state, row] =
             bytes.map(u64::from_le_bytes);
         let node = NodeId(u32::try_from(node).ok()?);
         let state = match state {
-            1 => State::Forming,
-            2 => State::Running,
-            3 => State::Left,
+            1 => State::Running,
+            2 => State::Left,
             _ => State::Failed,
         };
         let identity = Identity { digest, node, incarnation, sleeper_barrier: barrier == 1 };
         let is_of_this_format = format == FORMAT;
-        (magic == MAGIC).then_some(Statement { identity, is_of_this_format, pid, state, run, row })
+        (magic == MAGIC).then_some(Statement { identity, is_of_this_format, pid, state, row })
     }
 
     /// Whether its owner holds its lock: it lives.
@@ -130,11 +125,6 @@ impl MemberFile {
     /// Says how far this member has come. For the owner.
     pub(super) fn set_state(&self, state: State) {
         self.set(STATE_AT, state as u64);
-    }
-
-    /// Says which run this member is ready for. For the owner.
-    pub(super) fn set_run(&self, run: u64) {
-        self.set(RUN_AT, run);
     }
 
     /// Says which row is this member's newest. For the owner.

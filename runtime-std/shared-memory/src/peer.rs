@@ -104,7 +104,7 @@ impl Peer {
         match self.file.read().map(|statement| statement.state) {
             Some(State::Left) => Some(LossCause::Left),
             Some(State::Failed) => Some(LossCause::Exited),
-            Some(State::Forming | State::Running) | None => gone.then_some(LossCause::Exited),
+            Some(State::Running) | None => gone.then_some(LossCause::Exited),
         }
     }
 

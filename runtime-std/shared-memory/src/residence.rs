@@ -75,20 +75,9 @@ impl Residence {
         let patience = Patience { until: Instant::now() + time_limit, cancel };
         let sleeper_barrier = root.fences().sleeper_barrier();
         let identity = Identity { digest, node, incarnation, sleeper_barrier };
-        Self::enter(root, group, identity, State::Running, &patience)
-    }
-
-    /// Takes a place, and says at once how far this process has come.
-    pub(super) fn enter(
-        root: &Root,
-        group: &GroupName,
-        identity: Identity,
-        state: State,
-        patience: &Patience<'_>,
-    ) -> Result<Self, Error> {
         // Before any peer finds this process: each is sent the bell.
         let SealedMemory { file: bell_file, map } = SealedMemory::new(BELL_BYTES, Writers::All)?;
-        let (files, socket) = OwnFiles::claim(root, group, (&identity, state), patience)?;
+        let (files, socket) = OwnFiles::claim(root, group, &identity, &patience)?;
         Ok(Self {
             identity,
             folder: Arc::clone(&files.folder),
@@ -179,14 +168,6 @@ impl Residence {
             files.member.set_state(state);
             drop(files);
             self.peers().iter().filter_map(|peer| peer.bell()).for_each(Bell::ring);
-        }
-    }
-
-    /// How far this process has come, and its run, for the barrier of a fixed membership.
-    pub(super) fn announce(&self, state: State, run: u64) {
-        if let Some(files) = self.files().as_ref() {
-            files.member.set_run(run);
-            files.member.set_state(state);
         }
     }
 

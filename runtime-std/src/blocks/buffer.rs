@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use tramontane_core::fabric::{Area, BlockStore as _, BlockUse};
 
-use crate::joined::{BlockMemory, BlockMemoryError, BlockStore};
+use crate::fabric::{BlockMemory, BlockMemoryError, BlockStore};
 
 /// Bytes that a fabric can take blocks from and put them into. Whoever holds it has it alone: while
 /// a message goes from it or into it, the runtime holds it.

@@ -37,7 +37,7 @@
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.1 and figure 1.
 
-pub use crate::joined::{BlockMemoryError, BlockStore};
+pub use crate::fabric::{BlockMemoryError, BlockStore};
 
 mod buffer;
 mod desk;

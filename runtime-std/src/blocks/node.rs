@@ -18,10 +18,10 @@ use super::group::{Asked, End, Group};
 use super::recipient::Recipient;
 use super::transfer::Table;
 use crate::carrier::Carrier;
+use crate::fabric::{AnyFabric, BlockMemoryError, BlockStore};
 use crate::group::{
     ConnectError, Connected, Description, FIRST_VIEW, StartError, StartOptions, connect,
 };
-use crate::joined::{BlockMemoryError, BlockStore, JoinedFabric};
 use crate::member::Stopped;
 use crate::poll::{Ending, Poller};
 
@@ -190,7 +190,7 @@ impl BlockNode {
         Ok(started.map_err(StartError::from)?)
     }
 
-    fn of(fabric: JoinedFabric, table: Table) -> std::io::Result<Self> {
+    fn of(fabric: AnyFabric, table: Table) -> std::io::Result<Self> {
         let (own, members) = (table.own, table.members.clone());
         let store = fabric.block_store();
         let (requests, asked) = mpsc::channel();

@@ -37,7 +37,7 @@ use super::replica::{Message, Messages, Replica, ViewChanged};
 use super::statistics::{Seen, Statistics};
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
-use crate::joined::JoinedFabric;
+use crate::fabric::AnyFabric;
 use crate::member::Stopped;
 use crate::poll::{Clock, Ending, Steps, guarded};
 
@@ -374,11 +374,11 @@ impl<R: Replica> Application for Upcalls<'_, R> {
 }
 
 impl<R: Replica> Steps for Engine<R> {
-    type Fabric = JoinedFabric;
+    type Fabric = AnyFabric;
     type Done = Step;
 
     #[inline]
-    fn fabric(&mut self) -> &mut JoinedFabric {
+    fn fabric(&mut self) -> &mut AnyFabric {
         &mut self.parts.fabric.fabric
     }
 

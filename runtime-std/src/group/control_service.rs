@@ -106,7 +106,7 @@ mod tests {
     use super::super::peer_connector::{Calls, PeerReply, PeerRequest};
     use super::super::session_messages::{receive_message, send_message};
     use super::*;
-    use crate::joined::JoinedBell;
+    use crate::fabric::AnyBell;
     use crate::tcp::{self, Tcp};
     use tramontane_core::fabric::HostFabric as _;
 
@@ -129,7 +129,7 @@ mod tests {
             let listener =
                 Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
             let fabric = Tcp::new(NodeId(1), tcp::Settings::default()).expect("descriptors");
-            let (requests, asked) = Requests::new(JoinedBell::Tcp(fabric.local_bell()));
+            let (requests, asked) = Requests::new(AnyBell::Tcp(fabric.local_bell()));
             let connector = Arc::new(PeerConnector {
                 identity: identity(1),
                 addresses: BTreeMap::new(),

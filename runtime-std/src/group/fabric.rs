@@ -12,7 +12,7 @@ use tramontane_core::layout::Layout;
 
 use super::description::Description;
 use crate::carrier::Carrier;
-use crate::joined::{self, JoinedFabric};
+use crate::fabric::{self, AnyFabric};
 use crate::member::Memory;
 use crate::rdma::{DeviceOptions, NotBuilt};
 use crate::shared_memory::{Residence, SharedMemory};
@@ -24,7 +24,7 @@ use crate::tcp::{self, Tcp};
 pub enum MemoryError {
     /// There is no memory left.
     #[error(transparent)]
-    None(#[from] joined::MemoryError),
+    None(#[from] fabric::MemoryError),
     /// The fabric refuses it.
     #[error("the fabric cannot open the view: {0}")]
     Fabric(#[from] ErrorKind),
@@ -48,7 +48,7 @@ pub enum NoFabric {
 
 /// The fabric of a member through all its views.
 pub(super) struct GroupFabric {
-    pub(super) fabric: JoinedFabric,
+    pub(super) fabric: AnyFabric,
 }
 
 impl GroupFabric {
@@ -63,10 +63,10 @@ impl GroupFabric {
     ) -> Result<Self, NoFabric> {
         let fabric = match (description.fabric, &residence) {
             (Carrier::SharedMemory, Some(residence)) => {
-                JoinedFabric::SharedMemory(SharedMemory::for_residence(residence))
+                AnyFabric::SharedMemory(SharedMemory::for_residence(residence))
             }
             (Carrier::SharedMemory | Carrier::Tcp, _) => {
-                JoinedFabric::Tcp(Tcp::new(own, tcp::Settings::default())?)
+                AnyFabric::Tcp(Tcp::new(own, tcp::Settings::default())?)
             }
             (Carrier::Verbs, _) => over_rdma(
                 own,
@@ -93,9 +93,9 @@ impl GroupFabric {
     /// Whether a node can be reached without a connection being made first.
     pub(super) fn is_connected(&self, node: NodeId) -> bool {
         match &self.fabric {
-            JoinedFabric::Tcp(fabric) => fabric.has_peer(node),
+            AnyFabric::Tcp(fabric) => fabric.has_peer(node),
             #[cfg(feature = "verbs")]
-            JoinedFabric::Verbs(fabric) => fabric.beside().has_peer(node),
+            AnyFabric::Verbs(fabric) => fabric.beside().has_peer(node),
             _ => true,
         }
     }
@@ -104,16 +104,16 @@ impl GroupFabric {
     /// part any more, and is replaced by one of the node's next process.
     pub(super) fn part_from(&mut self, node: NodeId) {
         match &mut self.fabric {
-            JoinedFabric::Tcp(fabric) => fabric.part_from(node),
+            AnyFabric::Tcp(fabric) => fabric.part_from(node),
             #[cfg(feature = "verbs")]
-            JoinedFabric::Verbs(fabric) => fabric.beside_mut().part_from(node),
+            AnyFabric::Verbs(fabric) => fabric.beside_mut().part_from(node),
             _ => {}
         }
     }
 
     /// Sends to these nodes so many bytes a second at most, over TCP.
     pub(super) fn limit_rates(&self, rates: &[(u32, NonZeroU64)]) -> std::io::Result<()> {
-        if let JoinedFabric::Tcp(fabric) = &self.fabric {
+        if let AnyFabric::Tcp(fabric) = &self.fabric {
             for (node, rate) in rates {
                 fabric.limit_rate(NodeId(*node), *rate)?;
             }
@@ -125,9 +125,9 @@ impl GroupFabric {
     pub(super) fn connect(&mut self, node: NodeId, session: Session) {
         let Some(connection) = session.into_connection() else { return };
         let added = match &mut self.fabric {
-            JoinedFabric::Tcp(fabric) => fabric.add_peer(node, connection),
+            AnyFabric::Tcp(fabric) => fabric.add_peer(node, connection),
             #[cfg(feature = "verbs")]
-            JoinedFabric::Verbs(fabric) => fabric.beside_mut().add_peer(node, connection),
+            AnyFabric::Verbs(fabric) => fabric.beside_mut().add_peer(node, connection),
             _ => return,
         };
         if let Err(error) = added {
@@ -144,7 +144,7 @@ fn over_rdma(
     address: &Address,
     device: &DeviceOptions,
     failure_timeout: Duration,
-) -> Result<JoinedFabric, NoFabric> {
+) -> Result<AnyFabric, NoFabric> {
     use tramontane_verbs::RdmaViews;
 
     let meeting = match address {
@@ -156,7 +156,7 @@ fn over_rdma(
     let site = tramontane_verbs::Site::open(&device.wanted(), &limits, meeting)?;
     crate::rdma::tell(&site.report());
     let beside = Tcp::new(own, tcp::Settings::default())?;
-    Ok(JoinedFabric::Verbs(RdmaViews::new(site, beside)?))
+    Ok(AnyFabric::Verbs(RdmaViews::new(site, beside)?))
 }
 
 /// This program has no RDMA.
@@ -166,6 +166,6 @@ fn over_rdma(
     _: &Address,
     _: &DeviceOptions,
     _: Duration,
-) -> Result<JoinedFabric, NoFabric> {
+) -> Result<AnyFabric, NoFabric> {
     Err(NotBuilt.into())
 }

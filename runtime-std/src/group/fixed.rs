@@ -18,7 +18,7 @@ use super::replica::{Messages, Replica, ViewChanged};
 use super::request::Request;
 use super::statistics::{Seen, Statistics};
 use super::view::{FIRST_VIEW, View};
-use crate::joined::JoinedFabric;
+use crate::fabric::AnyFabric;
 use crate::member::{Memory, PrivateState, Shared, Stopped};
 use crate::poll::{Clock, Ending, Steps, guarded};
 use tramontane_core::fabric::HostFabric as _;
@@ -126,11 +126,11 @@ impl<R: Replica> Fixed<R> {
 }
 
 impl<R: Replica> Steps for Fixed<R> {
-    type Fabric = JoinedFabric;
+    type Fabric = AnyFabric;
     type Done = Step;
 
     #[inline]
-    fn fabric(&mut self) -> &mut JoinedFabric {
+    fn fabric(&mut self) -> &mut AnyFabric {
         &mut self.parts.fabric.fabric
     }
 

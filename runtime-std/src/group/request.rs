@@ -29,12 +29,12 @@ pub(super) enum Request {
 #[derive(Clone)]
 pub(super) struct Requests {
     sender: Sender<Request>,
-    bell: crate::joined::JoinedBell,
+    bell: crate::fabric::AnyBell,
 }
 
 impl Requests {
     /// Both ends.
-    pub(super) fn new(bell: crate::joined::JoinedBell) -> (Self, Receiver<Request>) {
+    pub(super) fn new(bell: crate::fabric::AnyBell) -> (Self, Receiver<Request>) {
         let (sender, receiver) = channel();
         (Self { sender, bell }, receiver)
     }

@@ -41,7 +41,7 @@ use super::statistics::Statistics;
 use super::subgroup_sending::SubgroupSending;
 use super::view::View;
 use crate::carrier::Carrier;
-use crate::joined::BlockStore;
+use crate::fabric::BlockStore;
 use crate::member::{Settings, Stopped};
 use crate::poll::Ending;
 use crate::rdma::DeviceOptions;

@@ -22,7 +22,7 @@ use super::running::{Handle, Running, Stepped};
 use super::start::{Place, Senders, StartError, StartOptions};
 use super::statistics::Statistics;
 use super::view::{FIRST_VIEW, View};
-use crate::joined::JoinedFabric;
+use crate::fabric::AnyFabric;
 use crate::member::{Memory, Settings, Stopped};
 use tramontane_core::fabric::HostFabric as _;
 
@@ -32,7 +32,7 @@ const READY_PAUSE: Duration = Duration::from_micros(200);
 /// Nodes that have met, and whose one view is open and ready at all of them. Dropped without
 /// [`leave`](Self::leave), this process counts as failed.
 pub struct Connected {
-    pub(crate) fabric: JoinedFabric,
+    pub(crate) fabric: AnyFabric,
     pub(crate) memory: Memory,
     pub(crate) own: Rank,
 }

@@ -362,7 +362,7 @@ mod tests {
     use super::super::request::Requests;
     use super::super::view::{FIRST_VIEW, WireView};
     use super::*;
-    use crate::joined::JoinedFabric;
+    use crate::fabric::AnyFabric;
     use crate::tcp::{Settings, Tcp};
     use tramontane_core::fabric::HostFabric as _;
 
@@ -401,7 +401,7 @@ mod tests {
         /// What another process needs to call them.
         fn connector(&self) -> PeerConnector {
             let tcp = Tcp::new(JOINER, Settings::default()).expect("descriptors");
-            let (requests, _) = Requests::new(JoinedFabric::Tcp(tcp).local_bell());
+            let (requests, _) = Requests::new(AnyFabric::Tcp(tcp).local_bell());
             let (identity, addresses) = (identity(JOINER), self.addresses.clone());
             PeerConnector { identity, addresses, key: None, requests, calls: Calls::default() }
         }

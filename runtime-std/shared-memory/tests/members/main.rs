@@ -5,7 +5,6 @@ mod blocks_processes;
 mod descriptors;
 mod fabric;
 mod processes;
-mod rendezvous;
 mod support;
 mod views;
 mod views_processes;

@@ -136,7 +136,7 @@ impl MessageMemory for Receiving<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::joined::BlockStore;
+    use crate::fabric::BlockStore;
 
     fn inbox(pool: &mut Pool) -> Inbox {
         Inbox::new(pool.take(64).expect("memory"), 2, 256)

@@ -52,7 +52,7 @@ use super::description::Description;
 use super::layout::ViewLayout;
 use super::open_view::OpenView;
 use crate::blocks::{Buffer, Place, Table};
-use crate::joined::{BlockStore, JoinedFabric};
+use crate::fabric::{AnyFabric, BlockStore};
 use crate::member::Stopped;
 
 pub(super) use options::BUFFERS_MAX;
@@ -152,7 +152,7 @@ impl Large {
         &mut self,
         present: &OpenView,
         description: &Description,
-        fabric: &JoinedFabric,
+        fabric: &AnyFabric,
         ring_first: impl Fn(SubgroupId) -> Option<u64>,
     ) -> Result<(), LargeFailure> {
         for (subgroup, outbox) in &mut self.outboxes {
@@ -180,7 +180,7 @@ impl Large {
         layout: &ViewLayout,
         table: &Arc<Table>,
         description: &Description,
-        fabric: &JoinedFabric,
+        fabric: &AnyFabric,
     ) -> Result<(), LargeFailure> {
         let said = |why: &dyn std::fmt::Display| format!("no way for large messages: {why}");
         let Some(subgroup) = layout.get().subgroup(id) else { return Ok(()) };
@@ -231,7 +231,7 @@ impl Large {
     pub(super) fn step(
         &mut self,
         present: &mut OpenView,
-        fabric: &mut JoinedFabric,
+        fabric: &mut AnyFabric,
     ) -> Result<bool, LargeFailure> {
         let Some(table) = &self.table else { return Ok(false) };
         let own = table.own;
@@ -267,7 +267,7 @@ impl Large {
             .fold(false, |has_heard, (_, outbox)| has_heard | outbox.receive_message())
     }
 
-    fn take_events(&mut self, fabric: &mut JoinedFabric) -> bool {
+    fn take_events(&mut self, fabric: &mut AnyFabric) -> bool {
         let Self { streams, outboxes, pool, table, .. } = self;
         let mut is_busy = false;
         for _ in 0..EVENTS_MAX {
@@ -357,7 +357,7 @@ impl Large {
 
     /// The view ends: nothing that comes from now on counts (RDM-7). The messages that are here
     /// stay until [`Large::end`].
-    pub(super) fn stop(&mut self, fabric: &mut JoinedFabric) {
+    pub(super) fn stop(&mut self, fabric: &mut AnyFabric) {
         if let Some(table) = self.table.take() {
             for stream in &self.streams {
                 fabric.close(table.view, stream.channel());
@@ -366,7 +366,7 @@ impl Large {
     }
 
     /// The view is over: whatever it did not deliver comes again, or never.
-    pub(super) fn end(&mut self, fabric: &mut JoinedFabric) {
+    pub(super) fn end(&mut self, fabric: &mut AnyFabric) {
         self.stop(fabric);
         for stream in self.streams.drain(..) {
             if let End::Of(inbox) = stream.end {

@@ -1,7 +1,7 @@
 //! Buffers of large messages that nobody uses now: made once, and used again.
 
 use crate::blocks::Buffer;
-use crate::joined::{BlockMemoryError, BlockStore};
+use crate::fabric::{BlockMemoryError, BlockStore};
 use tramontane_core::fabric::BlockStore as _;
 
 /// A buffer is used for smaller messages too, but not for much smaller ones: they would hold what

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::pool::Pool;
 use crate::blocks::Buffer;
-use crate::joined::{BlockMemoryError, BlockStore};
+use crate::fabric::{BlockMemoryError, BlockStore};
 
 /// The bytes of a large message whose slot was taken.
 #[derive(Debug)]

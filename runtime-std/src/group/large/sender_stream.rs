@@ -11,7 +11,7 @@ use super::inbox::{Inbox, Receiving, Refusal};
 use super::outbox::Outbox;
 use super::pool::Pool;
 use crate::blocks::{GroupOptions, Place, Table, Transfer};
-use crate::joined::JoinedFabric;
+use crate::fabric::AnyFabric;
 
 /// Where a stream's messages are kept.
 pub(super) enum End {
@@ -67,7 +67,7 @@ impl SenderStream {
         place: Place,
         options: &GroupOptions,
         end: End,
-        fabric: &JoinedFabric,
+        fabric: &AnyFabric,
     ) -> Result<Self, OpenError> {
         let rank = place.members.first().copied().unwrap_or_default();
         let transfer = Transfer::open(table, place, options, fabric)?;
@@ -98,7 +98,7 @@ impl SenderStream {
     pub(super) fn step(
         &mut self,
         own: Rank,
-        fabric: &mut JoinedFabric,
+        fabric: &mut AnyFabric,
         outboxes: &mut [(SubgroupId, Outbox)],
         pool: &mut Pool,
     ) -> Stepped {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::send_queue::QueuedBytes;
 use super::{DESCRIPTION_BYTES, describe};
 use crate::blocks::Buffer;
+use crate::fabric::BlockMemoryError;
 use crate::group::sender::{Receipt, Sender};
-use crate::joined::BlockMemoryError;
 use crate::member::SendError;
 use crate::poll::wait_driving;
 

@@ -9,7 +9,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::ViewId;
 use tramontane_core::memory::BlockPages;
 
-use super::JoinedFabric;
+use super::AnyFabric;
 use crate::shared_memory;
 use crate::tcp;
 
@@ -72,7 +72,7 @@ impl fabric::BlockStore for BlockStore {
     }
 }
 
-impl HostBlocks for JoinedFabric {
+impl HostBlocks for AnyFabric {
     type Store = BlockStore;
 
     fn block_store(&self) -> BlockStore {
@@ -89,15 +89,15 @@ impl HostBlocks for JoinedFabric {
 macro_rules! each_fabric {
     ($self:ident, $fabric:ident => $call:expr) => {
         match $self {
-            JoinedFabric::SharedMemory($fabric) => $call,
-            JoinedFabric::Tcp($fabric) => $call,
+            AnyFabric::SharedMemory($fabric) => $call,
+            AnyFabric::Tcp($fabric) => $call,
             #[cfg(feature = "verbs")]
-            JoinedFabric::Verbs($fabric) => $call,
+            AnyFabric::Verbs($fabric) => $call,
         }
     };
 }
 
-impl Blocks for JoinedFabric {
+impl Blocks for AnyFabric {
     fn block_limits(&self) -> BlockLimits {
         each_fabric!(self, fabric => fabric.block_limits())
     }

@@ -1,4 +1,4 @@
-//! The fabric that a member joined over, whichever it is.
+//! The fabric of a member, whichever it is.
 //!
 //! One type for all of them, so that a command is written once. With a single fabric compiled in,
 //! nothing is left of the choice; with more, it is one branch that always goes the same way.
@@ -26,7 +26,7 @@ use tramontane_verbs::RdmaViews;
 #[derive(Debug)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one a member, and it stays where it is")]
-pub enum JoinedFabric {
+pub enum AnyFabric {
     /// Rows that all members map.
     SharedMemory(SharedMemory),
     /// Rows that peers hold copies of, and bring up to date as frames come over TCP.
@@ -39,14 +39,14 @@ pub enum JoinedFabric {
 /// The bell that goes with it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum JoinedBell {
+pub enum AnyBell {
     /// A futex in the own row's header.
     SharedMemory(Bell),
     /// A descriptor beside the sockets.
     Tcp(tcp::Bell),
 }
 
-impl LocalBell for JoinedBell {
+impl LocalBell for AnyBell {
     #[inline]
     fn ring_if_asleep(&self) {
         match self {
@@ -60,15 +60,15 @@ impl LocalBell for JoinedBell {
 macro_rules! each {
     ($self:ident, $fabric:ident => $call:expr) => {
         match $self {
-            JoinedFabric::SharedMemory($fabric) => $call,
-            JoinedFabric::Tcp($fabric) => $call,
+            AnyFabric::SharedMemory($fabric) => $call,
+            AnyFabric::Tcp($fabric) => $call,
             #[cfg(feature = "verbs")]
-            JoinedFabric::Verbs($fabric) => $call,
+            AnyFabric::Verbs($fabric) => $call,
         }
     };
 }
 
-impl JoinedFabric {
+impl AnyFabric {
     /// What the fabric did so far, where it counts that: over RDMA.
     #[must_use]
     pub fn counts(&self) -> Option<PostCounts> {
@@ -80,7 +80,7 @@ impl JoinedFabric {
     }
 }
 
-impl Fabric for JoinedFabric {
+impl Fabric for AnyFabric {
     type Error = ErrorKind;
 
     #[inline]
@@ -154,8 +154,8 @@ pub enum MemoryError {
     Verbs(#[from] tramontane_verbs::NoView),
 }
 
-impl HostFabric for JoinedFabric {
-    type Bell = JoinedBell;
+impl HostFabric for AnyFabric {
+    type Bell = AnyBell;
     type Rows = Memory;
     type MemoryError = MemoryError;
 
@@ -163,12 +163,12 @@ impl HostFabric for JoinedFabric {
         Ok(each!(self, fabric => Memory::new(fabric.rows(plan)?)))
     }
 
-    fn local_bell(&self) -> JoinedBell {
+    fn local_bell(&self) -> AnyBell {
         match self {
-            Self::SharedMemory(fabric) => JoinedBell::SharedMemory(fabric.local_bell()),
-            Self::Tcp(fabric) => JoinedBell::Tcp(fabric.local_bell()),
+            Self::SharedMemory(fabric) => AnyBell::SharedMemory(fabric.local_bell()),
+            Self::Tcp(fabric) => AnyBell::Tcp(fabric.local_bell()),
             #[cfg(feature = "verbs")]
-            Self::Verbs(fabric) => JoinedBell::Tcp(fabric.local_bell()),
+            Self::Verbs(fabric) => AnyBell::Tcp(fabric.local_bell()),
         }
     }
 
