@@ -142,11 +142,12 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// One turn on.
+    /// One turn on. Neither sum wraps: a turn that is passed has a place below the stable frontier
+    /// and a sender in the list.
     #[inline]
     fn turn_over(&mut self) {
-        self.place = self.place.next();
-        self.sender = self.sender.next();
+        self.place = Place(self.place.0.wrapping_add(1));
+        self.sender = SenderRank(self.sender.0.wrapping_add(1));
         if self.sender.index() >= self.senders.len() {
             self.sender = SenderRank::ZERO;
             self.round = self.round.next();
@@ -307,8 +308,17 @@ impl<'a> Batch<'a> {
         None
     }
 
-    #[cold]
+    /// A message that a call hands back lies in memory. Taken apart here, so that the usual one
+    /// need not lie there too.
+    #[inline(always)]
     fn next_past_nulls(&mut self) -> Option<Message<'a>> {
+        let Message { place, sender, rank, payload, large } = self.find_past_nulls()?;
+        Some(Message { place, sender, rank, payload, large })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_past_nulls(&mut self) -> Option<Message<'a>> {
         if !self.skip_nulls() {
             return None;
         }

@@ -183,29 +183,31 @@ impl Work<'_, '_> {
             done = done.min(member.delivered);
         }
         let window = self.subgroup.window;
-        let before = own.freed;
-        while own.freed != state.take {
+        let (before, end) = (own.freed, state.take);
+        let mut next = before;
+        while next != end {
             let freed = match self.subgroup.delivery {
                 Delivery::Ordered => {
-                    let counter = outbox.ring().counter(own.freed.slot).load();
+                    let counter = outbox.ring().counter(next.slot).load();
                     let round = match SlotCounter::decode(counter) {
                         SlotCounter::Message(round) => round,
                         SlotCounter::UsedBelow(_) => Round(u64::MAX),
                     };
                     self.order.place(round, own.rank).0 < done.0
                 }
-                Delivery::Unordered => own.freed.position.0 < done.0,
+                Delivery::Unordered => next.position.0 < done.0,
             };
             if !freed {
                 break;
             }
-            own.freed = own.freed.next(window);
+            next = next.next(window);
         }
-        if own.freed != before {
-            let limit = own.freed.position.0.saturating_add(u64::from(window));
+        own.freed = next;
+        if next != before {
+            let limit = next.position.0.saturating_add(u64::from(window));
             outbox.handoff().set_limit(Position(limit));
         }
-        freed_now.slots = u32::try_from(own.freed.since(before)).unwrap_or(window);
+        freed_now.slots = u32::try_from(next.since(before)).unwrap_or(window);
         Ok(freed_now)
     }
 }

@@ -129,11 +129,12 @@ impl Work<'_, '_> {
         let mut taken = 0_u32;
         let mut drained = false;
         while taken < most {
-            match SlotCounter::decode(ring.counter(sender.take.slot).load()) {
+            let slot = sender.take.slot;
+            match SlotCounter::decode(ring.counter(slot).load()) {
                 SlotCounter::Message(round) if round >= sender.taken => {
                     // For the length here and for the payload at delivery.
                     observe();
-                    let length = ring.length(sender.take.slot);
+                    let length = ring.length(slot);
                     // Without order each message uses the next round, and nothing else uses one.
                     let most = if ordered { rounds_max } else { sender.taken.next() };
                     if round >= most {

@@ -33,21 +33,24 @@ impl Work<'_, '_> {
         let window = self.subgroup.window;
         let most = if self.switches.contains(super::Switches::SEND_BATCHING) { window } else { 1 };
         let round_limit = self.order.round_limit();
+        // Kept apart from the state meanwhile: what is loaded with acquire makes it be read anew.
+        let (mut take, mut round) = (state.take, state.taken);
         while sent.slots < most {
-            if handoff.outcome(state.take.position, state.take.slot).is_none() {
+            if handoff.outcome(take.position, take.slot).is_none() {
                 break;
             }
-            if state.taken >= round_limit {
+            if round >= round_limit {
                 break;
             }
-            let Some(counter) = SlotCounter::Message(state.taken).encode() else { break };
-            ring.counter(state.take.slot).publish(counter);
-            state.taken = state.taken.next();
-            state.take = state.take.next(window);
+            let Some(counter) = SlotCounter::Message(round).encode() else { break };
+            ring.counter(take.slot).publish(counter);
+            round = round.next();
+            take = take.next(window);
             sent.slots = sent.slots.saturating_add(1);
         }
 
         if sent.slots > 0 {
+            (state.take, state.taken) = (take, round);
             own.silent_below = Round::ZERO;
         }
         let silence = handoff.take_silence(state.take.position);

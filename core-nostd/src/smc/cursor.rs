@@ -16,13 +16,15 @@ impl RingCursor {
     pub const START: Self = Self { position: Position::ZERO, slot: Slot::ZERO };
 
     /// One slot on, in a ring of `window` slots.
+    ///
+    /// Neither sum wraps: a slot is below the window, and no position reaches 2^63 (`handoff`).
     #[inline]
     #[must_use]
     pub const fn next(self, window: u32) -> Self {
-        let slot = self.slot.next();
+        let slot = self.slot.0.wrapping_add(1);
         Self {
-            position: self.position.next(),
-            slot: if slot.0 >= window { Slot::ZERO } else { slot },
+            position: Position(self.position.0.wrapping_add(1)),
+            slot: Slot(if slot >= window { 0 } else { slot }),
         }
     }
 
