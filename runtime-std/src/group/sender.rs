@@ -1,7 +1,7 @@
 //! The sending handle of application threads, which outlives views (VIE-7).
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tramontane_core::ids::SubgroupId;
@@ -46,6 +46,27 @@ impl Receipt {
     }
 }
 
+/// What a sender sends in, as of some turn of its state.
+struct Present {
+    /// Nothing between two views.
+    outbox: Option<ViewOutbox>,
+    turns: u64,
+    /// What a call that waits found after this: what it returns may borrow from any of them.
+    next: OnceLock<Box<Self>>,
+}
+
+impl Present {
+    fn of(state: &SendState) -> Self {
+        let turns = state.turns.load(Ordering::Acquire);
+        Self { outbox: state.present(), turns, next: OnceLock::new() }
+    }
+
+    #[inline(always)]
+    fn is_past(&self, state: &SendState) -> bool {
+        state.turns.load(Ordering::Acquire) != self.turns
+    }
+}
+
 /// Sends in one subgroup, through all views of this member. Clone one for each thread; each
 /// thread's messages keep their order.
 ///
@@ -54,8 +75,7 @@ impl Receipt {
 /// another thread.
 pub struct Sender {
     // Dropped first: it reads the memory of its view.
-    present: Option<ViewOutbox>,
-    turns: u64,
+    present: Present,
     pub(super) state: Arc<SendState>,
     pub(super) driver: Option<Arc<dyn Drive>>,
 }
@@ -131,8 +151,7 @@ impl<'s> Run<'s> {
 
 impl Sender {
     pub(super) fn new(state: &Arc<SendState>, driver: Option<Arc<dyn Drive>>) -> Self {
-        let turns = state.turns.load(Ordering::Acquire);
-        Self { present: state.present(), turns, state: Arc::clone(state), driver }
+        Self { present: Present::of(state), state: Arc::clone(state), driver }
     }
 
     /// Takes a slot for a message of `length` bytes, if one is free now. Takes no lock, but for the
@@ -143,9 +162,18 @@ impl Sender {
     #[inline(always)]
     pub fn try_reserve(&mut self, length: usize) -> Result<Slot<'_>, ReserveError> {
         self.look_for_present();
-        let Some(present) = &self.present else { return Err(self.refusal(length)) };
-        let reservation = present.cell.borrow_dependent().reserve(length)?;
-        Ok(Slot { reservation, first: present.first, driver: self.driver.as_deref() })
+        self.reserve_in(&self.present, length)
+    }
+
+    #[inline(always)]
+    fn reserve_in<'s>(
+        &'s self,
+        present: &'s Present,
+        length: usize,
+    ) -> Result<Slot<'s>, ReserveError> {
+        let Some(outbox) = &present.outbox else { return Err(self.refusal(length)) };
+        let reservation = outbox.cell.borrow_dependent().reserve(length)?;
+        Ok(Slot { reservation, first: outbox.first, driver: self.driver.as_deref() })
     }
 
     /// Takes up to `most` slots in a row, if one is free now, for a burst of messages: cheaper than
@@ -156,24 +184,32 @@ impl Sender {
     #[inline(always)]
     pub fn try_reserve_run(&mut self, most: u32) -> Result<Run<'_>, ReserveError> {
         self.look_for_present();
-        let present = self.present.as_ref().ok_or(ReserveError::Full)?;
-        let run = present.cell.borrow_dependent().reserve_run(most)?;
-        Ok(Run { run, first: present.first, driver: self.driver.as_deref() })
+        self.reserve_run_in(&self.present, most)
+    }
+
+    #[inline(always)]
+    fn reserve_run_in<'s>(
+        &'s self,
+        present: &'s Present,
+        most: u32,
+    ) -> Result<Run<'s>, ReserveError> {
+        let outbox = present.outbox.as_ref().ok_or(ReserveError::Full)?;
+        let run = outbox.cell.borrow_dependent().reserve_run(most)?;
+        Ok(Run { run, first: outbox.first, driver: self.driver.as_deref() })
     }
 
     /// A view may have begun, or ended.
     #[inline(always)]
     fn look_for_present(&mut self) {
-        let turns = self.state.turns.load(Ordering::Acquire);
-        if turns != self.turns {
-            self.take_present(turns);
+        if self.present.is_past(&self.state) {
+            self.take_present();
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn take_present(&mut self, turns: u64) {
-        (self.present, self.turns) = (self.state.present(), turns);
+    fn take_present(&mut self) {
+        self.present = Present::of(&self.state);
     }
 
     /// Why there is no slot between two views.
@@ -190,7 +226,7 @@ impl Sender {
     /// [`SendError`].
     #[inline]
     pub fn reserve(&mut self, length: usize, timeout: Duration) -> Result<Slot<'_>, SendError> {
-        self.reserve_with(timeout, |sender| sender.try_reserve(length))
+        self.reserve_with(timeout, |sender, present| sender.reserve_in(present, length))
     }
 
     /// Takes up to `most` slots in a row, waiting for the first at most `timeout`.
@@ -199,40 +235,36 @@ impl Sender {
     /// [`SendError`].
     #[inline]
     pub fn reserve_run(&mut self, most: u32, timeout: Duration) -> Result<Run<'_>, SendError> {
-        self.reserve_with(timeout, |sender| sender.try_reserve_run(most))
+        self.reserve_with(timeout, |sender, present| sender.reserve_run_in(present, most))
     }
 
     #[inline]
     fn reserve_with<'s, T>(
         &'s mut self,
         timeout: Duration,
-        attempt: impl Fn(&'s mut Self) -> Result<T, ReserveError>,
+        attempt: impl Fn(&'s Self, &'s Present) -> Result<T, ReserveError>,
     ) -> Result<T, SendError> {
-        let sender: *mut Self = self;
-        // SAFETY: what an attempt borrows is either returned, and then there is no other attempt;
-        // or it was not given, and then nothing borrows from the sender any more. Nothing else uses
-        // the sender meanwhile.
-        let again = || unsafe { &mut *sender };
-        match attempt(again()) {
-            Ok(taken) => Ok(taken),
+        self.look_for_present();
+        let sender: &'s Self = self;
+        // Nothing while it may still come.
+        let attempt = |present| match attempt(sender, present) {
+            Ok(taken) => Some(Ok(taken)),
+            // Between two views this is not known.
             Err(ReserveError::TooLarge { length, limit }) => {
-                Err(SendError::TooLarge { length, limit })
+                Some(Err(SendError::TooLarge { length, limit }))
             }
-            Err(ReserveError::Full | ReserveError::Contended) => {
-                let (driver, state) = (again().driver.clone(), Arc::clone(&again().state));
-                let taken = wait_driving(driver.as_deref(), &state.ending, timeout, || {
-                    match attempt(again()) {
-                        Ok(taken) => Some(Ok(taken)),
-                        // Between two views this was not known.
-                        Err(ReserveError::TooLarge { length, limit }) => {
-                            Some(Err(SendError::TooLarge { length, limit }))
-                        }
-                        Err(ReserveError::Full | ReserveError::Contended) => None,
-                    }
-                });
-                taken?
-            }
+            Err(ReserveError::Full | ReserveError::Contended) => None,
+        };
+        let mut present = &sender.present;
+        if let Some(taken) = attempt(present) {
+            return taken;
         }
+        wait_driving(sender.driver.as_deref(), &sender.state.ending, timeout, || {
+            if present.is_past(&sender.state) {
+                present = present.next.get_or_init(|| Box::new(Present::of(&sender.state)));
+            }
+            attempt(present)
+        })?
     }
 
     /// Sends a message of `length` bytes that `build` writes in place, waiting for a slot at most
@@ -255,8 +287,8 @@ impl Sender {
     /// until the next message (NUL-5).
     pub fn declare_silence(&mut self, rounds: u64) {
         self.look_for_present();
-        if let Some(present) = &self.present {
-            present.cell.borrow_dependent().declare_silence(rounds);
+        if let Some(outbox) = &self.present.outbox {
+            outbox.cell.borrow_dependent().declare_silence(rounds);
         }
     }
 
