@@ -41,11 +41,18 @@ fn driven(adapter: &str, nodes: usize, scenarios: &[&str], deadline: Duration) -
     Driven { run, folder }
 }
 
-/// Runs the calmest scenario with one bad member.
+/// Runs the calmest scenario with one bad member. The driver says when a machine was too busy to
+/// judge by a deadline; the scenario then runs again.
 fn bad_case(way: &str) -> Case {
-    let driven = driven(&bad(way), 1, &["one-sender"], Duration::from_secs(2));
-    assert_gone(driven.folder.path(), "one-sender");
-    driven.run.cases.into_iter().next().expect("one scenario is one case")
+    for _ in 0..10 {
+        let driven = driven(&bad(way), 1, &["one-sender"], Duration::from_secs(2));
+        assert_gone(driven.folder.path(), "one-sender");
+        let case = driven.run.cases.into_iter().next().expect("one scenario is one case");
+        if !matches!(case.status, CaseStatus::Inconclusive(_)) {
+            return case;
+        }
+    }
+    panic!("{way}: this machine is too busy for a deadline of two seconds");
 }
 
 /// The process ids that members wrote into their logs.

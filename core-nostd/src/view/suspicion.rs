@@ -64,10 +64,12 @@ impl<T: Table, H: Host> ViewStep<'_, T, H> {
 
     /// Whether the fabric reported that a peer is lost that is not suspected yet.
     pub(super) fn has_new_report(&self) -> bool {
-        let is_reported = |rank: Rank| {
-            self.peers.get(rank.index()).is_some_and(|peer| peer.lost == Some(Loss::Reported))
-        };
-        self.unsuspected().any(is_reported)
+        // In this order: a steady view reads no cells for it.
+        self.ranks().any(|rank| {
+            let is_reported =
+                self.peers.get(rank.index()).is_some_and(|peer| peer.lost == Some(Loss::Reported));
+            is_reported && !self.suspects(rank)
+        })
     }
 
     /// Takes new suspicions, own ones and those of others, in rank order. Halts if one of them is
