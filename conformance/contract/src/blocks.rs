@@ -7,7 +7,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, C, drain, ensure_same, open_all, wait};
 use crate::testbed::{Bench, VIEW};
 
@@ -26,90 +26,34 @@ pub trait BlockBench: Bench<Fabric: Blocks> {
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8>;
 }
 
-/// All clauses about blocks, in the order in which they are run.
-#[must_use]
-pub fn clauses<T: BlockBench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "block-in-order",
-            says: "Blocks of a peer go into the receives for it in order, whole, with number and length.",
-            source: "Blocks; RDM-4",
-            check: in_order,
-        },
-        Clause {
-            id: "block-between-each-two",
-            says: "Blocks of one peer do not take receives that wait for another.",
-            source: "Blocks; RDM-4",
-            check: between_each_two,
-        },
-        Clause {
-            id: "block-sent-is-free",
-            says: "Once a block is sent, its memory may change and what was received does not.",
-            source: "BlockEvent::Sent; RDM-5",
-            check: sent_is_free,
-        },
-        Clause {
-            id: "block-receives-are-few",
-            says: "As many receives are taken as the fabric says, for each peer, and then none is.",
-            source: "BlockLimits::receives_max; RDM-4",
-            check: receives_are_few,
-        },
-        Clause {
-            id: "block-sends-are-taken",
-            says: "As many sends as the fabric says are taken at once, as far as receives wait for \
-                   them; all of them come and are told, and then as many again are.",
-            source: "BlockLimits::sends_max",
-            check: sends_are_taken,
-        },
-        Clause {
-            id: "block-out-of-range",
-            says: "Blocks outside the block memory, or to nobody, are refused for good.",
-            source: "Blocks::send; ErrorKind::OutOfRange",
-            check: out_of_range,
-        },
-        Clause {
-            id: "block-unawaited",
-            says: "A block without a receive loses the peer, and the others go on.",
-            source: "Blocks; RDM-4",
-            check: unawaited,
-        },
-        Clause {
-            id: "block-too-long",
-            says: "A block longer than its receive loses the peer, and no memory.",
-            source: "Blocks; RDM-4",
-            check: too_long,
-        },
-        Clause {
-            id: "block-silent-after-cut",
-            says: "Of a peer that was cut nothing more is reported.",
-            source: "Blocks; Fabric::cut",
-            check: silent_after_cut,
-        },
-        Clause {
-            id: "block-channels-apart",
-            says: "Blocks of one channel do not take receives of another, and do not wait for it.",
-            source: "Blocks; Channel",
-            check: channels_apart,
-        },
-        Clause {
-            id: "block-channels-counted",
-            says: "A channel that the fabric does not have is refused for good.",
-            source: "BlockLimits::channels; ErrorKind::OutOfRange",
-            check: channels_counted,
-        },
-        Clause {
-            id: "block-closed-by-receiver",
-            says: "A closed channel reports nothing, and a block that still comes on it harms no member.",
-            source: "Blocks::close",
-            check: closed_by_receiver,
-        },
-        Clause {
-            id: "block-closed-by-sender",
-            says: "A block whose channel its sender closed comes as it was, or not at all.",
-            source: "Blocks::close",
-            check: closed_by_sender,
-        },
-    ]
+clauses! { pub BlockBench
+    /// Blocks of a peer go into the receives for it in order, whole, with number and length.
+    "block-in-order", "Blocks; RDM-4" => in_order;
+    /// Blocks of one peer do not take receives that wait for another.
+    "block-between-each-two", "Blocks; RDM-4" => between_each_two;
+    /// Once a block is sent, its memory may change and what was received does not.
+    "block-sent-is-free", "BlockEvent::Sent; RDM-5" => sent_is_free;
+    /// As many receives are taken as the fabric says, for each peer, and then none is.
+    "block-receives-are-few", "BlockLimits::receives_max; RDM-4" => receives_are_few;
+    /// As many sends as the fabric says are taken at once, as far as receives wait for them; all of
+    /// them come and are told, and then as many again are.
+    "block-sends-are-taken", "BlockLimits::sends_max" => sends_are_taken;
+    /// Blocks outside the block memory, or to nobody, are refused for good.
+    "block-out-of-range", "Blocks::send; ErrorKind::OutOfRange" => out_of_range;
+    /// A block without a receive loses the peer, and the others go on.
+    "block-unawaited", "Blocks; RDM-4" => unawaited;
+    /// A block longer than its receive loses the peer, and no memory.
+    "block-too-long", "Blocks; RDM-4" => too_long;
+    /// Of a peer that was cut nothing more is reported.
+    "block-silent-after-cut", "Blocks; Fabric::cut" => silent_after_cut;
+    /// Blocks of one channel do not take receives of another, and do not wait for it.
+    "block-channels-apart", "Blocks; Channel" => channels_apart;
+    /// A channel that the fabric does not have is refused for good.
+    "block-channels-counted", "BlockLimits::channels; ErrorKind::OutOfRange" => channels_counted;
+    /// A closed channel reports nothing, and a block that still comes on it harms no member.
+    "block-closed-by-receiver", "Blocks::close" => closed_by_receiver;
+    /// A block whose channel its sender closed comes as it was, or not at all.
+    "block-closed-by-sender", "Blocks::close" => closed_by_sender;
 }
 
 /// Bytes of the blocks that the clauses send.

@@ -5,49 +5,24 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, FabricError, Token};
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, C, drain, guard, open_all, post, store};
 use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "wake-rings-awake",
-            says: "A wake rings its peer, asleep or awake, and no other member.",
-            source: "Fabric::wake; Event::Woken",
-            check: wake_rings_awake,
-        },
-        Clause {
-            id: "ring-forbids-sleep",
-            says: "Arming fails while something that came already is not polled, and succeeds after.",
-            source: "Fabric::arm; IDL-1",
-            check: ring_forbids_sleep,
-        },
-        Clause {
-            id: "post-rings-armed",
-            says: "A member that arms at any moment of a write's way either sees the write or is rung.",
-            source: "Fabric::arm; IDL-1",
-            check: post_rings_armed,
-        },
-        Clause {
-            id: "post-leaves-awake-alone",
-            says: "A post does not ring a peer that is awake, whether that never armed or has disarmed.",
-            source: "Fabric::disarm; DESIGN, The way of a message (rings only those who say that they sleep)",
-            check: post_leaves_awake_alone,
-        },
-        Clause {
-            id: "no-lost-wake-up",
-            says: "Two members that sleep whenever they can, and wake each other by posts, never both sleep.",
-            source: "IDL-1",
-            check: no_lost_wake_up,
-        },
-        Clause {
-            id: "no-lost-ring",
-            says: "Each ring without data ends a sleep, forbids it, or is polled.",
-            source: "Fabric::wake; IDL-1",
-            check: no_lost_ring,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// A wake rings its peer, asleep or awake, and no other member.
+    "wake-rings-awake", "Fabric::wake; Event::Woken" => wake_rings_awake;
+    /// Arming fails while something that came already is not polled, and succeeds after.
+    "ring-forbids-sleep", "Fabric::arm; IDL-1" => ring_forbids_sleep;
+    /// A member that arms at any moment of a write's way either sees the write or is rung.
+    "post-rings-armed", "Fabric::arm; IDL-1" => post_rings_armed;
+    /// A post does not ring a peer that is awake, whether that never armed or has disarmed.
+    "post-leaves-awake-alone",
+        "Fabric::disarm; DESIGN, The way of a message (rings only those who say that they sleep)" => post_leaves_awake_alone;
+    /// Two members that sleep whenever they can, and wake each other by posts, never both sleep.
+    "no-lost-wake-up", "IDL-1" => no_lost_wake_up;
+    /// Each ring without data ends a sleep, forbids it, or is polled.
+    "no-lost-ring", "Fabric::wake; IDL-1" => no_lost_ring;
 }
 
 const CELL: usize = 64;
