@@ -42,7 +42,7 @@ impl Doubts {
 }
 
 /// The messages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// All names.
     pub(super) names: Names,
@@ -84,21 +84,7 @@ pub(super) struct Delivered {
 impl Ledger {
     /// One that holds so many messages before it forgets any.
     pub(super) fn new(held_min: usize) -> Self {
-        Self {
-            names: Names::default(),
-            live: Table::default(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            archive: Archive::default(),
-            classes: Classes::default(),
-            queues: Queues::default(),
-            integrity: Integrity::default(),
-            sender_order: SenderOrder::default(),
-            doubts: Doubts::default(),
-            next_place: 0,
-            held_min,
-            next_sweep: held_min,
-        }
+        Self { held_min, next_sweep: held_min, ..Self::default() }
     }
 
     /// A node started.

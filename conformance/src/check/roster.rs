@@ -14,7 +14,7 @@ use crate::history::{EndReason, FaultKind, Trouble};
 pub(super) struct NodeId(pub(super) u32);
 
 /// A start of a node, by the order of appearance among all starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct StartId(pub(super) u32);
 
 impl NodeId {

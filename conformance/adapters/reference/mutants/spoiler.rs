@@ -26,6 +26,7 @@ pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
 }
 
 /// A member's share in what is wrong. Without a mutant, or at another node, it changes nothing.
+#[derive(Default)]
 pub struct Spoiler {
     /// What is wrong here.
     mutant: Option<Mutant>,
@@ -74,16 +75,7 @@ impl Spoiler {
             mutant: mutation.filter(here).map(|mutation| mutation.mutant),
             node: init.node.clone(),
             others: init.groups.iter().map(of_others).collect(),
-            sent: 0,
-            delivered: 0,
-            replayed: false,
-            done: false,
-            kept_back: None,
-            unsent: None,
-            held: None,
-            extra: 0,
-            sizes: BTreeMap::new(),
-            shrunk: None,
+            ..Self::default()
         }
     }
 
