@@ -3,10 +3,10 @@
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
-use crate::report::{Breach, Finding, Outcome, clauses, ensure};
+use crate::report::{Finding, Outcome, clauses, ensure};
 use crate::scene::{
     A, B, C, SHARED_ROWS, content, drain, ensure_refused, ensure_same, ensure_way, everyone, fill,
-    guard, open_all, post, promises, read_bytes, snapshot, try_post, wait,
+    guard, open, open_all, post, promises, read_bytes, snapshot, try_post, wait,
 };
 use crate::testbed::{Bench, VIEW};
 
@@ -48,7 +48,7 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         result == Err(ErrorKind::Other),
         "a post before the view is open gives {result:?}, not Other"
     );
-    bench.open(A).map_err(|kind| Breach(format!("{A} cannot open the view: {kind}")))?;
+    open(bench, A)?;
     bench.settle();
     if !bench.fabric(A).ready(VIEW, B) {
         let result = try_post(bench, (A, B), &[content(64, 64)], Some(Token(2)));
@@ -58,9 +58,7 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         );
     }
     for member in [B, C] {
-        bench
-            .open(member)
-            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        open(bench, member)?;
     }
     let ready = wait(bench, |bench| {
         let to_each = |bench: &mut T, from, to| bench.fabric(from).ready(VIEW, to);
@@ -80,13 +78,11 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
 }
 
 fn open_once<T: Bench>(bench: &mut T) -> Outcome {
-    bench.open(A).map_err(|kind| Breach(format!("{A} cannot open the view: {kind}")))?;
+    open(bench, A)?;
     let again = bench.open(A);
     ensure!(again == Err(ErrorKind::Other), "a second open gives {again:?}, not Other");
     for member in [B, C] {
-        bench
-            .open(member)
-            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        open(bench, member)?;
     }
     bench.settle();
     ensure_way(bench, (A, B), 5)?;
@@ -102,9 +98,7 @@ fn open_once<T: Bench>(bench: &mut T) -> Outcome {
 
 fn ready_reported_once<T: Bench>(bench: &mut T) -> Outcome {
     for member in [C, A, B] {
-        bench
-            .open(member)
-            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        open(bench, member)?;
         bench.pass();
     }
     let mut told = vec![Vec::new(); everyone().count()];

@@ -8,6 +8,8 @@
 //! did not. Then p delivered nothing that s delivered behind the gap, nor anything that the node of
 //! s did not.
 
+use std::collections::BTreeMap;
+
 use super::class::{Class, Example};
 use super::due::Due;
 use super::groups::{GroupId, Groups, Lane, NodeSet};
@@ -55,8 +57,7 @@ struct Breach<'a> {
 impl PrefixOrder<'_> {
     /// Judges all.
     pub(super) fn judge<'a>(&self, classes: impl Iterator<Item = &'a Class>) -> Tally {
-        let mut scopes: std::collections::BTreeMap<Scope, Vec<Row<'a>>> =
-            std::collections::BTreeMap::new();
+        let mut scopes: BTreeMap<Scope, Vec<Row<'a>>> = BTreeMap::new();
         for class in classes {
             for (scope, row) in self.rows(class) {
                 scopes.entry(scope).or_default().push(row);
@@ -142,12 +143,8 @@ impl PrefixOrder<'_> {
 
     /// Of each node that lacks something, and each start of others that has it: the first such
     /// place and its class.
-    fn gaps<'a>(
-        &self,
-        rows: &[Row<'a>],
-    ) -> Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> {
-        let mut gaps: Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> =
-            Table::default();
+    fn gaps<'a>(&self, rows: &[Row<'a>]) -> Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> {
+        let mut gaps: Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> = Table::default();
         for row in rows {
             for node in row.addressed.iter().filter(|node| !row.nodes.has(**node)) {
                 for start in &row.starts {
