@@ -34,7 +34,7 @@ pub enum Command {
     Unknown,
 }
 
-/// Who the member is, and what there is.
+/// What the member is told first: its name, the nodes and the groups.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Init {
     pub protocol: u32,

@@ -24,7 +24,7 @@ fn lose_b<T: Bench>(bench: &mut T) -> Result<Option<&'static str>, Breach> {
         return Ok(Some(reason));
     }
     for from in [A, C] {
-        // On some fabrics only who writes can notice; whether it is still taken is open.
+        // On some fabrics only a member that writes can notice; the write may be taken or not.
         let _ = try_post(bench, (from, B), &[guard(64, 8)], None);
     }
     Ok(None)

@@ -1,4 +1,4 @@
-//! Doorbells: who sleeps is woken by what is written for it, and never misses it (IDL-1).
+//! Doorbells: a member that sleeps is woken by writes for it, and misses none of them (IDL-1).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -159,9 +159,9 @@ fn rings(bench: &impl Bench) -> u64 {
     (bench.rounds() / 10).max(200)
 }
 
-/// One of two who throw a ball: each answers the other's number with the next, and sleeps in
+/// One of two members in turns: each answers the other's number with the next, and sleeps in
 /// between.
-struct Thrower {
+struct Answering {
     peer: Rank,
     own: u64,
     /// The own number was stored and is not posted yet.
@@ -169,12 +169,12 @@ struct Thrower {
     rounds: u64,
 }
 
-impl Thrower {
+impl Answering {
     fn theirs<F>(&self, seat: &Seat<'_, F>) -> u64 {
         seat.rows[self.peer.index()].cell(CELL).map_or(0, |cell| cell.load())
     }
 
-    fn throw<F: Fabric>(&mut self, seat: &mut Seat<'_, F>) -> Result<Next, Breach> {
+    fn answer<F: Fabric>(&mut self, seat: &mut Seat<'_, F>) -> Result<Next, Breach> {
         match seat
             .fabric
             .post(VIEW, self.peer, &[guard(CELL, 8)], None)
@@ -188,20 +188,20 @@ impl Thrower {
     }
 }
 
-impl<F: Fabric> Actor<F> for Thrower {
+impl<F: Fabric> Actor<F> for Answering {
     fn turn(&mut self, seat: &mut Seat<'_, F>, slept: Option<Wake>) -> Result<Next, Breach> {
         if let Some(wake) = slept {
             let there = self.theirs(seat) > self.own;
             ensure!(
                 wake == Wake::Rung,
-                "who waits for {} is never rung (it landed: {there})",
+                "the member that waits for {} is never rung (it landed: {there})",
                 self.own + 1
             );
             seat.fabric.disarm();
         }
         while seat.fabric.poll().is_some() {}
         if self.unposted {
-            return self.throw(seat);
+            return self.answer(seat);
         }
         if self.theirs(seat) > self.own {
             self.own = self.theirs(seat) + 1;
@@ -210,7 +210,7 @@ impl<F: Fabric> Actor<F> for Thrower {
                 cell.publish(self.own);
             }
             self.unposted = true;
-            return self.throw(seat);
+            return self.answer(seat);
         }
         if !seat.fabric.arm() {
             seat.fabric.disarm();
@@ -228,8 +228,8 @@ fn no_lost_wake_up<T: Bench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     let rounds = rings(bench);
     store(bench, A, CELL, &1_u64.to_ne_bytes());
-    let mut first = Thrower { peer: B, own: 1, unposted: true, rounds };
-    let mut second = Thrower { peer: A, own: 0, unposted: false, rounds };
+    let mut first = Answering { peer: B, own: 1, unposted: true, rounds };
+    let mut second = Answering { peer: A, own: 0, unposted: false, rounds };
     bench.race([(A, &mut first), (B, &mut second)])?;
     Ok(Finding::Holds)
 }

@@ -134,7 +134,7 @@ fn completed_once<T: Bench>(bench: &mut T) -> Outcome {
             .collect();
         let way = (A, if index % 3 == 0 { C } else { B });
         post(bench, way, &list, Some(Token(token)))?;
-        // And the same without anybody who asks.
+        // And the same without a token.
         post(bench, way, &list, None)?;
         if index % 2 == 0 {
             bench.pass();
@@ -182,7 +182,7 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
     let lost = accepted.iter().filter(|token| counts.get(token) != Some(&1)).count();
     ensure!(
         lost == 0,
-        "of {} lists, {lost} are not reported once to who polls late",
+        "of {} lists, {lost} are not reported once to a member that polls late",
         accepted.len()
     );
     // And polling makes room again.

@@ -106,8 +106,8 @@ impl Judge {
                 .outcome("no delivery and its multicast both tell bytes or digest"),
             take(&mut integrity.nulls).outcome("nothing was delivered"),
             who.validity.outcome("no correct node sent a message that is due to a correct one"),
-            who.agreement.outcome("nobody who is due a message delivered one"),
-            who.uniform.outcome("nobody who was killed delivered anything that is due to others"),
+            who.agreement.outcome("no node that is due a message delivered one"),
+            who.uniform.outcome("no node that was killed delivered anything that is due to others"),
             take(&mut sender_order.tally).outcome("nobody delivered two messages of one sender"),
             order.total.outcome("no group has two messages that two members delivered"),
             judged_if(!total_is_broken, "total-order is broken", || {
@@ -115,7 +115,7 @@ impl Judge {
             }),
             judged_if(
                 order.prefix_is_judged,
-                "another check of order or of who delivers is broken",
+                "another check of order or of deliveries is broken",
                 || order.prefix.outcome("no message was delivered by two nodes"),
             ),
             take(&mut views.unique).outcome(NO_VIEWS),
@@ -143,7 +143,7 @@ fn judged_if(condition: bool, otherwise: &str, outcome: impl FnOnce() -> Outcome
     if condition { outcome() } else { Outcome::NotJudged(otherwise.to_owned()) }
 }
 
-/// Judges who delivers what, and what senders left out.
+/// Judges which nodes deliver what, and what senders left out.
 fn judge_who(roster: &Roster, groups: &Groups, due: &Due<'_>, ledger: &mut Ledger) -> WhoDelivers {
     let Ledger { names, classes, slots, live, sender_order, .. } = ledger;
     let judging = Judging { roster, groups, names, due };

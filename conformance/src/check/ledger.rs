@@ -95,7 +95,7 @@ impl Ledger {
     /// Takes a `multicast`.
     pub(super) fn multicast(
         &mut self,
-        who: (&Roster, &Groups),
+        directory: (&Roster, &Groups),
         text: &str,
         sent: Sent,
     ) -> Result<(), Trouble> {
@@ -114,9 +114,9 @@ impl Ledger {
         let claims = std::mem::take(&mut message.claims);
         for (place, claim) in claims.iter().enumerate() {
             message.deliveries[place].marks =
-                compared(who, &sent, (&message.deliveries[place], claim));
+                compared(directory, &sent, (&message.deliveries[place], claim));
         }
-        let (roster, groups) = who;
+        let (roster, groups) = directory;
         let counted = message
             .delivered()
             .filter(|delivery| groups.is_ordered(sent.groups, roster.node_of(delivery.start)));
@@ -152,23 +152,30 @@ impl Ledger {
     }
 
     /// Takes a `deliver` of something that has a name.
-    pub(super) fn deliver(&mut self, who: (&Roster, &Groups), name: Name, delivered: Delivered) {
+    pub(super) fn deliver(
+        &mut self,
+        directory: (&Roster, &Groups),
+        name: Name,
+        delivered: Delivered,
+    ) {
         let slot = match self.live.get(&name) {
             Some(slot) => *slot,
             None => match self.archive.class(name) {
-                Some(class) => match self.deliver_forgotten(who, name, class, delivered.delivery) {
-                    Some(slot) => slot,
-                    None => return,
-                },
+                Some(class) => {
+                    match self.deliver_forgotten(directory, name, class, delivered.delivery) {
+                        Some(slot) => slot,
+                        None => return,
+                    }
+                }
                 None => self.hold(name),
             },
         };
-        self.add_delivery(who, slot, delivered);
+        self.add_delivery(directory, slot, delivered);
     }
 
     fn add_delivery(
         &mut self,
-        who: (&Roster, &Groups),
+        directory: (&Roster, &Groups),
         slot: u32,
         Delivered { mut delivery, claim }: Delivered,
     ) {
@@ -177,9 +184,10 @@ impl Ledger {
         delivery.marks.set_if(repeated, Marks::REPEAT);
         let mut is_queued = !repeated;
         if let Some(sent) = &message.sent {
-            delivery.marks = compared(who, sent, (&delivery, &claim));
+            delivery.marks = compared(directory, sent, (&delivery, &claim));
             is_queued &= !delivery.is_passed_over() && !sent.is_void();
-            let is_ordered = who.1.is_ordered(sent.groups, who.0.node_of(delivery.start));
+            let is_ordered =
+                directory.1.is_ordered(sent.groups, directory.0.node_of(delivery.start));
             message.counted += u32::from(is_queued && is_ordered);
         } else {
             message.claims.push(claim);

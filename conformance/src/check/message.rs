@@ -32,7 +32,7 @@ pub(super) enum Refusal {
     /// It did, as far as is known.
     #[default]
     None,
-    /// Nobody knows.
+    /// It is not known.
     Unsure,
     /// It surely did not.
     Definite,
@@ -245,7 +245,7 @@ impl Message {
             && self.first_by(start).is_some_and(|delivery| !delivery.is_passed_over())
     }
 
-    /// The deliveries that count for the checks of who delivers.
+    /// The deliveries that count for the checks of deliveries.
     pub(super) fn delivered(&self) -> impl Iterator<Item = &Delivery> {
         let void = self.sent.is_none_or(|sent| sent.is_void());
         self.deliveries.iter().filter(move |delivery| !void && !delivery.is_passed_over())

@@ -1,6 +1,6 @@
-//! Whether anybody left a gap: delivered something, and not what another delivered before it.
+//! Whether any node left a gap: delivered something, and not what another delivered before it.
 //!
-//! It is judged only where nothing about order or about who delivers is broken. Then all messages
+//! It is judged only where nothing about order or about deliveries is broken. Then all messages
 //! have places in one order that agrees with every start's, and whole classes can be compared by
 //! the places of their first and last.
 //!
@@ -29,7 +29,7 @@ enum Scope {
     Without(Lane),
 }
 
-/// A class in a scope: whom its messages are for there, who of them delivered, and by which starts.
+/// A class in a scope: the nodes that its messages are for, those that delivered, and their starts.
 struct Row<'a> {
     class: &'a Class,
     places: (u64, u64),

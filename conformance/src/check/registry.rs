@@ -115,7 +115,7 @@ checks! {
         "A node is a member of each view that it installs.",
         "virtual synchrony: Spindle II-A";
     ViewMajority, "view-majority", Should,
-        "A view holds, with those who left as planned, a majority of the view before it.",
+        "A view holds, with the members that left as planned, a majority of the view before it.",
         "Derecho's partition rule: Spindle II-A";
     ViewDelivery, "view-delivery", Must,
         "A message is delivered in one view, which is the one its deliverer has installed.",

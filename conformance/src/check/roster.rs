@@ -1,4 +1,4 @@
-//! Who is there: nodes and their starts, and what became of each.
+//! Nodes and their starts, and what became of each.
 //!
 //! It refuses what no driver could have seen: time that runs backwards, a start of a node that
 //! still runs.
@@ -65,7 +65,7 @@ pub(super) struct End {
 /// One start of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    /// Whose.
+    /// The node that started.
     pub(super) node: NodeId,
     /// The node's own count.
     pub(super) inc: u32,

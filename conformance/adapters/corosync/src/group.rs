@@ -79,7 +79,7 @@ pub struct Deliveries {
     pub group: String,
     /// This member's process.
     pub myself: Address,
-    /// Who is who.
+    /// The names of processes.
     pub members: Members,
     /// Ids for views.
     pub numbering: Numbering,

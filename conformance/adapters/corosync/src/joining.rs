@@ -45,7 +45,7 @@ const FEATURES: &[&str] = &[
 /// What is claimed besides where each member has its own daemon.
 const NETWORK: &str = "network";
 
-/// Whose daemon is used.
+/// Which daemon is used.
 #[derive(Clone, Debug)]
 pub enum Daemons {
     /// One that runs already, for all members.

@@ -86,7 +86,7 @@ fn daemons(mut arguments: impl Iterator<Item = String>) -> Option<Daemons> {
     Some(if own { Daemons::Own(settings) } else { Daemons::Shared })
 }
 
-/// The first line decides who this is; the rest follows in `member`.
+/// The first line says which member this is; the rest follows in `member`.
 fn run(daemons: &Daemons) -> Result<(), String> {
     let mut first = String::new();
     std::io::stdin().read_line(&mut first).map_err(|error| format!("standard input: {error}"))?;

@@ -62,7 +62,7 @@ impl Spoiler {
             matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack)
         };
         let here = |mutation: &&Mutation| {
-            // Who is killed for having delivered early is right when it comes back.
+            // A node that was killed for having delivered early is right when it comes back.
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
             let is_meant = mutation.at.as_ref() == Some(&init.node) && !made_up_for;
             everywhere(mutation.mutant) || is_meant
