@@ -203,8 +203,8 @@ impl Judge {
         self.quiescence.active(t_ns);
         let name = msg.as_deref().map(|msg| self.ledger.names.name(msg));
         let footprint = self.ledger.names.footprint(name);
-        let directory = (&self.roster, &self.groups);
-        self.durability.delivered(directory, (start, group), footprint, replayed, line);
+        let base = (&self.roster, &self.groups);
+        self.durability.delivered(base, (start, group), footprint, replayed, line);
         self.ledger.integrity.nulls.cases(1);
         let Some(name) = name.filter(|_| msg.as_deref().is_some_and(|msg| !msg.is_empty())) else {
             self.ledger.integrity.nulls.breach(1, line, || {

@@ -95,7 +95,7 @@ impl Ledger {
     /// Takes a `multicast`.
     pub(super) fn multicast(
         &mut self,
-        directory: (&Roster, &Groups),
+        base: (&Roster, &Groups),
         text: &str,
         sent: Sent,
     ) -> Result<(), Trouble> {
@@ -114,9 +114,9 @@ impl Ledger {
         let claims = std::mem::take(&mut message.claims);
         for (place, claim) in claims.iter().enumerate() {
             message.deliveries[place].marks =
-                compared(directory, &sent, (&message.deliveries[place], claim));
+                compared(base, &sent, (&message.deliveries[place], claim));
         }
-        let (roster, groups) = directory;
+        let (roster, groups) = base;
         let counted = message
             .delivered()
             .filter(|delivery| groups.is_ordered(sent.groups, roster.node_of(delivery.start)));
@@ -152,17 +152,12 @@ impl Ledger {
     }
 
     /// Takes a `deliver` of something that has a name.
-    pub(super) fn deliver(
-        &mut self,
-        directory: (&Roster, &Groups),
-        name: Name,
-        delivered: Delivered,
-    ) {
+    pub(super) fn deliver(&mut self, base: (&Roster, &Groups), name: Name, delivered: Delivered) {
         let slot = match self.live.get(&name) {
             Some(slot) => *slot,
             None => match self.archive.class(name) {
                 Some(class) => {
-                    match self.deliver_forgotten(directory, name, class, delivered.delivery) {
+                    match self.deliver_forgotten(base, name, class, delivered.delivery) {
                         Some(slot) => slot,
                         None => return,
                     }
@@ -170,12 +165,12 @@ impl Ledger {
                 None => self.hold(name),
             },
         };
-        self.add_delivery(directory, slot, delivered);
+        self.add_delivery(base, slot, delivered);
     }
 
     fn add_delivery(
         &mut self,
-        directory: (&Roster, &Groups),
+        base: (&Roster, &Groups),
         slot: u32,
         Delivered { mut delivery, claim }: Delivered,
     ) {
@@ -184,10 +179,9 @@ impl Ledger {
         delivery.marks.set_if(repeated, Marks::REPEAT);
         let mut is_queued = !repeated;
         if let Some(sent) = &message.sent {
-            delivery.marks = compared(directory, sent, (&delivery, &claim));
+            delivery.marks = compared(base, sent, (&delivery, &claim));
             is_queued &= !delivery.is_passed_over() && !sent.is_void();
-            let is_ordered =
-                directory.1.is_ordered(sent.groups, directory.0.node_of(delivery.start));
+            let is_ordered = base.1.is_ordered(sent.groups, base.0.node_of(delivery.start));
             message.counted += u32::from(is_queued && is_ordered);
         } else {
             message.claims.push(claim);
