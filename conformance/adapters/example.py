@@ -30,7 +30,7 @@ def post(stream, frame):
 
 
 def serve(listener):
-    """The order: whoever holds the lock says what is next, to everyone in turn."""
+    """The order: the process that holds the lock says what is next, to everyone in turn."""
     ordering = threading.Lock()
     members = []
 

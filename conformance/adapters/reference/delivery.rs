@@ -122,9 +122,9 @@ impl Delivery {
             sender,
             group,
             view: *view,
-            sequence: *sequence,
+            sequence: Some(*sequence),
             bytes: payload.len(),
-            digest: digest(payload),
+            digest: digest(payload.as_bytes()),
             replayed,
         });
         *sequence += 1;

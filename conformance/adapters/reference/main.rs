@@ -20,6 +20,7 @@ mod delivery;
 mod member;
 mod mutants;
 mod order;
+#[path = "../protocol.rs"]
 mod protocol;
 mod sequencer;
 mod storage;

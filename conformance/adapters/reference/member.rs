@@ -85,7 +85,7 @@ pub fn run(mutation: Option<Mutation>) -> std::io::Result<()> {
 /// The first command, without which there is no member.
 fn hear_init(input: &mut impl BufRead) -> Init {
     match next_command(input) {
-        Some(Command::Init(init)) if init.protocol == 1 => init,
+        Some(Command::Init(init)) if init.protocol == protocol::VERSION => init,
         Some(Command::Init(_)) => {
             let text = "only protocol 1 is known";
             say(&Line::Error { code: "unsupported", definite: true, message: None, text });

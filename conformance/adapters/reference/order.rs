@@ -3,11 +3,11 @@
 //! Invariants:
 //! - an entry goes to the members that its groups have at its place in the order, and to nobody
 //!   else;
-//! - an entry is stable when all who got it have it, or are gone, and all before it are stable.
-//!   Only then does anyone act on it: so what one member delivered, all others have, whoever is
-//!   killed;
-//! - a view is an entry like any other: so all who go from one view to the next deliver the same
-//!   between;
+//! - an entry is stable when each member that it went to has it, or is gone, and all before it are
+//!   stable. No member acts on it before. So what one member delivered, all others have, whichever
+//!   member is killed;
+//! - a view is an entry like any other. So all members that go from one view to the next deliver
+//!   the same between;
 //! - a view's id is never used twice, even by a later sequencer of the same folder;
 //! - a group that has lost its majority within [`GATHER`] has no next view: the rest is told to
 //!   halt.
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use crate::mutants::Mutation;
 use crate::wire::{self, Down, Entry, Up};
 
-/// Who comes, leaves or is lost within this time makes one change of views.
+/// Members that come, leave or are lost within this time make one change of views.
 const GATHER: Duration = Duration::from_millis(50);
 
 /// Where view ids are kept, in the shared folder.
@@ -42,7 +42,7 @@ pub struct Order {
 /// A member's connection.
 struct Connection {
     outbox: Sender<Arc<str>>,
-    /// Who it is, once it has said so.
+    /// Its node, once it has said so.
     node: Option<String>,
 }
 
@@ -59,7 +59,7 @@ struct Pending {
 #[derive(Default)]
 struct Change {
     due: Option<Instant>,
-    /// Who comes, and the groups that name it.
+    /// The nodes that come, and the groups that name each.
     coming: Vec<(String, Vec<String>)>,
     leaving: Vec<(u64, String)>,
     lost: Vec<String>,
@@ -71,7 +71,7 @@ impl Change {
         self.due.get_or_insert_with(|| Instant::now() + GATHER);
     }
 
-    /// Those of a view who go on to the next.
+    /// The members of a view that go on to the next.
     fn stay(&self, before: &[String]) -> Vec<String> {
         let leaves = |node: &&String| self.leaving.iter().any(|(_, leaver)| leaver == *node);
         before.iter().filter(|node| !self.lost.contains(node) && !leaves(node)).cloned().collect()
@@ -82,7 +82,7 @@ impl Change {
         before.iter().filter(|node| self.lost.contains(node)).count()
     }
 
-    /// Who comes to a group, and is not lost again.
+    /// The nodes that come to a group and are not lost again.
     fn come(&self, group: &String) -> impl Iterator<Item = String> {
         let comes = |(node, groups): &&(String, Vec<String>)| {
             groups.contains(group) && !self.lost.contains(node)
@@ -111,12 +111,12 @@ impl Order {
         self.connections.is_empty()
     }
 
-    /// Someone has connected.
+    /// A member has connected.
     pub fn open(&mut self, connection: u64, outbox: Sender<Arc<str>>) {
         self.connections.insert(connection, Connection { outbox, node: None });
     }
 
-    /// Someone has said something. Those who were replaced are not heard.
+    /// A connection has said something. One that was replaced is not heard.
     pub fn hear(&mut self, connection: u64, up: Up) {
         let Some(known) = self.connections.get(&connection) else { return };
         match (up, known.node.clone()) {
@@ -141,7 +141,7 @@ impl Order {
         self.settle();
     }
 
-    /// Someone is gone.
+    /// A connection is gone.
     pub fn close(&mut self, connection: u64) {
         let gone = self.connections.remove(&connection);
         for pending in &mut self.pending {
@@ -190,7 +190,7 @@ impl Order {
         let mut halted = Vec::new();
         for (group, before) in self.members.clone() {
             let mut next = change.stay(&before);
-            // Who leaves is no loss.
+            // A member that leaves is no loss.
             if change.lost_of(&before) * 2 >= before.len() && !before.is_empty() {
                 halted.extend(next.drain(..).map(|node| (node, group.clone())));
             }
@@ -301,7 +301,7 @@ impl Order {
 
     fn tell_line(&self, connection: u64, line: Arc<str>) {
         if let Some(known) = self.connections.get(&connection) {
-            // Who cannot be told any more is gone, and its connection will say so.
+            // A member that cannot be told any more is gone, and its connection will say so.
             let _ = known.outbox.send(line);
         }
     }

@@ -2,7 +2,7 @@
 //! the run.
 //!
 //! Invariants:
-//! - one per shared folder: who holds the lock is the one, and a second ends at once;
+//! - one per shared folder: the process that holds the lock is it, and a second ends at once;
 //! - in a session of its own, so whatever is done to a member's process group is not done to it;
 //! - never left behind: it ends when nobody has been connected for [`IDLE_MAX`], or the folder
 //!   vanishes.

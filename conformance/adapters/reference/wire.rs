@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A member to the sequencer.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Up {
-    /// Who is there, and the groups of which it is to be a member. The first.
+    /// The node, and the groups of which it is to be a member. The first frame.
     Hello { node: String, groups: Vec<String> },
     /// Order this. `message` comes back in [`Down::Taken`] and goes no further.
     Send { message: String, groups: Vec<String>, payload: String },
@@ -26,11 +26,11 @@ pub enum Down {
     Welcome,
     /// The next of the entries that are for this member. Not to be acted on before it is stable.
     Entry { number: u64, entry: Entry },
-    /// All whom they concern have the entries up to this one.
+    /// All members that they concern have the entries up to this one.
     Stable { upto: u64 },
     /// A message that this member sent is stable: there is room for another.
     Taken { message: String },
-    /// All whom a message of this member concerned are gone; one of them may have delivered it.
+    /// All members that a message of this member was for are gone; one may have delivered it.
     Lost { message: String },
     /// A group of the member has lost its majority.
     Halt { text: String },

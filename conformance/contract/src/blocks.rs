@@ -7,7 +7,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, C, drain, ensure_same, open_all, wait};
 use crate::testbed::{Bench, VIEW};
 
@@ -26,90 +26,34 @@ pub trait BlockBench: Bench<Fabric: Blocks> {
     fn look_blocks(&mut self, member: Rank, offset: usize, length: usize) -> Vec<u8>;
 }
 
-/// All clauses about blocks, in the order in which they are run.
-#[must_use]
-pub fn clauses<T: BlockBench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "block-in-order",
-            says: "Blocks of a peer go into the receives for it in order, whole, with number and length.",
-            source: "Blocks; RDM-4",
-            check: in_order,
-        },
-        Clause {
-            id: "block-between-each-two",
-            says: "Blocks of one peer do not take receives that wait for another.",
-            source: "Blocks; RDM-4",
-            check: between_each_two,
-        },
-        Clause {
-            id: "block-sent-is-free",
-            says: "Once a block is sent, its memory may change and what was received does not.",
-            source: "BlockEvent::Sent; RDM-5",
-            check: sent_is_free,
-        },
-        Clause {
-            id: "block-receives-are-few",
-            says: "As many receives are taken as the fabric says, for each peer, and then none is.",
-            source: "BlockLimits::receives_max; RDM-4",
-            check: receives_are_few,
-        },
-        Clause {
-            id: "block-sends-are-taken",
-            says: "As many sends as the fabric says are taken at once, as far as receives wait for \
-                   them; all of them come and are told, and then as many again are.",
-            source: "BlockLimits::sends_max",
-            check: sends_are_taken,
-        },
-        Clause {
-            id: "block-out-of-range",
-            says: "Blocks outside the block memory, or to nobody, are refused for good.",
-            source: "Blocks::send; ErrorKind::OutOfRange",
-            check: out_of_range,
-        },
-        Clause {
-            id: "block-unawaited",
-            says: "A block without a receive loses the peer, and the others go on.",
-            source: "Blocks; RDM-4",
-            check: unawaited,
-        },
-        Clause {
-            id: "block-too-long",
-            says: "A block longer than its receive loses the peer, and no memory.",
-            source: "Blocks; RDM-4",
-            check: too_long,
-        },
-        Clause {
-            id: "block-silent-after-cut",
-            says: "Of a peer that was cut nothing more is reported.",
-            source: "Blocks; Fabric::cut",
-            check: silent_after_cut,
-        },
-        Clause {
-            id: "block-channels-apart",
-            says: "Blocks of one channel do not take receives of another, and do not wait for it.",
-            source: "Blocks; Channel",
-            check: channels_apart,
-        },
-        Clause {
-            id: "block-channels-counted",
-            says: "A channel that the fabric does not have is refused for good.",
-            source: "BlockLimits::channels; ErrorKind::OutOfRange",
-            check: channels_counted,
-        },
-        Clause {
-            id: "block-closed-by-receiver",
-            says: "A closed channel reports nothing, and a block that still comes on it harms no member.",
-            source: "Blocks::close",
-            check: closed_by_receiver,
-        },
-        Clause {
-            id: "block-closed-by-sender",
-            says: "A block whose channel its sender closed comes as it was, or not at all.",
-            source: "Blocks::close",
-            check: closed_by_sender,
-        },
-    ]
+clauses! { pub BlockBench
+    /// Blocks of a peer go into the receives for it in order, whole, with number and length.
+    "block-in-order", "Blocks; RDM-4" => in_order;
+    /// Blocks of one peer do not take receives that wait for another.
+    "block-between-each-two", "Blocks; RDM-4" => between_each_two;
+    /// Once a block is sent, its memory may change and what was received does not.
+    "block-sent-is-free", "BlockEvent::Sent; RDM-5" => sent_is_free;
+    /// As many receives are taken as the fabric says, for each peer, and then none is.
+    "block-receives-are-few", "BlockLimits::receives_max; RDM-4" => receives_are_few;
+    /// As many sends as the fabric says are taken at once, as far as receives wait for them; all of
+    /// them come and are told, and then as many again are.
+    "block-sends-are-taken", "BlockLimits::sends_max" => sends_are_taken;
+    /// Blocks outside the block memory, or to nobody, are refused for good.
+    "block-out-of-range", "Blocks::send; ErrorKind::OutOfRange" => out_of_range;
+    /// A block without a receive loses the peer, and the others go on.
+    "block-unawaited", "Blocks; RDM-4" => unawaited;
+    /// A block longer than its receive loses the peer, and no memory.
+    "block-too-long", "Blocks; RDM-4" => too_long;
+    /// Of a peer that was cut nothing more is reported.
+    "block-silent-after-cut", "Blocks; Fabric::cut" => silent_after_cut;
+    /// Blocks of one channel do not take receives of another, and do not wait for it.
+    "block-channels-apart", "Blocks; Channel" => channels_apart;
+    /// A channel that the fabric does not have is refused for good.
+    "block-channels-counted", "BlockLimits::channels; ErrorKind::OutOfRange" => channels_counted;
+    /// A closed channel reports nothing, and a block that still comes on it harms no member.
+    "block-closed-by-receiver", "Blocks::close" => closed_by_receiver;
+    /// A block whose channel its sender closed comes as it was, or not at all.
+    "block-closed-by-sender", "Blocks::close" => closed_by_sender;
 }
 
 /// Bytes of the blocks that the clauses send.
@@ -134,29 +78,52 @@ const fn on(channel: Channel, peer: Rank) -> Way {
     Way { view: VIEW, channel, peer }
 }
 
+/// Posts a receive at a member, and gives the kind of error.
+fn try_receive<T: BlockBench>(
+    bench: &mut T,
+    at: Rank,
+    from: Way,
+    (into, length): (Area, usize),
+    token: u64,
+) -> Result<(), ErrorKind> {
+    let posted = bench.fabric(at).post_receive(from, into, length, Token(token));
+    posted.map_err(|error| error.kind())
+}
+
+/// Sends a block from a member, and gives the kind of error.
+fn try_send<T: BlockBench>(
+    bench: &mut T,
+    from: Rank,
+    to: Way,
+    (source, length): (Area, usize),
+    (number, token): (u32, u64),
+) -> Result<(), ErrorKind> {
+    let sent = bench.fabric(from).send(to, source, length, number, Token(token));
+    sent.map_err(|error| error.kind())
+}
+
 fn receive<T: BlockBench>(
     bench: &mut T,
-    (at, from): (Rank, Rank),
-    offset: usize,
-    length: usize,
+    at: Rank,
+    from: Way,
+    (offset, length): (usize, usize),
     token: u64,
 ) -> Result<(), Breach> {
     let into = area(bench, offset);
-    let posted = bench.fabric(at).post_receive(way(from), into, length, Token(token));
-    posted
-        .map_err(|error| Breach(format!("{at} cannot post a receive for {from}: {}", error.kind())))
+    let posted = try_receive(bench, at, from, (into, length), token);
+    posted.map_err(|kind| Breach(format!("{at} cannot post a receive on {from:?}: {kind}")))
 }
 
 fn send<T: BlockBench>(
     bench: &mut T,
-    (from, to): (Rank, Rank),
+    from: Rank,
+    to: Way,
     (offset, length): (usize, usize),
-    number: u32,
-    token: u64,
+    named: (u32, u64),
 ) -> Result<(), Breach> {
     let source = area(bench, offset);
-    let sent = bench.fabric(from).send(way(to), source, length, number, Token(token));
-    sent.map_err(|error| Breach(format!("{from} cannot send a block to {to}: {}", error.kind())))
+    let sent = try_send(bench, from, to, (source, length), named);
+    sent.map_err(|kind| Breach(format!("{from} cannot send a block on {to:?}: {kind}")))
 }
 
 /// The next event of a member, which must come.
@@ -175,28 +142,47 @@ fn expect<T: BlockBench>(bench: &mut T, member: Rank, event: BlockEvent) -> Resu
     Ok(())
 }
 
+/// A member must get a block of that length and number, in the receive of that token.
+fn expect_received<T: BlockBench>(
+    bench: &mut T,
+    member: Rank,
+    way: Way,
+    (token, immediate, length): (u64, u32, usize),
+) -> Result<(), Breach> {
+    let token = Token(token);
+    expect(bench, member, BlockEvent::Received { way, token, immediate, length })
+}
+
+fn expect_sent<T: BlockBench>(
+    bench: &mut T,
+    member: Rank,
+    way: Way,
+    token: u64,
+) -> Result<(), Breach> {
+    expect(bench, member, BlockEvent::Sent { way, token: Token(token) })
+}
+
 fn in_order<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     for round in 0..3_u8 {
         for index in 0..4_u8 {
             let offset = usize::from(index) * BYTES;
             bench.fill_blocks(A, offset, &[1 + 10 * round + index; BYTES]);
-            receive(bench, (B, A), offset, BYTES, u64::from(index))?;
+            receive(bench, B, way(A), (offset, BYTES), u64::from(index))?;
         }
         // The last is short, the one before it empty.
         let lengths = [BYTES, 1, 0, 17];
         for (index, length) in lengths.into_iter().enumerate() {
             let number = u32::MAX - u32::from(round) - index as u32;
-            send(bench, (A, B), (index * BYTES, length), number, 7)?;
+            send(bench, A, way(B), (index * BYTES, length), (number, 7))?;
         }
         for (index, length) in lengths.into_iter().enumerate() {
             let immediate = u32::MAX - u32::from(round) - index as u32;
-            let token = Token(index as u64);
-            expect(bench, B, BlockEvent::Received { way: way(A), token, immediate, length })?;
+            expect_received(bench, B, way(A), (index as u64, immediate, length))?;
             let value = 1 + 10 * round + index as u8;
             let seen = bench.look_blocks(B, index * BYTES, length);
             ensure_same(&seen, &vec![value; length], "a block that came")?;
-            expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(7) })?;
+            expect_sent(bench, A, way(B), 7)?;
         }
     }
     for member in [A, B] {
@@ -215,20 +201,12 @@ fn between_each_two<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[0xaa; BYTES]);
     bench.fill_blocks(B, 0, &[0xbb; BYTES]);
-    receive(bench, (C, B), 0, BYTES, 1)?;
-    receive(bench, (C, A), BYTES, BYTES, 2)?;
-    send(bench, (A, C), (0, BYTES), 5, 0)?;
-    expect(
-        bench,
-        C,
-        BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES },
-    )?;
-    send(bench, (B, C), (0, BYTES), 6, 0)?;
-    expect(
-        bench,
-        C,
-        BlockEvent::Received { way: way(B), token: Token(1), immediate: 6, length: BYTES },
-    )?;
+    receive(bench, C, way(B), (0, BYTES), 1)?;
+    receive(bench, C, way(A), (BYTES, BYTES), 2)?;
+    send(bench, A, way(C), (0, BYTES), (5, 0))?;
+    expect_received(bench, C, way(A), (2, 5, BYTES))?;
+    send(bench, B, way(C), (0, BYTES), (6, 0))?;
+    expect_received(bench, C, way(B), (1, 6, BYTES))?;
     ensure_same(&bench.look_blocks(C, 0, BYTES), &[0xbb; BYTES], "the block of B")?;
     ensure_same(&bench.look_blocks(C, BYTES, BYTES), &[0xaa; BYTES], "the block of A")?;
     Ok(Finding::Holds)
@@ -238,16 +216,11 @@ fn sent_is_free<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     for round in 0..20_u8 {
         bench.fill_blocks(A, 0, &[round + 1; BYTES]);
-        receive(bench, (B, A), 0, BYTES, 0)?;
-        send(bench, (A, B), (0, BYTES), 0, 0)?;
-        expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(0) })?;
+        receive(bench, B, way(A), (0, BYTES), 0)?;
+        send(bench, A, way(B), (0, BYTES), (0, 0))?;
+        expect_sent(bench, A, way(B), 0)?;
         bench.fill_blocks(A, 0, &[0xff; BYTES]);
-        let immediate = 0;
-        expect(
-            bench,
-            B,
-            BlockEvent::Received { way: way(A), token: Token(0), immediate, length: BYTES },
-        )?;
+        expect_received(bench, B, way(A), (0, 0, BYTES))?;
         ensure_same(&bench.look_blocks(B, 0, BYTES), &[round + 1; BYTES], "a block that was sent")?;
     }
     Ok(Finding::Holds)
@@ -259,11 +232,10 @@ fn receives_are_few<T: BlockBench>(bench: &mut T) -> Outcome {
     ensure!(most > 0, "the fabric takes no receives at all");
     for peer in [B, C] {
         for _ in 0..most {
-            receive(bench, (A, peer), 0, 8, 0)?;
+            receive(bench, A, way(peer), (0, 8), 0)?;
         }
         let into = area(bench, 0);
-        let result = bench.fabric(A).post_receive(way(peer), into, 8, Token(0));
-        let kind = result.map_err(|error| error.kind());
+        let kind = try_receive(bench, A, way(peer), (into, 8), 0);
         ensure!(
             kind == Err(ErrorKind::QueueFull),
             "receive {} for one peer gives {kind:?}",
@@ -280,13 +252,12 @@ fn sends_are_taken<T: BlockBench>(bench: &mut T) -> Outcome {
     let most = limits.sends_max.min(limits.receives_max);
     for turn in 0..2 {
         for _ in 0..most {
-            receive(bench, (B, A), 0, 8, 0)?;
+            receive(bench, B, way(A), (0, 8), 0)?;
         }
         bench.settle();
         let source = area(bench, 0);
         for sent in 0..most {
-            let result = bench.fabric(A).send(way(B), source, 8, 0, Token(0));
-            let kind = result.map_err(|error| error.kind());
+            let kind = try_send(bench, A, way(B), (source, 8), (0, 0));
             ensure!(kind.is_ok(), "send {} of {most} in turn {turn} gives {kind:?}", sent + 1);
         }
         let (mut gone, mut come) = (0, 0);
@@ -312,11 +283,9 @@ fn out_of_range<T: BlockBench>(bench: &mut T) -> Outcome {
     let fine = area(bench, 0);
     let cases = [("beyond the memory", B, huge), ("in the row", B, row), ("to oneself", A, fine)];
     for (what, peer, place) in cases {
-        let sent =
-            bench.fabric(A).send(way(peer), place, 8, 0, Token(0)).map_err(|error| error.kind());
+        let sent = try_send(bench, A, way(peer), (place, 8), (0, 0));
         ensure!(sent == Err(ErrorKind::OutOfRange), "a block {what} gives {sent:?}");
-        let posted = bench.fabric(A).post_receive(way(peer), place, 8, Token(0));
-        let posted = posted.map_err(|error| error.kind());
+        let posted = try_receive(bench, A, way(peer), (place, 8), 0);
         ensure!(posted == Err(ErrorKind::OutOfRange), "a receive {what} gives {posted:?}");
     }
     Ok(Finding::Holds)
@@ -340,20 +309,16 @@ fn ensure_loses_b<T: BlockBench>(bench: &mut T, member: Rank) -> Result<(), Brea
 
 /// A and C still exchange a block.
 fn ensure_others_go_on<T: BlockBench>(bench: &mut T) -> Result<(), Breach> {
-    receive(bench, (C, A), 0, BYTES, 3)?;
-    send(bench, (A, C), (0, BYTES), 9, 4)?;
-    expect(
-        bench,
-        C,
-        BlockEvent::Received { way: way(A), token: Token(3), immediate: 9, length: BYTES },
-    )?;
-    expect(bench, A, BlockEvent::Sent { way: way(C), token: Token(4) })
+    receive(bench, C, way(A), (0, BYTES), 3)?;
+    send(bench, A, way(C), (0, BYTES), (9, 4))?;
+    expect_received(bench, C, way(A), (3, 9, BYTES))?;
+    expect_sent(bench, A, way(C), 4)
 }
 
 fn unawaited<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[5; BYTES]);
-    send(bench, (A, B), (0, BYTES), 1, 2)?;
+    send(bench, A, way(B), (0, BYTES), (1, 2))?;
     ensure_loses_b(bench, A)?;
     ensure_same(&bench.look_blocks(B, 0, BYTES), &[0; BYTES], "memory that nobody offered")?;
     ensure_others_go_on(bench)?;
@@ -363,8 +328,8 @@ fn unawaited<T: BlockBench>(bench: &mut T) -> Outcome {
 fn too_long<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[5; BYTES]);
-    receive(bench, (B, A), 0, 100, 1)?;
-    send(bench, (A, B), (0, 200), 1, 2)?;
+    receive(bench, B, way(A), (0, 100), 1)?;
+    send(bench, A, way(B), (0, 200), (1, 2))?;
     ensure_loses_b(bench, A)?;
     ensure_same(&bench.look_blocks(B, 100, BYTES), &[0; BYTES], "memory behind the receive")?;
     ensure_others_go_on(bench)?;
@@ -373,8 +338,8 @@ fn too_long<T: BlockBench>(bench: &mut T) -> Outcome {
 
 fn silent_after_cut<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
-    receive(bench, (B, A), 0, BYTES, 1)?;
-    send(bench, (A, B), (0, BYTES), 1, 2)?;
+    receive(bench, B, way(A), (0, BYTES), 1)?;
+    send(bench, A, way(B), (0, BYTES), (1, 2))?;
     // It may be on its way, or here and not taken yet.
     bench.settle();
     bench.fabric(B).cut(VIEW, A);
@@ -384,7 +349,7 @@ fn silent_after_cut<T: BlockBench>(bench: &mut T) -> Outcome {
         ensure!(told.is_none(), "B cut A, and gets {told:?}");
     }
     let into = area(bench, 0);
-    let result = bench.fabric(B).post_receive(way(A), into, 8, Token(0));
+    let result = try_receive(bench, B, way(A), (into, 8), 0);
     ensure!(result.is_err(), "a receive for a peer that was cut is taken");
     Ok(Finding::Holds)
 }
@@ -394,32 +359,6 @@ fn has_channels<T: BlockBench>(bench: &mut T) -> bool {
     bench.fabric(A).block_limits().channels > 1
 }
 
-fn receive_on<T: BlockBench>(
-    bench: &mut T,
-    at: Rank,
-    from: Way,
-    offset: usize,
-    token: u64,
-) -> Result<(), Breach> {
-    let into = area(bench, offset);
-    let posted = bench.fabric(at).post_receive(from, into, BYTES, Token(token));
-    posted.map_err(|error| {
-        Breach(format!("{at} cannot post a receive on {from:?}: {}", error.kind()))
-    })
-}
-
-fn send_on<T: BlockBench>(
-    bench: &mut T,
-    from: Rank,
-    to: Way,
-    offset: usize,
-    number: u32,
-) -> Result<(), Breach> {
-    let source = area(bench, offset);
-    let sent = bench.fabric(from).send(to, source, BYTES, number, Token(u64::from(number)));
-    sent.map_err(|error| Breach(format!("{from} cannot send a block on {to:?}: {}", error.kind())))
-}
-
 fn channels_apart<T: BlockBench>(bench: &mut T) -> Outcome {
     if !has_channels(bench) {
         return Ok(ONE_CHANNEL);
@@ -427,23 +366,18 @@ fn channels_apart<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[1; BYTES]);
     bench.fill_blocks(A, BYTES, &[2; BYTES]);
-    receive_on(bench, B, way(A), 0, 10)?;
-    receive_on(bench, B, on(OTHER, A), BYTES, 20)?;
+    receive(bench, B, way(A), (0, BYTES), 10)?;
+    receive(bench, B, on(OTHER, A), (BYTES, BYTES), 20)?;
     // The later receive is taken first.
     for (channel, offset, number, token) in [(OTHER, BYTES, 2, 20), (Channel(0), 0, 1, 10)] {
-        send_on(bench, A, on(channel, B), offset, number)?;
-        let (way, token) = (on(channel, A), Token(token));
-        expect(bench, B, BlockEvent::Received { way, token, immediate: number, length: BYTES })?;
+        send(bench, A, on(channel, B), (offset, BYTES), (number, number.into()))?;
+        expect_received(bench, B, on(channel, A), (token, number, BYTES))?;
         ensure_same(
             &bench.look_blocks(B, offset, BYTES),
             &[number as u8; BYTES],
             "a block on its channel",
         )?;
-        expect(
-            bench,
-            A,
-            BlockEvent::Sent { way: on(channel, B), token: Token(u64::from(number)) },
-        )?;
+        expect_sent(bench, A, on(channel, B), u64::from(number))?;
     }
     Ok(Finding::Holds)
 }
@@ -452,13 +386,12 @@ fn channels_counted<T: BlockBench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     let beyond = on(Channel(bench.fabric(A).block_limits().channels), B);
     let place = area(bench, 0);
-    let posted =
-        bench.fabric(A).post_receive(beyond, place, 8, Token(0)).map_err(|error| error.kind());
+    let posted = try_receive(bench, A, beyond, (place, 8), 0);
     ensure!(
         posted == Err(ErrorKind::OutOfRange),
         "a receive on a channel too many gives {posted:?}"
     );
-    let sent = bench.fabric(A).send(beyond, place, 8, 0, Token(0)).map_err(|error| error.kind());
+    let sent = try_send(bench, A, beyond, (place, 8), (0, 0));
     ensure!(sent == Err(ErrorKind::OutOfRange), "a block on a channel too many gives {sent:?}");
     bench.fabric(A).close(VIEW, beyond.channel);
     ensure_others_go_on(bench)?;
@@ -471,20 +404,16 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     }
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[5; BYTES]);
-    receive_on(bench, B, on(OTHER, A), 0, 1)?;
-    receive_on(bench, B, way(A), BYTES, 2)?;
-    send_on(bench, A, on(OTHER, B), 0, 3)?;
+    receive(bench, B, on(OTHER, A), (0, BYTES), 1)?;
+    receive(bench, B, way(A), (BYTES, BYTES), 2)?;
+    send(bench, A, on(OTHER, B), (0, BYTES), (3, 3))?;
     bench.settle();
     bench.fabric(B).close(VIEW, OTHER);
     bench.fabric(B).close(VIEW, OTHER);
     // One that finds no receive any more, and one on the channel beside it.
-    send_on(bench, A, on(OTHER, B), 0, 4)?;
-    send_on(bench, A, way(B), 0, 5)?;
-    expect(
-        bench,
-        B,
-        BlockEvent::Received { way: way(A), token: Token(2), immediate: 5, length: BYTES },
-    )?;
+    send(bench, A, on(OTHER, B), (0, BYTES), (4, 4))?;
+    send(bench, A, way(B), (0, BYTES), (5, 5))?;
+    expect_received(bench, B, way(A), (2, 5, BYTES))?;
     bench.settle();
     for member in [A, B, C] {
         let told = drain(bench, member)?;
@@ -494,10 +423,7 @@ fn closed_by_receiver<T: BlockBench>(bench: &mut T) -> Outcome {
     let told = bench.fabric(B).poll_block();
     ensure!(told.is_none(), "B closed the channel, and gets {told:?}");
     let place = area(bench, 0);
-    let result = bench
-        .fabric(B)
-        .post_receive(on(OTHER, A), place, 8, Token(0))
-        .map_err(|error| error.kind());
+    let result = try_receive(bench, B, on(OTHER, A), (place, 8), 0);
     ensure!(result == Err(ErrorKind::OutOfRange), "a receive on a closed channel gives {result:?}");
     Ok(Finding::Holds)
 }
@@ -508,12 +434,12 @@ fn closed_by_sender<T: BlockBench>(bench: &mut T) -> Outcome {
     }
     open_all(bench)?;
     bench.fill_blocks(A, 0, &[5; BYTES]);
-    receive_on(bench, B, on(OTHER, A), 0, 1)?;
-    receive_on(bench, B, way(A), BYTES, 2)?;
-    send_on(bench, A, on(OTHER, B), 0, 3)?;
+    receive(bench, B, on(OTHER, A), (0, BYTES), 1)?;
+    receive(bench, B, way(A), (BYTES, BYTES), 2)?;
+    send(bench, A, on(OTHER, B), (0, BYTES), (3, 3))?;
     bench.fabric(A).close(VIEW, OTHER);
     bench.fill_blocks(A, 0, &[6; BYTES]);
-    send_on(bench, A, way(B), 0, 4)?;
+    send(bench, A, way(B), (0, BYTES), (4, 4))?;
     let mut seen = next(bench, B)?;
     if let BlockEvent::Received { token: Token(1), .. } = seen {
         ensure_same(&bench.look_blocks(B, 0, BYTES), &[5; BYTES], "a block of a closed channel")?;
@@ -522,6 +448,6 @@ fn closed_by_sender<T: BlockBench>(bench: &mut T) -> Outcome {
     let expected =
         BlockEvent::Received { way: way(A), token: Token(2), immediate: 4, length: BYTES };
     ensure!(seen == expected, "B gets {seen:?} and not {expected:?}");
-    expect(bench, A, BlockEvent::Sent { way: way(B), token: Token(4) })?;
+    expect_sent(bench, A, way(B), 4)?;
     Ok(Finding::Holds)
 }

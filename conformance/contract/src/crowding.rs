@@ -3,33 +3,19 @@
 use tramontane_core::fabric::{ErrorKind, Promises, Write};
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{
     A, B, C, ensure_way, guard, open_all, post, promises, read_bytes, store, try_post,
 };
 use crate::testbed::Bench;
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "queue-full-refused-whole",
-            says: "Nothing of a list that found the queue full lands, even if there was room for a part of it.",
-            source: "Fabric::post (all of the list or nothing)",
-            check: refused_whole,
-        },
-        Clause {
-            id: "queue-full-passes",
-            says: "A post that found the queue full goes through later, unchanged.",
-            source: "ErrorKind::QueueFull; DESIGN, The seam; HAL-2",
-            check: passes,
-        },
-        Clause {
-            id: "queue-full-alone",
-            says: "A full queue to one peer delays that peer alone.",
-            source: "DESIGN, The seam; HAL-2",
-            check: alone,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// Nothing of a list that found the queue full lands, even if there was room for a part of it.
+    "queue-full-refused-whole", "Fabric::post (all of the list or nothing)" => refused_whole;
+    /// A post that found the queue full goes through later, unchanged.
+    "queue-full-passes", "ErrorKind::QueueFull; DESIGN, The seam; HAL-2" => passes;
+    /// A full queue to one peer delays that peer alone.
+    "queue-full-alone", "DESIGN, The seam; HAL-2" => alone;
 }
 
 /// More lists than any queue is deep.

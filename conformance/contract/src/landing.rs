@@ -3,36 +3,23 @@
 use tramontane_core::fabric::{Area, Kind, Promises, Region, Write};
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Clause, Finding, Outcome};
+use crate::report::{Breach, Finding, Outcome, clauses};
 use crate::scene::{
     A, B, C, SHARED_ROWS, capabilities, content, ensure_refused, ensure_same, everyone,
     fill_with_pattern, guard, open_all, post, promises, snapshot, try_post,
 };
 use crate::testbed::Bench;
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "write-lands-exactly",
-            says: "Nothing but the posted ranges ever changes in a peer's copy, whatever their alignment; \
-                   nothing changes at another peer.",
-            source: "Fabric: what every implementation keeps",
-            check: lands_exactly,
-        },
-        Clause {
-            id: "write-in-place",
-            says: "A write to another place than its own is carried there exactly, or refused; a region that \
-                   nobody made known is refused.",
-            source: "Write; DESIGN, The seam (source and target are the same place for the table)",
-            check: in_place,
-        },
-        Clause {
-            id: "limits-are-taken",
-            says: "What is just within the limits goes through: a full list, a whole row, an empty list.",
-            source: "Capabilities; Fabric::post",
-            check: limits_are_taken,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// Nothing but the posted ranges ever changes in a peer's copy, whatever their alignment;
+    /// nothing changes at another peer.
+    "write-lands-exactly", "Fabric: what every implementation keeps" => lands_exactly;
+    /// A write to another place than its own is carried there exactly, or refused; a region that
+    /// nobody made known is refused.
+    "write-in-place",
+        "Write; DESIGN, The seam (source and target are the same place for the table)" => in_place;
+    /// What is just within the limits goes through: a full list, a whole row, an empty list.
+    "limits-are-taken", "Capabilities; Fabric::post" => limits_are_taken;
 }
 
 /// Ranges at and across the borders of cells, lines and the row.

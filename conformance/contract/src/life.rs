@@ -3,54 +3,28 @@
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token};
 use tramontane_core::ids::{Rank, ViewId};
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Finding, Outcome, clauses, ensure};
 use crate::scene::{
     A, B, C, SHARED_ROWS, content, drain, ensure_refused, ensure_same, ensure_way, everyone, fill,
-    guard, open_all, post, promises, read_bytes, snapshot, try_post, wait,
+    guard, open, open_all, post, promises, read_bytes, snapshot, try_post, wait,
 };
 use crate::testbed::{Bench, VIEW};
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "not-before-open",
-            says: "Before the view is open at the writer no peer is ready, and a post is Other; to a \
-                   peer that is not ready yet it is QueueFull.",
-            source: "Fabric::ready; VIE-11, VIE-12",
-            check: not_before_open,
-        },
-        Clause {
-            id: "open-once",
-            says: "A view that is open is not opened again, and goes on as it was.",
-            source: "Fabric::open",
-            check: open_once,
-        },
-        Clause {
-            id: "ready-told-once",
-            says: "When all have opened the view, each gets one ready event for each peer.",
-            source: "Event::Ready; VIE-12",
-            check: ready_reported_once,
-        },
-        Clause {
-            id: "cut-stops",
-            says: "After a cut nothing goes to the peer, nothing of it lands, and others are not concerned.",
-            source: "Fabric::cut; VIE-3",
-            check: cut_stops,
-        },
-        Clause {
-            id: "cut-idempotent",
-            says: "A second cut changes nothing, nor does one of a peer or in a view that does not exist.",
-            source: "Fabric: what every implementation keeps",
-            check: cut_idempotent,
-        },
-        Clause {
-            id: "retire-ends",
-            says: "A retired view comes to its end: then nothing lands in its memory, its row is not read, \
-                   nothing can be posted, and it stays so.",
-            source: "Fabric::retire; VIE-11",
-            check: retire_ends,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// Before the view is open at the writer no peer is ready, and a post is Other; to a peer that
+    /// is not ready yet it is QueueFull.
+    "not-before-open", "Fabric::ready; VIE-11, VIE-12" => not_before_open;
+    /// A view that is open is not opened again, and goes on as it was.
+    "open-once", "Fabric::open" => open_once;
+    /// When all have opened the view, each gets one ready event for each peer.
+    "ready-told-once", "Event::Ready; VIE-12" => ready_reported_once;
+    /// After a cut nothing goes to the peer, nothing of it lands, and others are not concerned.
+    "cut-stops", "Fabric::cut; VIE-3" => cut_stops;
+    /// A second cut changes nothing, nor does one of a peer or in a view that does not exist.
+    "cut-idempotent", "Fabric: what every implementation keeps" => cut_idempotent;
+    /// A retired view comes to its end: then nothing lands in its memory, its row is not read,
+    /// nothing can be posted, and it stays so.
+    "retire-ends", "Fabric::retire; VIE-11" => retire_ends;
 }
 
 /// The outcome of a clause that looks at less where memory is shared.
@@ -74,7 +48,7 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         result == Err(ErrorKind::Other),
         "a post before the view is open gives {result:?}, not Other"
     );
-    bench.open(A).map_err(|kind| Breach(format!("{A} cannot open the view: {kind}")))?;
+    open(bench, A)?;
     bench.settle();
     if !bench.fabric(A).ready(VIEW, B) {
         let result = try_post(bench, (A, B), &[content(64, 64)], Some(Token(2)));
@@ -84,9 +58,7 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
         );
     }
     for member in [B, C] {
-        bench
-            .open(member)
-            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        open(bench, member)?;
     }
     let ready = wait(bench, |bench| {
         let to_each = |bench: &mut T, from, to| bench.fabric(from).ready(VIEW, to);
@@ -106,13 +78,11 @@ fn not_before_open<T: Bench>(bench: &mut T) -> Outcome {
 }
 
 fn open_once<T: Bench>(bench: &mut T) -> Outcome {
-    bench.open(A).map_err(|kind| Breach(format!("{A} cannot open the view: {kind}")))?;
+    open(bench, A)?;
     let again = bench.open(A);
     ensure!(again == Err(ErrorKind::Other), "a second open gives {again:?}, not Other");
     for member in [B, C] {
-        bench
-            .open(member)
-            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        open(bench, member)?;
     }
     bench.settle();
     ensure_way(bench, (A, B), 5)?;
@@ -128,9 +98,7 @@ fn open_once<T: Bench>(bench: &mut T) -> Outcome {
 
 fn ready_reported_once<T: Bench>(bench: &mut T) -> Outcome {
     for member in [C, A, B] {
-        bench
-            .open(member)
-            .map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))?;
+        open(bench, member)?;
         bench.pass();
     }
     let mut told = vec![Vec::new(); everyone().count()];

@@ -2,31 +2,18 @@
 
 use tramontane_core::fabric::{ErrorKind, Event};
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, C, drain, ensure_way, guard, open_all, try_post};
 use crate::testbed::Bench;
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "loss-told-once",
-            says: "A member that loses a peer to which it writes gets one event, with a cause, and none of other peers.",
-            source: "Event::PeerLost; HAL-5, VIE-2",
-            check: reported_once,
-        },
-        Clause {
-            id: "lost-peer-refused",
-            says: "A post to a lost peer is PeerLost, and traffic with the others goes on.",
-            source: "ErrorKind::PeerLost; HAL-5",
-            check: refused,
-        },
-        Clause {
-            id: "no-loss-without-cause",
-            says: "While all members are there and none has cut another, no peer is reported lost.",
-            source: "Event::PeerLost; HAL-5",
-            check: not_without_cause,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// A member that loses a peer to which it writes gets one event, with a cause, and none of
+    /// other peers.
+    "loss-told-once", "Event::PeerLost; HAL-5, VIE-2" => reported_once;
+    /// A post to a lost peer is PeerLost, and traffic with the others goes on.
+    "lost-peer-refused", "ErrorKind::PeerLost; HAL-5" => refused;
+    /// While all members are there and none has cut another, no peer is reported lost.
+    "no-loss-without-cause", "Event::PeerLost; HAL-5" => not_without_cause;
 }
 
 /// Ends B, writes to it from both others, and lets them notice. Gives the reason if it cannot be
@@ -37,7 +24,7 @@ fn lose_b<T: Bench>(bench: &mut T) -> Result<Option<&'static str>, Breach> {
         return Ok(Some(reason));
     }
     for from in [A, C] {
-        // On some fabrics only who writes can notice; whether it is still taken is open.
+        // On some fabrics only a member that writes can notice; the write may be taken or not.
         let _ = try_post(bench, (from, B), &[guard(64, 8)], None);
     }
     Ok(None)

@@ -4,26 +4,16 @@ use tramontane_core::fabric::{ErrorKind, Fabric, FabricError, ViewMemory};
 use tramontane_core::ids::Rank;
 use tramontane_core::memory::{Line, Row, RowWriter};
 
-use super::report::{Breach, Clause, Finding, Outcome, ensure};
+use super::report::{Breach, Finding, Outcome, clauses, ensure};
 use super::scene::{A, B, C, ensure_way, everyone, open_all, wait};
 use super::testbed::{Bench, VIEW};
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "other-memory-refused",
-            says: "A view is not opened on memory that is not its own, wholly or in part: that is \
-                   WrongMemory, and does not keep it from being opened rightly.",
-            source: "Fabric::open; HostFabric::rows; VIE-11",
-            check: other_memory_refused,
-        },
-        Clause {
-            id: "used-memory-refused",
-            says: "Memory of a view that was retired is not used again: that is WrongMemory.",
-            source: "Fabric::open; VIE-11",
-            check: used_memory_refused,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// A view is not opened on memory that is not its own, wholly or in part: that is WrongMemory,
+    /// and does not keep it from being opened rightly.
+    "other-memory-refused", "Fabric::open; HostFabric::rows; VIE-11" => other_memory_refused;
+    /// Memory of a view that was retired is not used again: that is WrongMemory.
+    "used-memory-refused", "Fabric::open; VIE-11" => used_memory_refused;
 }
 
 /// Rows of the sizes of a member's, in memory that its fabric has never seen.

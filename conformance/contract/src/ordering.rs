@@ -7,37 +7,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, FabricError, Promises, Token, Write};
 use tramontane_core::memory::Row;
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, content, guard, open_all, promises};
 use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "write-order-in-list",
-            says: "If order between writes is promised, a list's writes become visible in the list's order.",
-            source: "Promises::WRITE_ORDER; Fabric::post",
-            check: |bench| order(bench, Lists::One),
-        },
-        Clause {
-            id: "write-order-between-lists",
-            says: "If order between writes is promised, lists to one peer become visible as they were posted.",
-            source: "Promises::WRITE_ORDER; Fabric::post",
-            check: |bench| order(bench, Lists::Each),
-        },
-        Clause {
-            id: "address-order",
-            says: "If address order is promised, a reader that sees a write's last cell sees the whole write.",
-            source: "Promises::ADDRESS_ORDER; SMC-6",
-            check: address_order,
-        },
-        Clause {
-            id: "guard-after-content",
-            says: "A reader that sees a guard sees the content before it, posted as the promises allow.",
-            source: "Capabilities::can_guard; SMC-6, HAL-1",
-            check: guard_after_content,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// If order between writes is promised, a list's writes become visible in the list's order.
+    "write-order-in-list",
+        "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, Lists::One);
+    /// If order between writes is promised, lists to one peer become visible as they were posted.
+    "write-order-between-lists",
+        "Promises::WRITE_ORDER; Fabric::post" => |bench| order(bench, Lists::Each);
+    /// If address order is promised, a reader that sees a write's last cell sees the whole write.
+    "address-order", "Promises::ADDRESS_ORDER; SMC-6" => address_order;
+    /// A reader that sees a guard sees the content before it, posted as the promises allow.
+    "guard-after-content", "Capabilities::can_guard; SMC-6, HAL-1" => guard_after_content;
 }
 
 /// The early cell, the late one, and what fills the time between them and after: without it, two

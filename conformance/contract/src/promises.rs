@@ -4,32 +4,18 @@ use std::time::{Duration, Instant};
 
 use tramontane_core::fabric::{Capabilities, Fabric};
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, C, capabilities, drain, everyone, guard, open_all, try_post};
 use crate::testbed::{Bench, VIEW};
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "capabilities-constant",
-            says: "A fabric promises and takes the same at every call, at every member, from before open \
-                   until after retire.",
-            source: "Fabric::capabilities",
-            check: constant,
-        },
-        Clause {
-            id: "capabilities-sane",
-            says: "A guard can be kept behind its content; a list takes four writes, a guard 24 bytes.",
-            source: "Capabilities; DESIGN, The seam; SMC-6, HAL-1",
-            check: sane,
-        },
-        Clause {
-            id: "calls-return",
-            says: "No call blocks: not a poll with nothing to report, not a post to a peer that takes nothing.",
-            source: "Fabric: what every implementation keeps; HAL-2",
-            check: calls_return,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// A fabric promises and takes the same at every call, at every member, from before open until
+    /// after retire.
+    "capabilities-constant", "Fabric::capabilities" => constant;
+    /// A guard can be kept behind its content; a list takes four writes, a guard 24 bytes.
+    "capabilities-sane", "Capabilities; DESIGN, The seam; SMC-6, HAL-1" => sane;
+    /// No call blocks: not a poll with nothing to report, not a post to a peer that takes nothing.
+    "calls-return", "Fabric: what every implementation keeps; HAL-2" => calls_return;
 }
 
 fn constant<T: Bench>(bench: &mut T) -> Outcome {

@@ -5,7 +5,7 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{Rank, ViewId};
 
-use crate::report::{Clause, Finding, Outcome, ensure};
+use crate::report::{Finding, Outcome, clauses, ensure};
 use crate::scene::{
     A, B, SHARED_ROWS, capabilities, content, drain, ensure_out_of_range, ensure_refused,
     ensure_same, ensure_way, fill_with_pattern, guard, open_all, promises, read_bytes, snapshot,
@@ -13,39 +13,17 @@ use crate::scene::{
 };
 use crate::testbed::{Bench, VIEW};
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "list-too-long",
-            says: "A list of more writes than the fabric takes is OutOfRange, and none of it lands.",
-            source: "Fabric::post",
-            check: list_too_long,
-        },
-        Clause {
-            id: "range-outside-row",
-            says: "A range that is not inside the row, at either end, is OutOfRange, and nothing lands.",
-            source: "Fabric::post",
-            check: range_outside_row,
-        },
-        Clause {
-            id: "write-too-large",
-            says: "A write above the limits is OutOfRange, or carried whole and as it was at the call.",
-            source: "Capabilities::write_bytes_max, guard_bytes_max",
-            check: write_too_large,
-        },
-        Clause {
-            id: "no-such-peer",
-            says: "A post to oneself, to a rank or in a view that does not exist is refused for good.",
-            source: "Fabric::post",
-            check: no_such_peer,
-        },
-        Clause {
-            id: "all-or-nothing",
-            says: "One bad write refuses its list: nothing of it lands, and its token never completes.",
-            source: "Fabric::post; DESIGN, The seam",
-            check: all_or_nothing,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// A list of more writes than the fabric takes is OutOfRange, and none of it lands.
+    "list-too-long", "Fabric::post" => list_too_long;
+    /// A range that is not inside the row, at either end, is OutOfRange, and nothing lands.
+    "range-outside-row", "Fabric::post" => range_outside_row;
+    /// A write above the limits is OutOfRange, or carried whole and as it was at the call.
+    "write-too-large", "Capabilities::write_bytes_max, guard_bytes_max" => write_too_large;
+    /// A post to oneself, to a rank or in a view that does not exist is refused for good.
+    "no-such-peer", "Fabric::post" => no_such_peer;
+    /// One bad write refuses its list: nothing of it lands, and its token never completes.
+    "all-or-nothing", "Fabric::post; DESIGN, The seam" => all_or_nothing;
 }
 
 /// Asks that nothing landed in B's copy of A's row, as far as the fabric's kind lets that be seen.

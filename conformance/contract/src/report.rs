@@ -30,6 +30,24 @@ macro_rules! ensure {
 }
 pub(super) use ensure;
 
+/// Makes a module's `clauses`: of each clause its sentence, its id, its source and its check.
+macro_rules! clauses {
+    ($visibility:vis $bench:ident
+     $($(#[doc = $says:literal])+ $id:literal, $source:literal => $check:expr;)*) => {
+        /// All clauses of this module, in the order in which they are run.
+        #[must_use]
+        $visibility fn clauses<T: $bench>() -> Vec<$crate::Clause<T>> {
+            vec![$($crate::Clause {
+                id: $id,
+                says: concat!($($says),+).trim_ascii(),
+                source: $source,
+                check: $check,
+            },)*]
+        }
+    };
+}
+pub(super) use clauses;
+
 /// One property that every fabric has.
 #[derive(Clone, Copy, Debug)]
 pub struct Clause<B> {

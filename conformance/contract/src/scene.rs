@@ -34,13 +34,14 @@ pub(super) fn promises(bench: &mut impl Bench, promise: Promises) -> bool {
     capabilities(bench).promises.contains(promise)
 }
 
+/// Opens the view at a member.
+pub(super) fn open(bench: &mut impl Bench, member: Rank) -> Result<(), Breach> {
+    bench.open(member).map_err(|kind| Breach(format!("{member} cannot open the view: {kind}")))
+}
+
 /// Opens the view everywhere, waits until all are ready, and takes the events of that.
 pub(super) fn open_all(bench: &mut impl Bench) -> Result<(), Breach> {
-    for member in everyone() {
-        if let Err(kind) = bench.open(member) {
-            return Err(Breach(format!("member {member} cannot open the view: {kind}")));
-        }
-    }
+    everyone().try_for_each(|member| open(bench, member))?;
     for _ in 0..10 {
         bench.settle();
     }

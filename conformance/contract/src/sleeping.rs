@@ -1,53 +1,28 @@
-//! Doorbells: who sleeps is woken by what is written for it, and never misses it (IDL-1).
+//! Doorbells: a member that sleeps is woken by writes for it, and misses none of them (IDL-1).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, FabricError, Token};
 use tramontane_core::ids::Rank;
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{A, B, C, drain, guard, open_all, post, store};
 use crate::testbed::{Actor, Bench, Next, Seat, VIEW, Wake};
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "wake-rings-awake",
-            says: "A wake rings its peer, asleep or awake, and no other member.",
-            source: "Fabric::wake; Event::Woken",
-            check: wake_rings_awake,
-        },
-        Clause {
-            id: "ring-forbids-sleep",
-            says: "Arming fails while something that came already is not polled, and succeeds after.",
-            source: "Fabric::arm; IDL-1",
-            check: ring_forbids_sleep,
-        },
-        Clause {
-            id: "post-rings-armed",
-            says: "A member that arms at any moment of a write's way either sees the write or is rung.",
-            source: "Fabric::arm; IDL-1",
-            check: post_rings_armed,
-        },
-        Clause {
-            id: "post-leaves-awake-alone",
-            says: "A post does not ring a peer that is awake, whether that never armed or has disarmed.",
-            source: "Fabric::disarm; DESIGN, The way of a message (rings only those who say that they sleep)",
-            check: post_leaves_awake_alone,
-        },
-        Clause {
-            id: "no-lost-wake-up",
-            says: "Two members that sleep whenever they can, and wake each other by posts, never both sleep.",
-            source: "IDL-1",
-            check: no_lost_wake_up,
-        },
-        Clause {
-            id: "no-lost-ring",
-            says: "Each ring without data ends a sleep, forbids it, or is polled.",
-            source: "Fabric::wake; IDL-1",
-            check: no_lost_ring,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// A wake rings its peer, asleep or awake, and no other member.
+    "wake-rings-awake", "Fabric::wake; Event::Woken" => wake_rings_awake;
+    /// Arming fails while something that came already is not polled, and succeeds after.
+    "ring-forbids-sleep", "Fabric::arm; IDL-1" => ring_forbids_sleep;
+    /// A member that arms at any moment of a write's way either sees the write or is rung.
+    "post-rings-armed", "Fabric::arm; IDL-1" => post_rings_armed;
+    /// A post does not ring a peer that is awake, whether that never armed or has disarmed.
+    "post-leaves-awake-alone",
+        "Fabric::disarm; DESIGN, The way of a message (rings only those who say that they sleep)" => post_leaves_awake_alone;
+    /// Two members that sleep whenever they can, and wake each other by posts, never both sleep.
+    "no-lost-wake-up", "IDL-1" => no_lost_wake_up;
+    /// Each ring without data ends a sleep, forbids it, or is polled.
+    "no-lost-ring", "Fabric::wake; IDL-1" => no_lost_ring;
 }
 
 const CELL: usize = 64;
@@ -184,9 +159,9 @@ fn rings(bench: &impl Bench) -> u64 {
     (bench.rounds() / 10).max(200)
 }
 
-/// One of two who throw a ball: each answers the other's number with the next, and sleeps in
+/// One of two members in turns: each answers the other's number with the next, and sleeps in
 /// between.
-struct Thrower {
+struct Answering {
     peer: Rank,
     own: u64,
     /// The own number was stored and is not posted yet.
@@ -194,12 +169,12 @@ struct Thrower {
     rounds: u64,
 }
 
-impl Thrower {
+impl Answering {
     fn theirs<F>(&self, seat: &Seat<'_, F>) -> u64 {
         seat.rows[self.peer.index()].cell(CELL).map_or(0, |cell| cell.load())
     }
 
-    fn throw<F: Fabric>(&mut self, seat: &mut Seat<'_, F>) -> Result<Next, Breach> {
+    fn answer<F: Fabric>(&mut self, seat: &mut Seat<'_, F>) -> Result<Next, Breach> {
         match seat
             .fabric
             .post(VIEW, self.peer, &[guard(CELL, 8)], None)
@@ -213,20 +188,20 @@ impl Thrower {
     }
 }
 
-impl<F: Fabric> Actor<F> for Thrower {
+impl<F: Fabric> Actor<F> for Answering {
     fn turn(&mut self, seat: &mut Seat<'_, F>, slept: Option<Wake>) -> Result<Next, Breach> {
         if let Some(wake) = slept {
             let there = self.theirs(seat) > self.own;
             ensure!(
                 wake == Wake::Rung,
-                "who waits for {} is never rung (it landed: {there})",
+                "the member that waits for {} is never rung (it landed: {there})",
                 self.own + 1
             );
             seat.fabric.disarm();
         }
         while seat.fabric.poll().is_some() {}
         if self.unposted {
-            return self.throw(seat);
+            return self.answer(seat);
         }
         if self.theirs(seat) > self.own {
             self.own = self.theirs(seat) + 1;
@@ -235,7 +210,7 @@ impl<F: Fabric> Actor<F> for Thrower {
                 cell.publish(self.own);
             }
             self.unposted = true;
-            return self.throw(seat);
+            return self.answer(seat);
         }
         if !seat.fabric.arm() {
             seat.fabric.disarm();
@@ -253,8 +228,8 @@ fn no_lost_wake_up<T: Bench>(bench: &mut T) -> Outcome {
     open_all(bench)?;
     let rounds = rings(bench);
     store(bench, A, CELL, &1_u64.to_ne_bytes());
-    let mut first = Thrower { peer: B, own: 1, unposted: true, rounds };
-    let mut second = Thrower { peer: A, own: 0, unposted: false, rounds };
+    let mut first = Answering { peer: B, own: 1, unposted: true, rounds };
+    let mut second = Answering { peer: A, own: 0, unposted: false, rounds };
     bench.race([(A, &mut first), (B, &mut second)])?;
     Ok(Finding::Holds)
 }

@@ -4,47 +4,26 @@ use std::collections::BTreeMap;
 
 use tramontane_core::fabric::{ErrorKind, Event, Fabric, Promises, Token, Write};
 
-use crate::report::{Breach, Clause, Finding, Outcome, ensure};
+use crate::report::{Breach, Finding, Outcome, clauses, ensure};
 use crate::scene::{
     A, B, C, capabilities, content, drain, ensure_same, everyone, fill, guard, open_all, post,
     promises, read_bytes, try_post, wait,
 };
 use crate::testbed::Bench;
 
-pub(super) fn clauses<T: Bench>() -> Vec<Clause<T>> {
-    vec![
-        Clause {
-            id: "guard-as-posted",
-            says: "A guard carries the bytes as they were at the call, whatever its owner stores next.",
-            source: "Kind::Guard; DESIGN, The seam",
-            check: guard_as_posted,
-        },
-        Clause {
-            id: "content-until-completed",
-            says: "What changes after a list is completed does not reach the peer with that list.",
-            source: "Kind::Content; Event::Completed",
-            check: content_until_completed,
-        },
-        Clause {
-            id: "completed-once",
-            says: "Each list that was posted with a token completes exactly once, and no other does; the empty \
-                   list too.",
-            source: "Fabric::post; Event::Completed",
-            check: completed_once,
-        },
-        Clause {
-            id: "completions-kept",
-            says: "Completions wait for a member that polls late; if they cannot, the post is refused as QueueFull.",
-            source: "Fabric::post; HAL-2",
-            check: completions_kept,
-        },
-        Clause {
-            id: "completion-visible",
-            says: "If that is promised, a list's bytes are visible at the peer when it is completed.",
-            source: "Promises::COMPLETION_VISIBLE",
-            check: completion_visible,
-        },
-    ]
+clauses! { pub(super) Bench
+    /// A guard carries the bytes as they were at the call, whatever its owner stores next.
+    "guard-as-posted", "Kind::Guard; DESIGN, The seam" => guard_as_posted;
+    /// What changes after a list is completed does not reach the peer with that list.
+    "content-until-completed", "Kind::Content; Event::Completed" => content_until_completed;
+    /// Each list that was posted with a token completes exactly once, and no other does; the empty
+    /// list too.
+    "completed-once", "Fabric::post; Event::Completed" => completed_once;
+    /// Completions wait for a member that polls late; if they cannot, the post is refused as
+    /// QueueFull.
+    "completions-kept", "Fabric::post; HAL-2" => completions_kept;
+    /// If that is promised, a list's bytes are visible at the peer when it is completed.
+    "completion-visible", "Promises::COMPLETION_VISIBLE" => completion_visible;
 }
 
 const STORE_IS_WRITE: Finding = Finding::NotApplicable(
@@ -155,7 +134,7 @@ fn completed_once<T: Bench>(bench: &mut T) -> Outcome {
             .collect();
         let way = (A, if index % 3 == 0 { C } else { B });
         post(bench, way, &list, Some(Token(token)))?;
-        // And the same without anybody who asks.
+        // And the same without a token.
         post(bench, way, &list, None)?;
         if index % 2 == 0 {
             bench.pass();
@@ -203,7 +182,7 @@ fn completions_kept<T: Bench>(bench: &mut T) -> Outcome {
     let lost = accepted.iter().filter(|token| counts.get(token) != Some(&1)).count();
     ensure!(
         lost == 0,
-        "of {} lists, {lost} are not reported once to who polls late",
+        "of {} lists, {lost} are not reported once to a member that polls late",
         accepted.len()
     );
     // And polling makes room again.

@@ -92,7 +92,7 @@ impl Shape {
         self.restart.then(|| self.messages() / 2)
     }
 
-    /// Who sends the message that is sent at this step: nobody who is dead.
+    /// The sender of the message of this step, which is a node that runs.
     fn sender(&self, message: u64) -> u32 {
         let sender = (message % u64::from(self.nodes)) as u32;
         if sender + 1 == self.nodes && self.killed_at().is_some_and(|killed| message >= killed) {

@@ -1,8 +1,8 @@
 //! Messages that are alike: of one sender's start, to the same groups, delivered by the same starts
 //! in the same views.
 //!
-//! What the checks of who delivers say of a message, they say of its whole class. So a class is a
-//! count, and one message as an example; who is due is asked once all fates are known.
+//! What the checks of deliveries say of a message, they say of its whole class. So a class is a
+//! count, and one message as an example; which nodes are due is asked once all fates are known.
 //!
 //! Invariants: keys are sorted; `places` are the bounds of the places of the messages, unless it is
 //! `frayed`: then they may be too wide.
@@ -23,7 +23,7 @@ pub(super) struct ClassKey {
     pub(super) groups: GroupSetId,
     /// Whether they were refused.
     pub(super) refusal: Refusal,
-    /// Who delivered them, and whether it is addressed.
+    /// The starts that delivered them, each with whether it is addressed.
     pub(super) delivered: Vec<(StartId, bool)>,
     /// Their view in each of their groups.
     pub(super) views: Vec<Option<MessageView>>,

@@ -1,8 +1,8 @@
 //! What a node's start made durable in a group, and how far a later start has replayed it.
 //!
 //! Invariant: of the debts of a node in a group none follows from another, as far as their first
-//! places tell; and once two of them contradict each other no more are added, for nobody can pay
-//! both.
+//! places tell; and once two of them contradict each other no more are added, since no start can
+//! pay both.
 
 use super::roster::StartId;
 use super::trail::{Chain, PLACES_MAX, Place, Trail};
@@ -10,7 +10,7 @@ use super::trail::{Chain, PLACES_MAX, Place, Trail};
 /// What a start made durable in a group.
 #[derive(Debug)]
 pub(super) struct Debt {
-    /// Who made it durable.
+    /// The start that made it durable.
     pub(super) by: StartId,
     /// The record that said so.
     pub(super) line: u64,
@@ -91,13 +91,13 @@ impl Debt {
         self.trail.durable <= PLACES_MAX as u64
     }
 
-    /// Whether who pays this pays the other too, as far as is known.
+    /// Whether a start that pays this debt pays the other too, as far as is known.
     fn includes(&self, other: &Self) -> bool {
         let (own, others) = (&self.trail.first, &other.trail.first);
         other.is_whole() && others.len() <= own.len() && same(own, others)
     }
 
-    /// Whether nobody can pay both.
+    /// Whether no start can pay both.
     fn contradicts(&self, other: &Self) -> bool {
         !same(&self.trail.first, &other.trail.first)
     }

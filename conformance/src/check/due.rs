@@ -1,4 +1,4 @@
-//! Who is due to deliver, once all views and all fates are known.
+//! Which starts are due to deliver, once all views and all fates are known.
 //!
 //! With views these are starts that installed the message's view and went on, or stayed to the end;
 //! without views they are nodes, by their last start.
@@ -21,12 +21,12 @@ pub(super) struct Goer {
     pub(super) next: Option<(u64, u64)>,
 }
 
-/// Those who are due a message in one of its groups with views, or in all without.
+/// The starts that are due a message in one of its groups with views, or in all without.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     /// The group, if it has views.
     pub(super) group: Option<GroupId>,
-    /// Who is due.
+    /// The starts that are due.
     pub(super) due: Rc<[Goer]>,
 }
 
@@ -48,7 +48,7 @@ const ANSWERS_MAX: usize = 1024;
 
 type Asked = (GroupId, Option<u64>, World);
 
-/// Answers who is due.
+/// Answers which starts are due.
 pub(super) struct Due<'a> {
     roster: &'a Roster,
     groups: &'a Groups,
@@ -106,7 +106,7 @@ impl<'a> Due<'a> {
         goers.into_iter().flatten().map(|goer| self.roster.node_of(goer.start))
     }
 
-    /// Who is due a message with these groups and the views that it has there, part by part.
+    /// The starts that are due a message with these groups and views, part by part.
     pub(super) fn parts(
         &self,
         set: GroupSetId,

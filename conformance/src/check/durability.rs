@@ -45,13 +45,13 @@ impl Durability {
     /// A start delivered something, or nothing.
     pub(super) fn delivered(
         &mut self,
-        who: (&Roster, &Groups),
+        base: (&Roster, &Groups),
         (start, group): (StartId, GroupId),
         message: u64,
         replayed: bool,
         line: u64,
     ) {
-        let node = who.0.node_of(start);
+        let node = base.0.node_of(start);
         let seat = self.seat(node, group);
         seat.trail.deliver(message, line);
         if seat.went_on {
@@ -63,7 +63,7 @@ impl Durability {
                 self.debts.get_mut(&(node, group)).into_iter().flat_map(|debts| &mut debts.debts);
             debts.for_each(|debt| debt.replay(message, line));
         } else if self.owed.get_mut(&node).is_some_and(|owed| owed.remove(&group)) {
-            self.settle(who, start, group, line);
+            self.settle(base, start, group, line);
         }
     }
 
@@ -117,11 +117,11 @@ impl Durability {
     }
 
     /// A node starts: what its start before made durable is due from now on.
-    pub(super) fn started(&mut self, who: (&Roster, &Groups), start: StartId) {
-        let node = who.0.node_of(start);
-        let starts = &who.0.nodes[node.index()].starts;
+    pub(super) fn started(&mut self, base: (&Roster, &Groups), start: StartId) {
+        let node = base.0.node_of(start);
+        let starts = &base.0.nodes[node.index()].starts;
         let Some(before) = starts.iter().rev().nth(1).copied() else { return };
-        self.close(who, before);
+        self.close(base, before);
         for group in self.owed.get(&node).into_iter().flatten() {
             let debts =
                 self.debts.get_mut(&(node, *group)).into_iter().flat_map(|debts| &mut debts.debts);
@@ -143,16 +143,16 @@ impl Durability {
     }
 
     /// A start says no more: if it ended, it has to have paid.
-    fn close(&mut self, who: (&Roster, &Groups), start: StartId) {
-        let Some(end) = who.0.starts[start.index()].end else { return };
-        for group in self.owed.remove(&who.0.node_of(start)).into_iter().flatten() {
-            self.settle(who, start, group, end.line);
+    fn close(&mut self, base: (&Roster, &Groups), start: StartId) {
+        let Some(end) = base.0.starts[start.index()].end else { return };
+        for group in self.owed.remove(&base.0.node_of(start)).into_iter().flatten() {
+            self.settle(base, start, group, end.line);
         }
     }
 
     /// Judges a start's debts of a group: it got so far, by this line.
-    fn settle(&mut self, who: (&Roster, &Groups), start: StartId, group: GroupId, line: u64) {
-        let debts = self.debts.remove(&(who.0.node_of(start), group)).unwrap_or_default().debts;
+    fn settle(&mut self, base: (&Roster, &Groups), start: StartId, group: GroupId, line: u64) {
+        let debts = self.debts.remove(&(base.0.node_of(start), group)).unwrap_or_default().debts;
         for debt in debts {
             self.kept.cases(1);
             match debt.paid() {
@@ -160,22 +160,22 @@ impl Durability {
                 Paid::Unknown => self.kept.doubt(line, || {
                     format!(
                         "{} made more durable at once than the judge holds",
-                        who.0.called(debt.by)
+                        base.0.called(debt.by)
                     )
                 }),
                 Paid::Wrong | Paid::Short => {
-                    self.kept.breach(1, line, || unpaid(who, &debt, start, group, line));
+                    self.kept.breach(1, line, || unpaid(base, &debt, start, group, line));
                 }
             }
         }
     }
 
     /// Judges what is left at the end of the history.
-    pub(super) fn finish(&mut self, who: (&Roster, &Groups)) {
-        let (roster, groups) = who;
+    pub(super) fn finish(&mut self, base: (&Roster, &Groups)) {
+        let (roster, groups) = base;
         for node in (0..roster.nodes.len()).map(|place| NodeId(place as u32)) {
             let Some(last) = roster.last_start(node) else { continue };
-            self.close(who, last);
+            self.close(base, last);
             let start = &roster.starts[last.index()];
             if start.is_killed() {
                 continue;

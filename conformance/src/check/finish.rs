@@ -98,85 +98,52 @@ impl Judge {
         let Self { ledger: Ledger { integrity, sender_order, .. }, views, durability, .. } = self;
         let take = std::mem::take::<Tally>;
         let total_is_broken = order.total.is_broken();
-        CheckOutcomes {
-            integrity: [
-                take(&mut integrity.once).outcome("nothing was delivered to an addressee"),
-                take(&mut integrity.sent).outcome("nothing was delivered"),
-                take(&mut integrity.addressee).outcome("nothing was delivered that was sent"),
-                take(&mut integrity.bytes)
-                    .outcome("no delivery and its multicast both tell bytes or digest"),
-                take(&mut integrity.nulls).outcome("nothing was delivered"),
-            ],
-            who: [
-                who.validity.outcome("no correct node sent a message that is due to a correct one"),
-                who.agreement.outcome("nobody who is due a message delivered one"),
-                who.uniform
-                    .outcome("nobody who was killed delivered anything that is due to others"),
-            ],
-            order: [
-                take(&mut sender_order.tally)
-                    .outcome("nobody delivered two messages of one sender"),
-                order.total.outcome("no group has two messages that two members delivered"),
-                judged_if(!total_is_broken, "total-order is broken", || {
-                    order.acyclic.outcome("nobody delivered two messages")
-                }),
-                judged_if(
-                    order.prefix_is_judged,
-                    "another check of order or of who delivers is broken",
-                    || order.prefix.outcome("no message was delivered by two nodes"),
-                ),
-            ],
-            views: [
-                take(&mut views.unique).outcome(NO_VIEWS),
-                take(&mut views.rising).outcome(NO_VIEWS),
-                take(&mut views.own).outcome(NO_VIEWS),
-                majority.outcome("no node went from one view to another"),
-                in_view.outcome("nothing was delivered in a group with views"),
-                who.same_set.outcome("nobody delivered a message and went on to another view"),
-                who.silent.outcome(
-                    "nobody left, halted, was removed or came again after it had delivered",
-                ),
-            ],
-            rest: [
-                rest.outcome("no start counted its posts twice with silence around"),
-                take(&mut durability.prefix).outcome("nothing was durable"),
-                take(&mut durability.kept)
-                    .outcome("no start came after one that had made something durable"),
-                judged_if(faults_ended, "faults did not end", || {
-                    live.outcome("no start came to its end")
-                }),
-            ],
-        }
-        .in_order()
+        [
+            take(&mut integrity.once).outcome("nothing was delivered to an addressee"),
+            take(&mut integrity.sent).outcome("nothing was delivered"),
+            take(&mut integrity.addressee).outcome("nothing was delivered that was sent"),
+            take(&mut integrity.bytes)
+                .outcome("no delivery and its multicast both tell bytes or digest"),
+            take(&mut integrity.nulls).outcome("nothing was delivered"),
+            who.validity.outcome("no correct node sent a message that is due to a correct one"),
+            who.agreement.outcome("no node that is due a message delivered one"),
+            who.uniform.outcome("no node that was killed delivered anything that is due to others"),
+            take(&mut sender_order.tally).outcome("nobody delivered two messages of one sender"),
+            order.total.outcome("no group has two messages that two members delivered"),
+            judged_if(!total_is_broken, "total-order is broken", || {
+                order.acyclic.outcome("nobody delivered two messages")
+            }),
+            judged_if(
+                order.prefix_is_judged,
+                "another check of order or of deliveries is broken",
+                || order.prefix.outcome("no message was delivered by two nodes"),
+            ),
+            take(&mut views.unique).outcome(NO_VIEWS),
+            take(&mut views.rising).outcome(NO_VIEWS),
+            take(&mut views.own).outcome(NO_VIEWS),
+            majority.outcome("no node went from one view to another"),
+            in_view.outcome("nothing was delivered in a group with views"),
+            who.same_set.outcome("nobody delivered a message and went on to another view"),
+            who.silent
+                .outcome("nobody left, halted, was removed or came again after it had delivered"),
+            rest.outcome("no start counted its posts twice with silence around"),
+            take(&mut durability.prefix).outcome("nothing was durable"),
+            take(&mut durability.kept)
+                .outcome("no start came after one that had made something durable"),
+            judged_if(faults_ended, "faults did not end", || {
+                live.outcome("no start came to its end")
+            }),
+        ]
     }
 }
 
 const NO_VIEWS: &str = "no views were installed";
 
-/// Outcomes by family.
-struct CheckOutcomes {
-    integrity: [Outcome; 5],
-    who: [Outcome; 3],
-    order: [Outcome; 4],
-    views: [Outcome; 7],
-    rest: [Outcome; 4],
-}
-
-impl CheckOutcomes {
-    /// In the order of [`CheckId::ALL`].
-    fn in_order(self) -> [Outcome; CheckId::ALL.len()] {
-        let Self { integrity, who, order, views, rest } = self;
-        let all: Vec<Outcome> =
-            integrity.into_iter().chain(who).chain(order).chain(views).chain(rest).collect();
-        all.try_into().expect("the families have as many outcomes as there are checks")
-    }
-}
-
 fn judged_if(condition: bool, otherwise: &str, outcome: impl FnOnce() -> Outcome) -> Outcome {
     if condition { outcome() } else { Outcome::NotJudged(otherwise.to_owned()) }
 }
 
-/// Judges who delivers what, and what senders left out.
+/// Judges which nodes deliver what, and what senders left out.
 fn judge_who(roster: &Roster, groups: &Groups, due: &Due<'_>, ledger: &mut Ledger) -> WhoDelivers {
     let Ledger { names, classes, slots, live, sender_order, .. } = ledger;
     let judging = Judging { roster, groups, names, due };

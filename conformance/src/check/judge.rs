@@ -49,21 +49,6 @@ impl Default for Judge {
     }
 }
 
-/// The fields of a `deliver`.
-struct Call<'a> {
-    line: u64,
-    t_ns: u64,
-    node: &'a str,
-    inc: u32,
-    group: &'a str,
-    view: Option<u64>,
-    msg: Option<&'a str>,
-    sender: Option<&'a str>,
-    bytes: Option<u64>,
-    digest: Option<&'a str>,
-    replayed: bool,
-}
-
 impl Judge {
     /// A judge that has seen nothing.
     #[must_use]
@@ -153,30 +138,7 @@ impl Judge {
                 let refusal = if *definite { Refusal::Definite } else { Refusal::Unsure };
                 self.ledger.refused((&self.roster, &self.groups), (msg, start, line), refusal)
             }
-            Event::Deliver {
-                t_ns,
-                node,
-                inc,
-                group,
-                view,
-                msg,
-                sender,
-                bytes,
-                digest,
-                replayed,
-            } => self.deliver(&Call {
-                line,
-                t_ns: *t_ns,
-                node,
-                inc: *inc,
-                group,
-                view: *view,
-                msg: msg.as_deref(),
-                sender: sender.as_deref(),
-                bytes: *bytes,
-                digest: digest.as_deref(),
-                replayed: *replayed,
-            }),
+            Event::Deliver { .. } => self.deliver(line, event),
             Event::Durable { t_ns, node, inc, group, upto } => {
                 let start = self.roster.record(node, *inc, *t_ns)?;
                 let group = self.groups.declared(group)?;
@@ -228,40 +190,47 @@ impl Judge {
         Ok(())
     }
 
-    fn deliver(&mut self, call: &Call<'_>) -> Result<(), Trouble> {
-        let start = self.roster.record(call.node, call.inc, call.t_ns)?;
-        let group = self.groups.named(call.group);
-        self.quiescence.active(call.t_ns);
-        let name = call.msg.map(|msg| self.ledger.names.name(msg));
+    /// Takes a `deliver`.
+    fn deliver(&mut self, line: u64, event: &Event<'_>) -> Result<(), Trouble> {
+        let Event::Deliver { t_ns, node, inc, group, view, msg, sender, bytes, digest, replayed } =
+            event
+        else {
+            return Ok(());
+        };
+        let (t_ns, replayed) = (*t_ns, *replayed);
+        let start = self.roster.record(node, *inc, t_ns)?;
+        let group = self.groups.named(group);
+        self.quiescence.active(t_ns);
+        let name = msg.as_deref().map(|msg| self.ledger.names.name(msg));
         let footprint = self.ledger.names.footprint(name);
-        let who = (&self.roster, &self.groups);
-        self.durability.delivered(who, (start, group), footprint, call.replayed, call.line);
+        let base = (&self.roster, &self.groups);
+        self.durability.delivered(base, (start, group), footprint, replayed, line);
         self.ledger.integrity.nulls.cases(1);
-        let Some(name) = name.filter(|_| call.msg.is_some_and(|msg| !msg.is_empty())) else {
-            self.ledger.integrity.nulls.breach(1, call.line, || {
+        let Some(name) = name.filter(|_| msg.as_deref().is_some_and(|msg| !msg.is_empty())) else {
+            self.ledger.integrity.nulls.breach(1, line, || {
                 let what = format!(
                     "{} was called for what is nobody's message",
                     self.roster.called(start)
                 );
-                finding(what, [blames(call.line, "delivered nothing")])
+                finding(what, [blames(line, "delivered nothing")])
             });
             return Ok(());
         };
         let current = self.views.current(start, group);
         let end = self.roster.starts[start.index()].end;
         let mut marks = Marks::default();
-        marks.set_if(call.replayed, Marks::REPLAYED);
+        marks.set_if(replayed, Marks::REPLAYED);
         marks.set_if(current.is_none(), Marks::VIEWLESS);
-        marks.set_if(call.view.is_some() && call.view != current, Marks::VIEW_WRONG);
-        marks.set_if(end.is_some_and(|end| call.t_ns > end.t_ns), Marks::AFTER_END);
-        let view = call.view.or(current).map_or(NO_VIEW, |view| self.view_place(view));
+        marks.set_if(view.is_some() && *view != current, Marks::VIEW_WRONG);
+        marks.set_if(end.is_some_and(|end| t_ns > end.t_ns), Marks::AFTER_END);
+        let view = view.or(current).map_or(NO_VIEW, |view| self.view_place(view));
         let claim = Claim {
-            t_ns: call.t_ns,
-            bytes: call.bytes,
-            digest: call.digest.map(|digest| self.mix.text(digest)),
-            sender: call.sender.map(|sender| self.roster.node(sender)),
+            t_ns,
+            bytes: *bytes,
+            digest: digest.as_ref().map(|digest| self.mix.text(digest)),
+            sender: sender.as_ref().map(|sender| self.roster.node(sender)),
         };
-        let delivery = Delivery { line: call.line, start, group, view, marks };
+        let delivery = Delivery { line, start, group, view, marks };
         self.ledger.deliver((&self.roster, &self.groups), name, Delivered { delivery, claim });
         self.sweep_if_full();
         Ok(())

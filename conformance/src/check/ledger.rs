@@ -42,7 +42,7 @@ impl Doubts {
 }
 
 /// The messages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ledger {
     /// All names.
     pub(super) names: Names,
@@ -84,21 +84,7 @@ pub(super) struct Delivered {
 impl Ledger {
     /// One that holds so many messages before it forgets any.
     pub(super) fn new(held_min: usize) -> Self {
-        Self {
-            names: Names::default(),
-            live: Table::default(),
-            slots: Vec::new(),
-            free: Vec::new(),
-            archive: Archive::default(),
-            classes: Classes::default(),
-            queues: Queues::default(),
-            integrity: Integrity::default(),
-            sender_order: SenderOrder::default(),
-            doubts: Doubts::default(),
-            next_place: 0,
-            held_min,
-            next_sweep: held_min,
-        }
+        Self { held_min, next_sweep: held_min, ..Self::default() }
     }
 
     /// A node started.
@@ -109,7 +95,7 @@ impl Ledger {
     /// Takes a `multicast`.
     pub(super) fn multicast(
         &mut self,
-        who: (&Roster, &Groups),
+        base: (&Roster, &Groups),
         text: &str,
         sent: Sent,
     ) -> Result<(), Trouble> {
@@ -128,9 +114,9 @@ impl Ledger {
         let claims = std::mem::take(&mut message.claims);
         for (place, claim) in claims.iter().enumerate() {
             message.deliveries[place].marks =
-                compared(who, &sent, (&message.deliveries[place], claim));
+                compared(base, &sent, (&message.deliveries[place], claim));
         }
-        let (roster, groups) = who;
+        let (roster, groups) = base;
         let counted = message
             .delivered()
             .filter(|delivery| groups.is_ordered(sent.groups, roster.node_of(delivery.start)));
@@ -166,23 +152,25 @@ impl Ledger {
     }
 
     /// Takes a `deliver` of something that has a name.
-    pub(super) fn deliver(&mut self, who: (&Roster, &Groups), name: Name, delivered: Delivered) {
+    pub(super) fn deliver(&mut self, base: (&Roster, &Groups), name: Name, delivered: Delivered) {
         let slot = match self.live.get(&name) {
             Some(slot) => *slot,
             None => match self.archive.class(name) {
-                Some(class) => match self.deliver_forgotten(who, name, class, delivered.delivery) {
-                    Some(slot) => slot,
-                    None => return,
-                },
+                Some(class) => {
+                    match self.deliver_forgotten(base, name, class, delivered.delivery) {
+                        Some(slot) => slot,
+                        None => return,
+                    }
+                }
                 None => self.hold(name),
             },
         };
-        self.add_delivery(who, slot, delivered);
+        self.add_delivery(base, slot, delivered);
     }
 
     fn add_delivery(
         &mut self,
-        who: (&Roster, &Groups),
+        base: (&Roster, &Groups),
         slot: u32,
         Delivered { mut delivery, claim }: Delivered,
     ) {
@@ -191,9 +179,9 @@ impl Ledger {
         delivery.marks.set_if(repeated, Marks::REPEAT);
         let mut is_queued = !repeated;
         if let Some(sent) = &message.sent {
-            delivery.marks = compared(who, sent, (&delivery, &claim));
+            delivery.marks = compared(base, sent, (&delivery, &claim));
             is_queued &= !delivery.is_passed_over() && !sent.is_void();
-            let is_ordered = who.1.is_ordered(sent.groups, who.0.node_of(delivery.start));
+            let is_ordered = base.1.is_ordered(sent.groups, base.0.node_of(delivery.start));
             message.counted += u32::from(is_queued && is_ordered);
         } else {
             message.claims.push(claim);

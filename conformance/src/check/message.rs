@@ -32,7 +32,7 @@ pub(super) enum Refusal {
     /// It did, as far as is known.
     #[default]
     None,
-    /// Nobody knows.
+    /// It is not known.
     Unsure,
     /// It surely did not.
     Definite,
@@ -172,7 +172,7 @@ pub(super) struct Claim {
 const CROWD: usize = 96;
 
 /// A message that is held.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Message {
     /// Its name.
     pub(super) name: Name,
@@ -203,20 +203,7 @@ pub(super) struct Message {
 impl Message {
     /// A message of which nothing is known.
     pub(super) fn new(name: Name, generation: u32) -> Self {
-        Self {
-            name,
-            is_held: true,
-            generation,
-            sent: None,
-            deliveries: Vec::new(),
-            firsts: None,
-            claims: Vec::new(),
-            entries: 0,
-            counted: 0,
-            heading: 0,
-            place: None,
-            past_views: Vec::new(),
-        }
+        Self { name, is_held: true, generation, ..Self::default() }
     }
 
     /// Makes room for another; the lists keep their memory.
@@ -258,7 +245,7 @@ impl Message {
             && self.first_by(start).is_some_and(|delivery| !delivery.is_passed_over())
     }
 
-    /// The deliveries that count for the checks of who delivers.
+    /// The deliveries that count for the checks of deliveries.
     pub(super) fn delivered(&self) -> impl Iterator<Item = &Delivery> {
         let void = self.sent.is_none_or(|sent| sent.is_void());
         self.deliveries.iter().filter(move |delivery| !void && !delivery.is_passed_over())

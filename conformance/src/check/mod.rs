@@ -22,7 +22,7 @@
 //! | `ledger`, `message`, `queue`, `sweep` | held messages, and forgetting them |
 //! | `class`, `archive` | forgotten messages |
 //! | `integrity` | single deliveries |
-//! | `due`, `who_delivers`, `liveness` | who has to deliver what |
+//! | `due`, `who_delivers`, `liveness` | which nodes have to deliver what |
 //! | `sender_order`, `total_order`, `acyclic_order`, `prefix_order`, `tangle`, `order_cases` | order |
 //! | `views` | views |
 //! | `durability`, `debt`, `trail` | what is durable |

@@ -13,7 +13,7 @@ use super::class::Example;
 use super::mixing::{Mix, Table};
 
 /// A message's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Name {
     /// Which prefix; [`OTHER`] where there is none.
     pub(super) prefix: u32,

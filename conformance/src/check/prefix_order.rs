@@ -1,12 +1,14 @@
-//! Whether anybody left a gap: delivered something, and not what another delivered before it.
+//! Whether any node left a gap: delivered something, and not what another delivered before it.
 //!
-//! It is judged only where nothing about order or about who delivers is broken. Then all messages
+//! It is judged only where nothing about order or about deliveries is broken. Then all messages
 //! have places in one order that agrees with every start's, and whole classes can be compared by
 //! the places of their first and last.
 //!
 //! For a node p and a start s of another: the **gap** is the first message that s delivered and p
 //! did not. Then p delivered nothing that s delivered behind the gap, nor anything that the node of
 //! s did not.
+
+use std::collections::BTreeMap;
 
 use super::class::{Class, Example};
 use super::due::Due;
@@ -27,7 +29,7 @@ enum Scope {
     Without(Lane),
 }
 
-/// A class in a scope: whom its messages are for there, who of them delivered, and by which starts.
+/// A class in a scope: the nodes that its messages are for, those that delivered, and their starts.
 struct Row<'a> {
     class: &'a Class,
     places: (u64, u64),
@@ -55,8 +57,7 @@ struct Breach<'a> {
 impl PrefixOrder<'_> {
     /// Judges all.
     pub(super) fn judge<'a>(&self, classes: impl Iterator<Item = &'a Class>) -> Tally {
-        let mut scopes: std::collections::BTreeMap<Scope, Vec<Row<'a>>> =
-            std::collections::BTreeMap::new();
+        let mut scopes: BTreeMap<Scope, Vec<Row<'a>>> = BTreeMap::new();
         for class in classes {
             for (scope, row) in self.rows(class) {
                 scopes.entry(scope).or_default().push(row);
@@ -142,12 +143,8 @@ impl PrefixOrder<'_> {
 
     /// Of each node that lacks something, and each start of others that has it: the first such
     /// place and its class.
-    fn gaps<'a>(
-        &self,
-        rows: &[Row<'a>],
-    ) -> Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> {
-        let mut gaps: Table<NodeId, std::collections::BTreeMap<StartId, (u64, &'a Class)>> =
-            Table::default();
+    fn gaps<'a>(&self, rows: &[Row<'a>]) -> Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> {
+        let mut gaps: Table<NodeId, BTreeMap<StartId, (u64, &'a Class)>> = Table::default();
         for row in rows {
             for node in row.addressed.iter().filter(|node| !row.nodes.has(**node)) {
                 for start in &row.starts {

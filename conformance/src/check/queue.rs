@@ -50,7 +50,7 @@ impl Queues {
         let next = QueueId(u32::try_from(self.queues.len()).unwrap_or(u32::MAX));
         let id = *self.ids.entry((start, lane)).or_insert(next);
         if id == next {
-            self.queues.push(Queue::of(start));
+            self.queues.push(Queue { start, ..Queue::default() });
         }
         id
     }
@@ -62,7 +62,7 @@ impl Queues {
 }
 
 /// One start's queue for one order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Queue {
     /// The start.
     pub(super) start: StartId,
@@ -74,16 +74,6 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    fn of(start: StartId) -> Self {
-        Self {
-            start,
-            revived: BTreeMap::new(),
-            entries: VecDeque::new(),
-            announced: false,
-            frontier: None,
-        }
-    }
-
     /// The start delivered something.
     pub(super) fn push(&mut self, entry: Entry) {
         self.entries.push_back(entry);
@@ -136,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_is_revived_comes_first_and_by_its_place() {
-        let mut queue = Queue::of(StartId(0));
+        let mut queue = Queue::default();
         queue.push(entry(1));
         queue.push(entry(2));
         assert!(queue.announce() && !queue.announce());

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 /// How binding a promise is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Strength {
     /// Without it, it is no atomic multicast.
     Must,
@@ -21,18 +24,19 @@ impl fmt::Display for Strength {
 }
 
 /// One check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Which.
+    #[serde(skip)]
     pub id: CheckId,
     /// Its name, on the command line and in reports.
     pub name: &'static str,
+    /// How binding it is.
+    pub strength: Strength,
     /// What it promises, in one sentence.
     pub sentence: &'static str,
     /// Where the promise comes from.
     pub source: &'static str,
-    /// How binding it is.
-    pub strength: Strength,
 }
 
 macro_rules! checks {
@@ -111,7 +115,7 @@ checks! {
         "A node is a member of each view that it installs.",
         "virtual synchrony: Spindle II-A";
     ViewMajority, "view-majority", Should,
-        "A view holds, with those who left as planned, a majority of the view before it.",
+        "A view holds, with the members that left as planned, a majority of the view before it.",
         "Derecho's partition rule: Spindle II-A";
     ViewDelivery, "view-delivery", Must,
         "A message is delivered in one view, which is the one its deliverer has installed.",

@@ -1,4 +1,4 @@
-//! Who is there: nodes and their starts, and what became of each.
+//! Nodes and their starts, and what became of each.
 //!
 //! It refuses what no driver could have seen: time that runs backwards, a start of a node that
 //! still runs.
@@ -14,7 +14,7 @@ use crate::history::{EndReason, FaultKind, Trouble};
 pub(super) struct NodeId(pub(super) u32);
 
 /// A start of a node, by the order of appearance among all starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct StartId(pub(super) u32);
 
 impl NodeId {
@@ -65,7 +65,7 @@ pub(super) struct End {
 /// One start of a node.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
-    /// Whose.
+    /// The node that started.
     pub(super) node: NodeId,
     /// The node's own count.
     pub(super) inc: u32,

@@ -1,9 +1,9 @@
-//! Forgetting: which messages nobody will deliver any more, and what becomes of them.
+//! Forgetting: which messages no node will deliver any more, and what becomes of them.
 //!
 //! A message **pops** when it heads the queues of all starts that delivered it, and is **settled**:
-//! everybody else to whom it is addressed is down, is not in its view, or has delivered a later one
-//! of its sender. So what popped was before all that is held, at every start, and can be part of no
-//! cycle with it. Its place is the order of popping, which agrees with what every start did.
+//! each other node that it is addressed to is down, is not in its view, or has delivered a later
+//! one of its sender. So what popped was before all that is held, at every start, and can be part
+//! of no cycle with it. Its place is the order of popping, which agrees with what every start did.
 //!
 //! Settling is a guess that saves memory. If it is wrong, the message is revived, and no verdict
 //! changes, except that the order may stay undecided (see `Doubts`).
@@ -238,7 +238,7 @@ impl Ledger {
         }
     }
 
-    /// Judges what is left to say of messages that nobody delivered to whom they are addressed.
+    /// Judges what is left to say of messages that none of their addressees delivered.
     pub(super) fn judge_strays(&mut self, scene: Scene<'_>) {
         let Scene { roster, groups, .. } = scene;
         for slot in self.live.values() {

@@ -98,7 +98,7 @@ mod tests {
     fn broken_wins_and_the_lowest_line_is_shown() {
         let mut tally = Tally::default();
         tally.cases(4);
-        tally.doubt(1, || "who knows".to_owned());
+        tally.doubt(1, || "undecided".to_owned());
         tally.breach(2, 9, || found("later"));
         tally.breach(1, 5, || found("sooner"));
         assert_eq!(tally.outcome(""), Outcome::Broken { times: 3, finding: found("sooner") });

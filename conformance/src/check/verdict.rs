@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::registry::CheckId;
 use crate::history::HistoryError;
 
@@ -77,7 +79,7 @@ pub struct Finding {
 }
 
 /// A record that shows something.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Witness {
     /// Its line in the history, from 1.
     pub line: u64,

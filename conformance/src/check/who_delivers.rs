@@ -1,5 +1,5 @@
-//! Who delivers what: validity, agreement, uniform agreement, the same set in the same view, and
-//! the silence of those who were removed. And of liveness, that what was multicast is delivered.
+//! Which nodes deliver what: validity, agreement, uniform agreement, the same set in the same view,
+//! and the silence of removed nodes. And of liveness, that what was multicast is delivered.
 //!
 //! Each is judged of a class of messages at once, twice: as the history is, and as if all
 //! unfinished starts were done. What is broken only then is in doubt.
@@ -32,7 +32,8 @@ pub(super) struct WhoDelivers {
     pub(super) liveness: Tally,
 }
 
-/// How a class breaks a promise: who lacks its messages, and who shows that it should not.
+/// How a class breaks a promise: the start that lacks its messages, and one that shows that it
+/// should not.
 #[derive(Clone, Copy, Debug)]
 struct Lack {
     lacks: Goer,
@@ -157,7 +158,7 @@ impl Judging<'_> {
         } else {
             let shows = self.roster.called(lack.shows);
             format!(
-                "{lacks} has not delivered {name}, which {shows} did, who neither ended nor was killed"
+                "{lacks} has not delivered {name}; {shows} did, and neither ended nor was killed"
             )
         }
     }
@@ -184,7 +185,7 @@ impl Judging<'_> {
         let mut witness = vec![shows(sent, "sent")];
         if promise.blames_deliverer {
             witness.extend([
-                blames(delivered, "delivered by one who should be silent"),
+                blames(delivered, "delivered by one that should be silent"),
                 shows(last, "the last of one that did not deliver it"),
             ]);
         } else {
@@ -204,8 +205,8 @@ impl Judging<'_> {
         }
     }
 
-    /// Whether a message of these groups, sent by this start, would be due to somebody if nobody
-    /// delivered it, from a sender who answers for it: then it says to whom.
+    /// Whether a message of these groups, sent by this start, would be due to some node if no node
+    /// delivered it, from a sender that answers for it: then it names the node.
     pub(super) fn promised(
         &self,
         sender: StartId,
@@ -270,7 +271,10 @@ impl Judging<'_> {
         let what =
             format!("{sender} sent {name}, and nobody delivered it; it is due to {due_name}");
         let end = self.roster.starts[due.index()].last_line();
-        finding(what, [shows(sent.line, "sent"), blames(end, "the end of one to whom it is due")])
+        finding(
+            what,
+            [shows(sent.line, "sent"), blames(end, "the end of a node that it is due to")],
+        )
     }
 }
 
@@ -290,7 +294,7 @@ const PROMISES: [&Promise; 4] = [
         blames_deliverer: false,
     },
     &Promise {
-        lacks: "did not, nor anybody else who is due it",
+        lacks: "did not, nor any other node that is due it",
         culprit: "the end of one that did not deliver it",
         went_on: false,
         blames_deliverer: false,
@@ -302,14 +306,14 @@ const PROMISES: [&Promise; 4] = [
         blames_deliverer: false,
     },
     &Promise {
-        lacks: "did not, nor anybody else who is due it",
+        lacks: "did not, nor any other node that is due it",
         culprit: "",
         went_on: false,
         blames_deliverer: true,
     },
 ];
 
-/// Who delivered a class of messages.
+/// The nodes that delivered a class of messages.
 struct Delivered {
     starts: Vec<StartId>,
     nodes: NodeSet,

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::is_standard;
 use crate::check::judge;
@@ -41,17 +40,8 @@ fn case(path: &Path) -> Case {
         Ok(Err(error)) => (CaseStatus::Broken(refused(&error)), None),
         Err(error) => (CaseStatus::Broken(unreadable(&error)), None),
     };
-    Case {
-        name: if standard { "standard input".to_owned() } else { path.display().to_string() },
-        description: String::new(),
-        seed: None,
-        history: (!standard).then(|| path.to_owned()),
-        status,
-        verdict,
-        reached: Vec::new(),
-        notes: Vec::new(),
-        took: Duration::ZERO,
-    }
+    let name = if standard { "standard input".to_owned() } else { path.display().to_string() };
+    Case { history: (!standard).then(|| path.to_owned()), verdict, ..Case::new(name, status) }
 }
 
 fn open(path: &Path) -> io::Result<impl BufRead> {

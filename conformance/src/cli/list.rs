@@ -7,15 +7,14 @@ use serde::Serialize;
 
 use super::exit::{Failure, Status};
 use super::{check_written, run};
-use crate::check::CheckId;
-use crate::report::Promise;
+use crate::check::{Check, CheckId};
 
 const STRONG: Style = Style::new().bold();
 const FAINT: Style = Style::new().dimmed();
 
 #[derive(Serialize)]
 struct Lists {
-    checks: Vec<Promise>,
+    checks: Vec<&'static Check>,
     scenarios: Vec<Scenario>,
 }
 
@@ -35,7 +34,10 @@ pub(super) fn print(json: bool) -> Result<Status, Failure> {
 fn as_json(out: &mut impl Write) -> io::Result<()> {
     let scenarios =
         run::scenarios().into_iter().map(|(name, sentence)| Scenario { name, sentence });
-    let lists = Lists { checks: Promise::all(), scenarios: scenarios.collect() };
+    let lists = Lists {
+        checks: CheckId::ALL.iter().map(|id| id.check()).collect(),
+        scenarios: scenarios.collect(),
+    };
     serde_json::to_writer_pretty(&mut *out, &lists)?;
     writeln!(out)
 }

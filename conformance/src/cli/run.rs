@@ -39,7 +39,7 @@ pub struct RunArguments {
     #[arg(long = "scenario", value_name = "NAME", hide_possible_values = true,
           value_parser = PossibleValuesParser::new(SCENARIOS.iter().map(|scenario| scenario.name)))]
     scenarios: Vec<String>,
-    /// What decides who does what, and when: the same seed gives the same commands
+    /// Decides what each node does and when: the same seed gives the same commands
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How long an answer, a delivery or an end may take on a machine at rest, in seconds; longer

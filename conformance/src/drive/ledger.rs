@@ -1,5 +1,5 @@
-//! What was sent, and who delivered it: just enough to know when to stop waiting, and which message
-//! an empty delivery was. It judges nothing.
+//! What was sent, and which nodes delivered it: just enough to know when to stop waiting, and which
+//! message an empty delivery was. It judges nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -45,7 +45,7 @@ pub(super) struct Message {
     pub(super) groups: Vec<usize>,
     pub(super) bytes: u64,
     pub(super) fate: Fate,
-    /// Who delivered it, in whichever start.
+    /// The nodes that delivered it, in any of their starts.
     pub(super) delivered: NodeSet,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Message {
 pub(super) struct Ledger {
     messages: Vec<Message>,
     by_name: HashMap<String, usize>,
-    /// Those that somebody may still have to deliver.
+    /// Those that some node may still have to deliver.
     open: Vec<usize>,
     /// Empty messages by sender and group.
     empties: HashMap<(usize, usize), Vec<usize>>,
@@ -133,8 +133,8 @@ impl Ledger {
         list.get(*passed).copied()
     }
 
-    /// The first message for which somebody is still to be waited for, and who. `all` is who could
-    /// ever deliver a message; when they all did, it is not asked about again.
+    /// The first message that some nodes still have to deliver, and these nodes. `all` gives the
+    /// nodes that could ever deliver a message: once all of them did, it is not asked about again.
     pub(super) fn first_open(
         &mut self,
         all: impl Fn(&Message) -> NodeSet,

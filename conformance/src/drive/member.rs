@@ -7,9 +7,10 @@ use super::plan::Sending;
 use super::process::Process;
 
 /// Where a member is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Never started.
+    #[default]
     Absent,
     /// Started, and has not answered `init`.
     Starting,
@@ -39,7 +40,7 @@ pub(super) enum Asked {
 }
 
 /// A node: what it was asked, and what it reported, in its last start.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Member {
     pub(super) name: String,
     pub(super) address: String,
@@ -76,26 +77,7 @@ pub(super) struct Member {
 impl Member {
     /// A node that has not been started.
     pub(super) fn new(name: String, address: String, groups: usize) -> Self {
-        Self {
-            name,
-            address,
-            process: None,
-            inc: 0,
-            phase: Phase::Absent,
-            suspended: false,
-            stopping: false,
-            joined: false,
-            silent: false,
-            killed_ns: None,
-            orders: VecDeque::new(),
-            unanswered: HashSet::new(),
-            asked: Vec::new(),
-            answered: 0,
-            delivered: 0,
-            sent: 0,
-            ready_at: 0,
-            views: vec![None; groups],
-        }
+        Self { name, address, views: vec![None; groups], ..Self::default() }
     }
 
     /// The same node with its next process.

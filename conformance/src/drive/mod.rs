@@ -4,11 +4,11 @@
 //! | file | what it holds |
 //! |---|---|
 //! | `scenarios`, `plan`, `feature` | what is done: pure functions of a seed, the number of nodes and a scale |
-//! | `stage`, `steps`, `hearing` | the one interpreter of plans |
+//! | `stage`, `steps`, `receiving` | the one interpreter of plans |
 //! | `member`, `ledger` | what it knows of members and messages |
 //! | `protocol`, `payload` | what passes between it and an adapter |
 //! | `process`, `lines`, `network`, `interrupt` | the operating system |
-//! | `folder`, `chronicle` | what it leaves behind |
+//! | `folder`, `history_file` | what it leaves behind |
 //! | `recorded`, `reach`, `outcome` | what the history shows, and how the scenario came out |
 //!
 //! Invariants:
@@ -329,7 +329,7 @@ impl Driver<'_> {
         let starved = stage.starved.take();
         notes.append(&mut stage.notes);
         self.introduction = self.introduction.take().or(stage.introduction.take());
-        // Here everybody who still runs is killed.
+        // This kills the members that still run.
         drop(stage);
         outcome::conclude(Played {
             scenario,

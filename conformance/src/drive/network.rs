@@ -110,7 +110,7 @@ impl Network {
         let mut whole =
             self.nodes.get(node).map(|holder| self.enter(holder, true)).unwrap_or_default();
         if self.means == Means::UserNamespace {
-            // Whoever enters one is no longer bound to die with the parent.
+            // A process that enters one is no longer bound to die with its parent.
             whole.extend(["setpriv", "--pdeathsig", "KILL", "--"].map(str::to_owned));
         }
         whole.extend_from_slice(command);

@@ -34,15 +34,9 @@ pub(super) struct Played<'p> {
 /// A scenario that was not played, because something that it needs is missing.
 pub(super) fn unsupported(scenario: &Scenario, seed: u64, why: String) -> Case {
     Case {
-        name: scenario.name.to_owned(),
         description: scenario.sentence.to_owned(),
         seed: Some(seed),
-        history: None,
-        status: CaseStatus::Unsupported(why),
-        verdict: None,
-        reached: Vec::new(),
-        notes: Vec::new(),
-        took: Duration::ZERO,
+        ..Case::new(scenario.name.to_owned(), CaseStatus::Unsupported(why))
     }
 }
 

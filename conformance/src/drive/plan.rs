@@ -28,7 +28,7 @@ const PACED_MS: u64 = 15;
 /// What a run of a scenario does. Nodes and groups are numbers, from 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// The groups, all who are or may become members included.
+    /// The groups, with all nodes that are or may become members.
     pub(super) groups: Vec<Group>,
     /// What is done, in order.
     pub(super) steps: Vec<Step>,
@@ -99,7 +99,7 @@ pub(super) enum Condition {
     Answered { node: usize, count: u64 },
     /// The node has delivered so many messages since its start.
     Delivered { node: usize, count: u64 },
-    /// All that was sent is delivered by all who should.
+    /// All that was sent is delivered by all nodes that should.
     AllDelivered,
     /// The node has left, or ended otherwise.
     Ended(usize),

@@ -46,7 +46,7 @@ impl Command<'_> {
     }
 }
 
-/// Who a member is, and with whom.
+/// What a member is told first: its name, the nodes, the groups and the limits.
 #[derive(Debug, Serialize)]
 pub(super) struct Init<'a> {
     pub(super) protocol: u32,
@@ -68,7 +68,7 @@ pub(super) struct NodeAddress<'a> {
     pub(super) address: &'a str,
 }
 
-/// Who is in a group at this moment.
+/// The members and senders of a group at this moment.
 #[derive(Debug, Serialize)]
 pub(super) struct GroupMembers<'a> {
     pub(super) group: &'a str,
@@ -99,7 +99,7 @@ pub(super) enum Notice {
     },
     Error {
         code: String,
-        /// Nobody who is silent on it is taken to be sure.
+        /// An adapter that leaves it out is not taken to be sure.
         #[serde(default)]
         definite: bool,
         message: Option<String>,

@@ -20,9 +20,9 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Something that must have been reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// So many messages were delivered by all for whom they are.
+    /// So many messages were delivered by all their addressees.
     DeliveredByAll { count: u64 },
-    /// Somebody delivered messages of different senders in turns.
+    /// A member delivered messages of different senders in turns.
     SendersInterleave,
     /// So many messages were under way at once.
     UnderWay { count: usize },
@@ -34,13 +34,13 @@ pub(super) enum Reach {
     Backlog { node: usize, ms: u64, count: usize },
     /// A message of that size was delivered by all.
     Size { bytes: u64 },
-    /// Somebody counted twice, and nothing happened before and between.
+    /// A member counted twice, and nothing happened before and between.
     Quiet,
     /// Two nodes delivered messages of several groups in turns.
     GroupsInterleave,
-    /// So many messages for several groups were delivered by all for whom they are.
+    /// So many messages for several groups were delivered by all their addressees.
     AcrossGroups { count: u64 },
-    /// So many messages of that node were delivered by all for whom they are.
+    /// So many messages of that node were delivered by all their addressees.
     From { node: usize, count: u64 },
     /// It left, and messages were under way when it was asked to.
     LeftUnderLoad { node: usize },
@@ -100,15 +100,15 @@ impl Reach {
             Self::Restarted { nodes } => nodes.iter().all(|node| restarted(recorded, *node, nodes)),
             Self::SentWhileStopped { node } => {
                 let time = |kind| recorded.fault_ns(kind, *node);
-                sent_between(recorded, time(FaultKind::Stop), time(FaultKind::Continue), |who| {
-                    who != *node
+                sent_between(recorded, time(FaultKind::Stop), time(FaultKind::Continue), |peer| {
+                    peer != *node
                 })
             }
             Self::SentWhileParted { side } => {
                 let time = |kind| side.first().and_then(|node| recorded.fault_ns(kind, *node));
                 let (from, to) = (time(FaultKind::Partition), time(FaultKind::Heal));
-                sent_between(recorded, from, to, |who| side.contains(&who))
-                    && sent_between(recorded, from, to, |who| !side.contains(&who))
+                sent_between(recorded, from, to, |peer| side.contains(&peer))
+                    && sent_between(recorded, from, to, |peer| !side.contains(&peer))
             }
         }
     }
@@ -196,7 +196,7 @@ fn quiet(recorded: &Recorded) -> bool {
     busy.extend(recorded.faults.iter().map(|fault| fault.t_ns));
     busy.extend(recorded.starts.iter().chain(&recorded.ends).map(|(_, t_ns)| *t_ns));
     nodes(recorded).into_iter().any(|node| {
-        let counts = recorded.stats.iter().filter(|(who, _)| *who == node).map(|(_, t_ns)| *t_ns);
+        let counts = recorded.stats.iter().filter(|(peer, _)| *peer == node).map(|(_, t_ns)| *t_ns);
         let counts: Vec<u64> = counts.collect();
         counts.windows(2).any(|pair| {
             let quiet = pair[0].saturating_sub(QUIET_NS)..=pair[1];
@@ -206,17 +206,17 @@ fn quiet(recorded: &Recorded) -> bool {
 }
 
 fn left_under_load(recorded: &Recorded, node: usize) -> bool {
-    let asked = recorded.leaves.iter().find(|(who, _)| *who == node);
-    let left = recorded.ends.iter().any(|(who, _)| *who == node);
+    let asked = recorded.leaves.iter().find(|(peer, _)| *peer == node);
+    let left = recorded.ends.iter().any(|(peer, _)| *peer == node);
     left && asked.is_some_and(|(_, t_ns)| any_under_way(recorded, *t_ns, |_| true))
 }
 
 fn joined_under_load(recorded: &Recorded, node: usize) -> bool {
-    let start = recorded.starts.iter().find(|(who, _)| *who == node).map(|(_, t_ns)| *t_ns);
+    let start = recorded.starts.iter().find(|(peer, _)| *peer == node).map(|(_, t_ns)| *t_ns);
     let delivery = of_node(recorded, node).map(|delivery| delivery.t_ns).next();
     let view = recorded.views.iter().find(|view| view.node == node).map(|view| view.t_ns);
     let joined = [delivery, view].into_iter().flatten().min();
-    delivery.is_some() && sent_between(recorded, start, joined, |who| who != node)
+    delivery.is_some() && sent_between(recorded, start, joined, |peer| peer != node)
 }
 
 fn any_under_way(recorded: &Recorded, t_ns: u64, meant: impl Fn(usize) -> bool) -> bool {
@@ -227,7 +227,7 @@ fn killed_midway(recorded: &Recorded, node: usize, meant: impl Fn(usize) -> bool
     recorded.kill_ns(node).is_some_and(|t_ns| any_under_way(recorded, t_ns, meant))
 }
 
-/// Whether the node was killed before everyone who goes on had installed the view that the other
+/// Whether the node was killed before all nodes that go on had installed the view that the other
 /// one's coming or going leads to. Without any views, messages under way must do.
 fn killed_before_view(
     recorded: &Recorded,
@@ -239,26 +239,26 @@ fn killed_before_view(
     if recorded.views.is_empty() {
         return any_under_way(recorded, kill_ns, |_| true);
     }
-    let has_view = |who: usize| {
-        let views = recorded.views.iter().filter(|view| view.node == who && view.t_ns <= kill_ns);
+    let has_view = |peer: usize| {
+        let views = recorded.views.iter().filter(|view| view.node == peer && view.t_ns <= kill_ns);
         views.map(|view| view.members.as_slice()).any(&awaited)
     };
     let goes_on =
-        |who: &usize| *who != node && *who != other && recorded.runs_before(*who, kill_ns);
-    nodes(recorded).into_iter().filter(goes_on).any(|who| !has_view(who))
+        |peer: &usize| *peer != node && *peer != other && recorded.runs_before(*peer, kill_ns);
+    nodes(recorded).into_iter().filter(goes_on).any(|peer| !has_view(peer))
 }
 
-/// Whether the node delivered in two starts, and somebody who was not down delivered in between.
+/// Whether the node delivered in two starts, and a node that was not down delivered in between.
 fn restarted(recorded: &Recorded, node: usize, down: &[usize]) -> bool {
     let Some(kill_ns) = recorded.kill_ns(node) else { return false };
-    let again = recorded.starts.iter().find(|(who, t_ns)| *who == node && *t_ns > kill_ns);
+    let again = recorded.starts.iter().find(|(peer, t_ns)| *peer == node && *t_ns > kill_ns);
     let Some((_, again_ns)) = again else { return false };
     let others = recorded.deliveries.iter().filter(|delivery| !down.contains(&delivery.node));
     let between =
         others.map(|delivery| delivery.t_ns).any(|t_ns| t_ns > kill_ns && t_ns < *again_ns);
     of_node(recorded, node).any(|delivery| delivery.inc == 1)
         && of_node(recorded, node).any(|delivery| delivery.inc > 1 && !delivery.replayed)
-        && (between || nodes(recorded).iter().all(|who| down.contains(who)))
+        && (between || nodes(recorded).iter().all(|peer| down.contains(peer)))
 }
 
 fn sent_between(

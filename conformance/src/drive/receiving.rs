@@ -33,11 +33,11 @@ impl Stage<'_> {
         let Received { node, inc, t_ns, line, what } = received;
         let member = &self.members[node];
         if inc != member.inc {
-            // Of an earlier start, whose end was given up waiting for.
+            // It is of an earlier start. The driver no longer waits for the end of that one.
             return Ok(());
         }
-        // What a member said before it was killed, it said before it was killed, whenever it is
-        // read.
+        // A line that a member wrote before it was killed counts from before the kill, whenever it
+        // is read.
         let t_ns = member.killed_ns.map_or(t_ns, |killed_ns| t_ns.min(killed_ns));
         let origin = Origin { node, inc, t_ns, line };
         if line > self.lines_max {

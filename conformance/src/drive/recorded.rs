@@ -13,7 +13,7 @@ pub(super) struct Message {
     pub(super) groups: Vec<String>,
     pub(super) bytes: u64,
     pub(super) refused: bool,
-    /// Who delivered it, and when first.
+    /// The nodes that delivered it, each with the time of its first delivery.
     pub(super) delivered: HashMap<usize, u64>,
 }
 
@@ -128,7 +128,7 @@ impl Recorded {
         }
     }
 
-    /// Who a message is for.
+    /// The nodes that a message is for.
     pub(super) fn addressees<'r>(
         &'r self,
         message: &'r Message,
@@ -146,7 +146,7 @@ impl Recorded {
         })
     }
 
-    /// Whether all for whom it is delivered it.
+    /// Whether all its addressees delivered it.
     pub(super) fn delivered_by_all(&self, message: &Message) -> bool {
         self.addressees(message).all(|node| message.delivered.contains_key(&node))
     }
@@ -167,18 +167,18 @@ impl Recorded {
     pub(super) fn runs_before(&self, node: usize, t_ns: u64) -> bool {
         let last = |times: &mut dyn Iterator<Item = u64>| times.filter(|time| *time < t_ns).max();
         let started = last(
-            &mut self.starts.iter().filter(|(who, _)| *who == node).map(|(_, start_ns)| *start_ns),
+            &mut self.starts.iter().filter(|(of, _)| *of == node).map(|(_, start_ns)| *start_ns),
         );
         let ended =
-            last(&mut self.ends.iter().filter(|(who, _)| *who == node).map(|(_, end_ns)| *end_ns));
+            last(&mut self.ends.iter().filter(|(of, _)| *of == node).map(|(_, end_ns)| *end_ns));
         let kills = self.faults.iter().filter(|fault| fault.kind == FaultKind::Kill);
         let killed =
             last(&mut kills.filter(|fault| fault.nodes.contains(&node)).map(|fault| fault.t_ns));
         started.is_some_and(|start_ns| ended.max(killed).is_none_or(|end_ns| end_ns < start_ns))
     }
 
-    /// Whether a message was under way then: sent, and not delivered by someone who should and
-    /// could.
+    /// Whether a message was under way then: sent, and not delivered by some node that should
+    /// and could.
     pub(super) fn under_way(&self, message: &Message, t_ns: u64) -> bool {
         let lacks = |node: usize| message.delivered.get(&node).is_none_or(|time| *time > t_ns);
         message.t_ns <= t_ns

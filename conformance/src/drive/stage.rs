@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `stage` | the state, giving orders, and waiting |
 //! | `steps` | what each step of a plan does |
-//! | `hearing` | what each line of a member means |
+//! | `receiving` | what each line of a member means |
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -129,9 +129,9 @@ pub(super) struct Stage<'s> {
     /// What came while only one member was listened to.
     pub(super) stash: VecDeque<Received>,
     pub(super) last_heard: Instant,
-    /// Of each group, the highest view that anybody installed.
+    /// Of each group, the highest view that any member installed.
     pub(super) highest: Vec<Option<(u64, NodeSet)>>,
-    /// Of each group, all who since their last start were in any of its views.
+    /// Of each group, the nodes that were in any of its views since their last start.
     pub(super) seen: Vec<NodeSet>,
     pub(super) introduction: Option<Introduction>,
     /// The nodes that are cut off now.
@@ -157,7 +157,7 @@ pub(super) fn group_name(group: usize) -> String {
 }
 
 impl<'s> Stage<'s> {
-    /// A stage with its history begun and nobody on it. The scenario's name is for the history.
+    /// A stage with its history begun and no member on it. The scenario's name is for the history.
     ///
     /// # Errors
     /// If the history cannot be written.
@@ -416,8 +416,8 @@ impl<'s> Stage<'s> {
             && self.highest.iter().any(Option::is_some)
     }
 
-    /// Who is a member of a group now, as far as can be told: all but those whom its highest view
-    /// has removed.
+    /// The members of a group now, as far as can be told: all but those that its highest view has
+    /// removed.
     fn members_now(&self, group: usize, live: NodeSet) -> NodeSet {
         let members = set(&self.plan.groups[group].members) & live;
         // One that no view has named is still about to get in.
@@ -425,7 +425,7 @@ impl<'s> Stage<'s> {
     }
 
     /// Whether no order is open, all that run agree on a view, and each message was delivered by
-    /// all who should. A loose count: it decides when to go on, and judges nobody.
+    /// each node that should. A loose count: it decides when to go on, and judges nothing.
     fn is_delivered(&mut self) -> bool {
         let live = self.live();
         let present = self.present(live);
@@ -439,7 +439,7 @@ impl<'s> Stage<'s> {
             && self.first_lacking(live).is_none()
     }
 
-    /// Those of the live whom no group has removed.
+    /// The live nodes that no group has removed.
     fn present(&self, live: NodeSet) -> NodeSet {
         (0..self.plan.groups.len()).fold(live, |present, group| {
             let members = set(&self.plan.groups[group].members);
@@ -447,8 +447,8 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// Whether the highest view of each group holds all who are in and nobody who is gone, and its
-    /// members have all installed it.
+    /// Whether the highest view of each group holds all nodes that are in and no node that is gone,
+    /// and its members have all installed it.
     fn views_agree(&self, live: NodeSet) -> bool {
         self.highest.iter().enumerate().all(|(group, highest)| {
             let Some((_, view)) = highest else { return true };
@@ -459,7 +459,7 @@ impl<'s> Stage<'s> {
         })
     }
 
-    /// The first message that somebody is still to deliver.
+    /// The first message that some node still has to deliver.
     pub(super) fn first_lacking(&mut self, live: NodeSet) -> Option<(usize, NodeSet)> {
         let now: Vec<NodeSet> =
             (0..self.plan.groups.len()).map(|group| self.members_now(group, live)).collect();

@@ -33,7 +33,7 @@ pub enum Event<'a> {
         group: Cow<'a, str>,
         /// Its members, or all that may become members where there are views.
         members: Vec<Cow<'a, str>>,
-        /// Who may send to it. They need not be members.
+        /// The nodes that may send to it. They need not be members.
         senders: Vec<Cow<'a, str>>,
         /// What order it promises.
         #[serde(skip_serializing_if = "GroupOrder::is_default")]
@@ -52,7 +52,7 @@ pub enum Event<'a> {
     View {
         /// When.
         t_ns: u64,
-        /// Who installed it.
+        /// The member that installed it.
         node: Cow<'a, str>,
         /// Which of the node's starts.
         inc: u32,
@@ -114,7 +114,7 @@ pub enum Event<'a> {
         view: Option<u64>,
         /// The message; nothing where the application was called for what is nobody's message.
         msg: Option<Cow<'a, str>>,
-        /// Who sent it, as the member says.
+        /// The node that sent it, as the member says.
         #[serde(skip_serializing_if = "Option::is_none")]
         sender: Option<Cow<'a, str>>,
         /// The size of what was delivered.
@@ -157,7 +157,7 @@ pub enum Event<'a> {
         t_ns: u64,
         /// What.
         kind: FaultKind,
-        /// To whom: in a partition, the nodes on one side of it; the rest are on the other.
+        /// To which nodes. In a partition, these are one side of it.
         nodes: Vec<Cow<'a, str>>,
     },
     /// A node's process came to its end by itself.

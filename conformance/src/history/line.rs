@@ -64,91 +64,35 @@ pub fn parse(text: &str) -> Result<Event<'_>, Trouble> {
 }
 
 fn event(line: Line<'_>) -> Result<Event<'_>, Trouble> {
+    /// A record with its fields: first those that it must have, then those that it may have.
+    macro_rules! record {
+        ($kind:ident { $($needed:ident),* } $({ $($field:ident: $value:expr),* })?) => {
+            Event::$kind {
+                $($needed: line.$needed.ok_or(Trouble::Lacks(stringify!($needed)))?,)*
+                $($($field: $value,)*)?
+            }
+        };
+    }
     Ok(match line.ev.as_ref() {
-        "run" => Event::Run {
-            version: need(line.version, "version")?,
-            scenario: line.scenario,
-            seed: line.seed,
-            adapter: line.adapter,
-        },
-        "group" => Event::Group {
-            group: need(line.group, "group")?,
-            members: need(line.members, "members")?,
-            senders: need(line.senders, "senders")?,
-            order: line.order.unwrap_or_default(),
-        },
-        "start" => Event::Start {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-        },
-        "view" => Event::View {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-            group: need(line.group, "group")?,
-            view: need(line.view, "view")?,
-            members: need(line.members, "members")?,
-        },
-        "multicast" => Event::Multicast {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-            msg: need(line.msg, "msg")?,
-            groups: need(line.groups, "groups")?,
-            bytes: line.bytes,
-            digest: line.digest,
-        },
-        "refused" => Event::Refused {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-            msg: need(line.msg, "msg")?,
-            definite: line.definite.unwrap_or(true),
-            code: line.code,
-        },
-        "deliver" => Event::Deliver {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-            group: need(line.group, "group")?,
-            view: line.view,
-            msg: line.msg,
-            sender: line.sender,
-            bytes: line.bytes,
-            digest: line.digest,
-            replayed: line.replayed.unwrap_or(false),
-        },
-        "durable" => Event::Durable {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-            group: need(line.group, "group")?,
-            upto: need(line.upto, "upto")?,
-        },
-        "stats" => Event::Stats {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-            posts: need(line.posts, "posts")?,
-        },
-        "fault" => Event::Fault {
-            t_ns: need(line.t_ns, "t_ns")?,
-            kind: need(line.kind, "kind")?,
-            nodes: need(line.nodes, "nodes")?,
-        },
-        "end" => Event::End {
-            t_ns: need(line.t_ns, "t_ns")?,
-            node: need(line.node, "node")?,
-            inc: need(line.inc, "inc")?,
-            reason: need(line.reason, "reason")?,
-        },
+        "run" => record!(Run { version }
+            { scenario: line.scenario, seed: line.seed, adapter: line.adapter }),
+        "group" => record!(Group { group, members, senders }
+            { order: line.order.unwrap_or_default() }),
+        "start" => record!(Start { t_ns, node, inc }),
+        "view" => record!(View { t_ns, node, inc, group, view, members }),
+        "multicast" => record!(Multicast { t_ns, node, inc, msg, groups }
+            { bytes: line.bytes, digest: line.digest }),
+        "refused" => record!(Refused { t_ns, node, inc, msg }
+            { definite: line.definite.unwrap_or(true), code: line.code }),
+        "deliver" => record!(Deliver { t_ns, node, inc, group }
+            { view: line.view, msg: line.msg, sender: line.sender, bytes: line.bytes,
+              digest: line.digest, replayed: line.replayed.unwrap_or(false) }),
+        "durable" => record!(Durable { t_ns, node, inc, group, upto }),
+        "stats" => record!(Stats { t_ns, node, inc, posts }),
+        "fault" => record!(Fault { t_ns, kind, nodes }),
+        "end" => record!(End { t_ns, node, inc, reason }),
         _ => Event::Unknown { ev: line.ev },
     })
-}
-
-fn need<T>(field: Option<T>, name: &'static str) -> Result<T, Trouble> {
-    field.ok_or(Trouble::Lacks(name))
 }
 
 #[cfg(test)]

@@ -42,6 +42,24 @@ pub struct Case {
     pub took: Duration,
 }
 
+impl Case {
+    /// A case of that name and status of which no more is known.
+    #[must_use]
+    pub fn new(name: String, status: CaseStatus) -> Self {
+        Self {
+            name,
+            description: String::new(),
+            seed: None,
+            history: None,
+            status,
+            verdict: None,
+            reached: Vec::new(),
+            notes: Vec::new(),
+            took: Duration::ZERO,
+        }
+    }
+}
+
 /// How a case came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CaseStatus {

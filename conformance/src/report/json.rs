@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::case::{Case, Run};
 use super::quotes::Quotes;
 use super::status::Tally;
-use crate::check::{Check, CheckId, Judgement, Outcome, Verdict, Witness};
+use crate::check::{Check, CheckId, Judgement, Outcome, Strength, Verdict, Witness};
 
 /// The version of the form.
 const SCHEMA: u32 = 1;
@@ -37,7 +37,7 @@ struct Results<'a> {
     adapter: Option<&'a str>,
     implementation: Option<&'a str>,
     features: &'a [String],
-    checks: Vec<Promise>,
+    checks: Vec<&'static Check>,
     cases: Vec<CaseResult<'a>>,
 }
 
@@ -45,27 +45,6 @@ struct Results<'a> {
 struct Program {
     name: &'static str,
     version: &'static str,
-}
-
-/// A check as such: what `--list --json` prints too.
-#[derive(Serialize)]
-pub(crate) struct Promise {
-    name: &'static str,
-    strength: String,
-    sentence: &'static str,
-    source: &'static str,
-}
-
-impl Promise {
-    /// All of them, in the order of reports.
-    pub(crate) fn all() -> Vec<Self> {
-        CheckId::ALL.iter().map(|id| Self::of(id.check())).collect()
-    }
-
-    fn of(check: &Check) -> Self {
-        let Check { name, sentence, source, strength, .. } = *check;
-        Self { name, strength: strength.to_string(), sentence, source }
-    }
 }
 
 #[derive(Serialize)]
@@ -79,7 +58,7 @@ struct CaseResult<'a> {
     took_us: u64,
     reached: Vec<Goal<'a>>,
     notes: &'a [String],
-    counts: Counts,
+    counts: Tally,
     judging: Option<Judging<'a>>,
     checks: Vec<CheckResult<'a>>,
 }
@@ -88,15 +67,6 @@ struct CaseResult<'a> {
 struct Goal<'a> {
     goal: &'a str,
     reached: bool,
-}
-
-#[derive(Serialize)]
-struct Counts {
-    held: usize,
-    broken_musts: usize,
-    broken_shoulds: usize,
-    inconclusive: usize,
-    not_judged: usize,
 }
 
 #[derive(Serialize)]
@@ -124,25 +94,24 @@ struct Cut {
 #[derive(Serialize)]
 struct CheckResult<'a> {
     name: &'static str,
-    strength: String,
-    outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    judged: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    times: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    what: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    witness: Option<Vec<WitnessResult>>,
+    strength: Strength,
+    #[serde(flatten)]
+    outcome: OutcomeResult<'a>,
 }
 
 #[derive(Serialize)]
-struct WitnessResult {
-    line: u64,
-    role: &'static str,
-    culprit: bool,
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+enum OutcomeResult<'a> {
+    Held { judged: u64 },
+    Broken { times: u64, what: &'a str, witness: Vec<WitnessResult<'a>> },
+    Inconclusive { reason: &'a str },
+    NotJudged { reason: &'a str },
+}
+
+#[derive(Serialize)]
+struct WitnessResult<'a> {
+    #[serde(flatten)]
+    witness: &'a Witness,
     record: Option<String>,
 }
 
@@ -156,7 +125,7 @@ impl<'a> Results<'a> {
             adapter: run.adapter.as_deref(),
             implementation: run.implementation.as_deref(),
             features: &run.features,
-            checks: Promise::all(),
+            checks: CheckId::ALL.iter().map(|id| id.check()).collect(),
             cases: run.cases.iter().map(CaseResult::of).collect(),
         }
     }
@@ -180,17 +149,10 @@ impl<'a> CaseResult<'a> {
                 .map(|(goal, reached)| Goal { goal, reached: *reached })
                 .collect(),
             notes: &case.notes,
-            counts: Counts::of(case),
+            counts: Tally::of(case),
             judging: case.verdict.as_ref().map(Judging::of),
             checks: judgements.map(|judgement| CheckResult::of(judgement, &quotes)).collect(),
         }
-    }
-}
-
-impl Counts {
-    fn of(case: &Case) -> Self {
-        let Tally { held, broken, broken_shoulds, inconclusive, not_judged } = Tally::of(case);
-        Self { held, broken_musts: broken, broken_shoulds, inconclusive, not_judged }
     }
 }
 
@@ -216,47 +178,22 @@ impl<'a> Judging<'a> {
 
 impl<'a> CheckResult<'a> {
     fn of(judgement: &'a Judgement, quotes: &Quotes) -> Self {
-        let check = judgement.check.check();
-        let mut result = Self {
-            name: check.name,
-            strength: check.strength.to_string(),
-            outcome: outcome_word(&judgement.outcome),
-            judged: None,
-            reason: None,
-            times: None,
-            what: None,
-            witness: None,
+        let Check { name, strength, .. } = *judgement.check.check();
+        let record = |line| -> Option<String> {
+            quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect())
         };
-        match &judgement.outcome {
-            Outcome::Held { judged } => result.judged = Some(*judged),
-            Outcome::Inconclusive(why) | Outcome::NotJudged(why) => result.reason = Some(why),
-            Outcome::Broken { times, finding } => {
-                result.times = Some(*times);
-                result.what = Some(&finding.what);
-                let witness = finding.witness.iter();
-                result.witness = Some(witness.map(|one| WitnessResult::of(one, quotes)).collect());
-            }
-        }
-        result
-    }
-}
-
-impl WitnessResult {
-    fn of(witness: &Witness, quotes: &Quotes) -> Self {
-        let Witness { line, role, culprit } = *witness;
-        let record =
-            quotes.line(line).map(|text| text.chars().take(RECORD_CHARACTERS_MAX).collect());
-        Self { line, role, culprit, record }
-    }
-}
-
-/// The word for what came out of a check. Stable.
-pub(super) const fn outcome_word(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Held { .. } => "held",
-        Outcome::Broken { .. } => "broken",
-        Outcome::Inconclusive(_) => "inconclusive",
-        Outcome::NotJudged(_) => "not-judged",
+        let quoted = |witness: &'a Witness| WitnessResult { witness, record: record(witness.line) };
+        let outcome = match &judgement.outcome {
+            Outcome::Held { judged } => OutcomeResult::Held { judged: *judged },
+            Outcome::Inconclusive(reason) => OutcomeResult::Inconclusive { reason },
+            Outcome::NotJudged(reason) => OutcomeResult::NotJudged { reason },
+            Outcome::Broken { times, finding } => OutcomeResult::Broken {
+                times: *times,
+                what: &finding.what,
+                witness: finding.witness.iter().map(quoted).collect(),
+            },
+        };
+        Self { name, strength, outcome }
     }
 }
 

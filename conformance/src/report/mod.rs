@@ -31,7 +31,6 @@ mod words;
 
 pub use case::{Case, CaseStatus, Run};
 pub use html::render as html;
-pub(crate) use json::Promise;
 pub use json::render as json;
 pub use junit::render as junit;
 pub use printable::{printable, shortened};

@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::case::{Case, CaseStatus, Run};
 use crate::check::{Outcome, Strength, Verdict};
 
@@ -118,11 +120,12 @@ impl Run {
 }
 
 /// How many checks of a case came out which way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Hold.
     pub held: usize,
     /// Are broken, and are musts.
+    #[serde(rename = "broken_musts")]
     pub broken: usize,
     /// Are broken, and are shoulds.
     pub broken_shoulds: usize,

@@ -73,7 +73,7 @@ fn pids(folder: &Path, scenario: &str) -> Vec<u32> {
 
 fn assert_gone(folder: &Path, scenario: &str) {
     let pids = pids(folder, scenario);
-    assert!(!pids.is_empty(), "the members said who they are");
+    assert!(!pids.is_empty(), "the members gave their process ids");
     let until = Instant::now() + Duration::from_secs(20);
     while pids.iter().any(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
         assert!(Instant::now() < until, "a member is left: {pids:?}");
@@ -196,7 +196,7 @@ pub fn what_is_missing_is_unsupported_whichever_way_it_is_said() {
     );
 }
 
-/// What each node was asked to send, and what was done to whom, in order.
+/// What each node was asked to send, and what was done to which node, in order.
 fn commands(folder: &Path, scenario: &str, nodes: usize) -> (Vec<Vec<String>>, Vec<String>) {
     let history = fs::File::open(folder.join(scenario).join("history.jsonl")).expect("a history");
     let mut reader = Reader::new(std::io::BufReader::new(history));

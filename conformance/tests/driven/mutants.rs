@@ -123,8 +123,8 @@ pub fn each_check_has_a_mutant() {
 }
 
 impl Mutant {
-    /// The node that must be wrong, where it matters which. The seed decides what is done to whom:
-    /// so it is the same for the right program.
+    /// The node that must be wrong, where it matters which. The seed decides which node a fault
+    /// is for, so it is the same for the right program.
     fn node(&self, folder: &Path, seed: u64) -> Option<String> {
         let is_meant: fn(&Value) -> bool = match self.at.as_str() {
             "any" => return None,

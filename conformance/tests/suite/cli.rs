@@ -361,7 +361,7 @@ fn an_interrupted_check_ends_at_once() {
     fs::remove_file(&path).expect("there is none");
     assert!(Command::new("mkfifo").arg(&path).status().expect("mkfifo is everywhere").success());
     for (signal, status) in [("INT", 130), ("TERM", 143)] {
-        // Whoever runs the tests may have these signals ignored, and a program leaves that as it
+        // The shell that runs the tests may ignore these signals, and a program leaves that as it
         // finds it.
         let mut child = Command::new("env")
             .arg("--default-signal=INT,TERM")

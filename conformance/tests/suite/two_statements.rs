@@ -66,7 +66,7 @@ impl Reached {
         println!("refused: {}, cut: {}, in doubt: {}", self.refused, self.cut, self.in_doubt);
         assert!(
             self.in_doubt <= histories / 50,
-            "whoever forgets is in doubt {} times",
+            "a judge that forgets is in doubt {} times",
             self.in_doubt
         );
         assert!(

@@ -1,8 +1,8 @@
 //! A daemon of this member's own: the member stands for a whole node.
 //!
 //! The daemon lives in this process's network namespace, with `/run` and `/dev/shm` of its own (it
-//! keeps its process number and its connections' memory there). It dies with this process: who
-//! kills the member kills the node. Its state is in the node's storage folder, so that ring numbers
+//! keeps its process number and its connections' memory there). It dies with this process: a kill
+//! of the member kills the node. Its state is in the node's storage folder, so that ring numbers
 //! rise over restarts.
 
 use std::ffi::CStr;

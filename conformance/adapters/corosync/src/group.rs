@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::Event;
 use crate::cpg::{Address, Change, Connection, CorosyncError, GroupName, Inbox, Ring, Upcalls};
 use crate::members::Members;
-use crate::protocol::{Answer, say};
+use crate::protocol::{self, Line, tell};
 use crate::views::{Numbering, View};
 
 /// Between two looks at whether the program ends.
@@ -79,7 +79,7 @@ pub struct Deliveries {
     pub group: String,
     /// This member's process.
     pub myself: Address,
-    /// Who is who.
+    /// The names of processes.
     pub members: Members,
     /// Ids for views.
     pub numbering: Numbering,
@@ -107,8 +107,8 @@ impl Deliveries {
         self.over |= self.notices.send(Event::Notice(notice)).is_err();
     }
 
-    fn say(&mut self, answer: &Answer<'_>) {
-        if let Err(error) = say(answer) {
+    fn say(&mut self, answer: &Line<'_>) {
+        if let Err(error) = tell(answer) {
             self.notify(Notice::Lost(format!("the driver: {error}")));
             self.over = true;
         }
@@ -118,7 +118,7 @@ impl Deliveries {
         let members: Vec<String> =
             view.members.iter().map(|of| self.members.name(*of).to_owned()).collect();
         let group = self.group.clone();
-        self.say(&Answer::View { group: &group, view: view.id, members: &members });
+        self.say(&Line::View { group: &group, view: view.id, members: &members });
         self.notify(Notice::View { group, members: members.len() });
     }
 }
@@ -128,16 +128,19 @@ impl Upcalls for Deliveries {
         if self.numbering.holds() {
             eprintln!("{}: a message between a change of membership and its ring", self.group);
         }
-        let message = crate::payload::message_of(payload);
-        let digest = message.as_ref().map(|_| crate::payload::digest(payload));
+        // What is no text is shown as well as can be.
+        let text = String::from_utf8_lossy(payload);
         let sender = self.members.name(from).to_owned();
         let group = self.group.clone();
-        self.say(&Answer::Deliver {
-            message: message.as_deref(),
+        self.say(&Line::Deliver {
+            message: protocol::name(&text),
             sender: &sender,
             group: &group,
             bytes: payload.len(),
-            digest: digest.as_deref(),
+            digest: protocol::digest(payload),
+            view: None,
+            sequence: None,
+            replayed: false,
         });
         let pause_ms = self.pause_ms.swap(0, Ordering::Relaxed);
         if pause_ms > 0 {

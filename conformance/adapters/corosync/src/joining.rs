@@ -15,7 +15,7 @@ use crate::daemon::{Daemon, DaemonError, Settings};
 use crate::group::{Deliveries, Group, Notice};
 use crate::member::Member;
 use crate::members::Members;
-use crate::protocol::{self, Answer, Init, say};
+use crate::protocol::{self, Init, Line, tell};
 use crate::views::{Numbering, Registry};
 use crate::{Event, Events};
 
@@ -45,7 +45,7 @@ const FEATURES: &[&str] = &[
 /// What is claimed besides where each member has its own daemon.
 const NETWORK: &str = "network";
 
-/// Whose daemon is used.
+/// Which daemon is used.
 #[derive(Clone, Debug)]
 pub enum Daemons {
     /// One that runs already, for all members.
@@ -155,8 +155,8 @@ pub fn join(
     let mut waiting = Vec::new();
     gather(expected, deadline, &inbox, &mut waiting)?;
     let (version, features) = (version(), features(daemons));
-    let ready = Answer::InitOk { name: "corosync-cpg", version: &version, features: &features };
-    say(&ready).map_err(failed("the driver"))?;
+    let ready = Line::InitOk { name: "corosync-cpg", version: &version, features: &features };
+    tell(&ready).map_err(failed("the driver"))?;
     Ok(Member::new(groups, daemon, pause_ms, inbox, waiting))
 }
 

@@ -7,7 +7,7 @@
 //! | `daemon` | starting a daemon of one's own |
 //! | `views/` | ids for views, which CPG has not |
 //! | `members` | names for processes |
-//! | `protocol`, `payload` | the adapter protocol |
+//! | `protocol` | the adapter protocol, which the reference adapter speaks too |
 //! | `group` | one group: its upcalls become lines |
 //! | `joining`, `member` | from `init` to `init_ok`; from there to `halt` |
 //!
@@ -20,7 +20,7 @@ mod group;
 mod joining;
 mod member;
 mod members;
-mod payload;
+#[path = "../../protocol.rs"]
 mod protocol;
 mod views;
 
@@ -30,7 +30,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use daemon::Settings;
 use joining::{Daemons, Refusal};
-use protocol::{Answer, Command, Init, say};
+use protocol::{Command, Init, Line, tell};
 
 const USAGE: &str = "usage: tramontane-corosync [--daemon shared|own] [--token-ms N] [--networks PID,PID,...]
 
@@ -86,7 +86,7 @@ fn daemons(mut arguments: impl Iterator<Item = String>) -> Option<Daemons> {
     Some(if own { Daemons::Own(settings) } else { Daemons::Shared })
 }
 
-/// The first line decides who this is; the rest follows in `member`.
+/// The first line says which member this is; the rest follows in `member`.
 fn run(daemons: &Daemons) -> Result<(), String> {
     let mut first = String::new();
     std::io::stdin().read_line(&mut first).map_err(|error| format!("standard input: {error}"))?;
@@ -113,8 +113,8 @@ fn run(daemons: &Daemons) -> Result<(), String> {
 
 fn refuse(refusal: &Refusal) -> Result<(), String> {
     let text = refusal.to_string();
-    let error = Answer::Error { code: refusal.code(), definite: true, message: None, text: &text };
-    say(&error).map_err(|error| error.to_string())?;
+    let error = Line::Error { code: refusal.code(), definite: true, message: None, text: &text };
+    tell(&error).map_err(|error| error.to_string())?;
     match refusal {
         Refusal::Unsupported(_) => Ok(()),
         Refusal::Failed(_) => Err(text),

@@ -9,8 +9,7 @@ use std::time::Duration;
 use crate::cpg::CorosyncError;
 use crate::daemon::Daemon;
 use crate::group::{Group, Notice};
-use crate::payload::payload;
-use crate::protocol::{Answer, Command, say};
+use crate::protocol::{Command, Line, payload, tell};
 use crate::{Event, Events};
 
 /// Between two tries of a send that Corosync had no room for.
@@ -69,11 +68,11 @@ impl Member {
     pub fn run(mut self) -> Result<(), String> {
         let over = self.serve().map_err(|error| format!("the driver: {error}"))?;
         let (reason, text) = match &over {
-            Over::Done => ("done", None),
-            Over::Left => ("left", None),
-            Over::Halted(text) => ("halted", Some(text.as_str())),
+            Over::Done => ("done", ""),
+            Over::Left => ("left", ""),
+            Over::Halted(text) => ("halted", text.as_str()),
         };
-        say(&Answer::Halt { reason, text }).map_err(|error| error.to_string())?;
+        tell(&Line::Halt { reason, text }).map_err(|error| error.to_string())?;
         if matches!(over, Over::Done) {
             match &mut self.daemon {
                 Some(daemon) => daemon.kill(),
@@ -135,12 +134,13 @@ impl Member {
             }
             Ok(Command::Pause { ms }) => {
                 self.pause_ms.fetch_add(ms, Ordering::Relaxed);
-                say(&Answer::Ok { message: None })?;
+                tell(&Line::Ok { message: None })?;
             }
             Ok(Command::Leave) => self.work.push_back(Work::Leave),
             Ok(Command::Stop) => return Ok(Some(Over::Done)),
             Ok(Command::Stats) => refuse("unsupported", None, "CPG counts nothing")?,
             Ok(Command::Init(_)) => refuse("again", None, "a second init")?,
+            Ok(Command::Unknown) => refuse("unsupported", None, "no such command here")?,
             Err(error) => refuse("unsupported", None, &format!("{error}"))?,
         }
         Ok(None)
@@ -154,7 +154,7 @@ impl Member {
     ) -> std::io::Result<()> {
         let [group] = <[String; 1]>::try_from(groups).unwrap_or_default();
         if self.groups.iter().any(|joined| joined.name == group) {
-            let payload = payload(&message, bytes);
+            let payload = payload(&message, bytes).into_bytes();
             self.work.push_back(Work::Multicast { message, group, payload });
             return Ok(());
         }
@@ -171,12 +171,12 @@ impl Member {
             Work::Multicast { message, group, payload } => {
                 let joined = self.groups.iter().find(|joined| joined.name == *group);
                 match joined.map_or(Ok(()), |joined| joined.multicast(payload)) {
-                    Ok(()) => say(&Answer::Ok { message: Some(message) })?,
+                    Ok(()) => tell(&Line::Ok { message: Some(message) })?,
                     Err(CorosyncError::TRY_AGAIN) => return Ok(Some(work)),
                     Err(error) => {
                         let text = error.to_string();
                         let definite = error.is_definite();
-                        say(&Answer::Error {
+                        tell(&Line::Error {
                             code: error.name(),
                             definite,
                             message: Some(message),
@@ -207,5 +207,5 @@ impl Member {
 }
 
 fn refuse(code: &str, message: Option<&str>, text: &str) -> std::io::Result<()> {
-    say(&Answer::Error { code, definite: true, message, text })
+    tell(&Line::Error { code, definite: true, message, text })
 }

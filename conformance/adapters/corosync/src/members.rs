@@ -1,7 +1,7 @@
-//! Who is behind a process: CPG knows members by node and process number, the suite by name.
+//! Names of processes: CPG knows members by node and process number, the suite by name.
 //!
-//! Each member writes its name into the run's shared folder before it joins. So whoever is told
-//! that a process joined finds its name.
+//! Each member writes its name into the run's shared folder before it joins. So a member that is
+//! told that a process joined finds its name.
 
 use std::collections::HashMap;
 use std::fs;

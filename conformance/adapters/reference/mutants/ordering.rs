@@ -3,7 +3,7 @@
 use super::{Mutant, Mutation};
 
 impl Mutation {
-    /// MUTANT `view-minority`: of those who are left after a crash, only the first goes on.
+    /// MUTANT `view-minority`: of the members that are left after a crash, only the first goes on.
     pub fn break_up(&self, rest: &mut Vec<String>) -> Vec<String> {
         if self.mutant == Mutant::ViewMinority {
             rest.split_off(rest.len().min(1))

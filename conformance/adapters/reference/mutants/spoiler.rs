@@ -26,6 +26,7 @@ pub fn lock(spoiler: &Mutex<Spoiler>) -> MutexGuard<'_, Spoiler> {
 }
 
 /// A member's share in what is wrong. Without a mutant, or at another node, it changes nothing.
+#[derive(Default)]
 pub struct Spoiler {
     /// What is wrong here.
     mutant: Option<Mutant>,
@@ -61,7 +62,7 @@ impl Spoiler {
             matches!(mutant, Chatter | LoseOnRestart | ReorderOnRestart | Stall | ViewBack)
         };
         let here = |mutation: &&Mutation| {
-            // Who is killed for having delivered early is right when it comes back.
+            // A node that was killed for having delivered early is right when it comes back.
             let made_up_for = mutation.mutant == Mutant::DeliverEarly && init.inc > 1;
             let is_meant = mutation.at.as_ref() == Some(&init.node) && !made_up_for;
             everywhere(mutation.mutant) || is_meant
@@ -74,16 +75,7 @@ impl Spoiler {
             mutant: mutation.filter(here).map(|mutation| mutation.mutant),
             node: init.node.clone(),
             others: init.groups.iter().map(of_others).collect(),
-            sent: 0,
-            delivered: 0,
-            replayed: false,
-            done: false,
-            kept_back: None,
-            unsent: None,
-            held: None,
-            extra: 0,
-            sizes: BTreeMap::new(),
-            shrunk: None,
+            ..Self::default()
         }
     }
 

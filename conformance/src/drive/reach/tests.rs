@@ -3,7 +3,7 @@
 use super::Reach;
 use crate::drive::recorded::Recorded;
 
-/// One group of three, all of whom start at the beginning.
+/// One group of three, all of which start at the beginning.
 const BEGIN: &str = r#"{"ev":"group","group":"g0","members":["n0","n1","n2"],"senders":["n0","n1","n2"]}
 {"ev":"start","t_ns":0,"node":"n0","inc":1}
 {"ev":"start","t_ns":0,"node":"n1","inc":1}
@@ -147,7 +147,7 @@ fn a_member_killed_midway() {
     let others: Vec<&str> = others.iter().map(String::as_str).collect();
     assert!(Reach::KilledMidway { node: 2 }.is_reached(&recorded(&others)));
     assert!(!Reach::KilledSending { node: 2 }.is_reached(&recorded(&others)), "it was not its own");
-    // The one who lacks it had been killed before, and is waited for no more.
+    // The node that lacks it had been killed before, and nothing waits for it any more.
     let late = ["m 1 n0 a g0 40", "d 2 n0 a 1", "d 2 n1 a 1", "f 3 kill n2", "f 5 kill n0"];
     assert!(!Reach::KilledMidway { node: 0 }.is_reached(&recorded(&late)));
 }

@@ -4,8 +4,8 @@ use crate::drive::plan::{Condition, Draft, Step};
 use crate::drive::protocol::{HUGE_BYTES_MAX, MESSAGE_BYTES_MAX, WINDOW};
 use crate::drive::reach::Reach;
 
-/// How long after a kill the next comes at most, where it is to hit what the first set off: those
-/// who see at once that a connection ended need less than a millisecond to get over it.
+/// How long after a kill the next comes at most, where it is to hit what the first set off: members
+/// that see at once that a connection ended need less than a millisecond to get over it.
 const GAP_US: u64 = 400;
 
 /// How long after a kill the next round begins at most.

@@ -46,209 +46,100 @@ impl Scenario {
     }
 }
 
-/// All scenarios, in the order in which they are run.
-pub const SCENARIOS: &[Scenario] = &[
-    Scenario {
-        name: "one-sender",
-        sentence: "One member sends.",
-        needs: &[],
-        nodes_min: 1,
-        reaches: "half of the messages were delivered by all members",
-        draft: calm::one_sender,
-    },
-    Scenario {
-        name: "all-senders",
-        sentence: "All members send at once.",
-        needs: &[],
-        nodes_min: 2,
-        reaches: "half of the messages were delivered by all members, those of different senders in turns",
-        draft: calm::all_senders,
-    },
-    Scenario {
-        name: "bursts",
-        sentence: "Some members send a burst at once, then all is quiet, and again.",
-        needs: &[],
-        nodes_min: 1,
-        reaches: "many messages were under way at once",
-        draft: calm::bursts,
-    },
-    Scenario {
-        name: "silent-senders",
-        sentence: "Members that may send never do, and one begins late.",
-        needs: &[],
-        nodes_min: 3,
-        reaches: "the silent sent nothing, and the late one's first message came after deliveries of others'",
-        draft: calm::silent_senders,
-    },
-    Scenario {
-        name: "slow-consumer",
-        sentence: "While all send, one member's application takes its time, again and again.",
-        needs: &[Feature::Pause],
-        nodes_min: 2,
-        reaches: "messages waited for the slow member while it delivered nothing",
-        draft: calm::slow_consumer,
-    },
-    Scenario {
-        name: "large-messages",
-        sentence: "Messages of all sizes, up to the largest.",
-        needs: &[Feature::LargeMessages],
-        nodes_min: 1,
-        reaches: "one of the largest size was delivered by all members",
-        draft: calm::large_messages,
-    },
-    Scenario {
-        name: "huge-messages",
-        sentence: "Messages of megabytes from all, and small ones between them.",
-        needs: &[Feature::HugeMessages],
-        nodes_min: 1,
-        reaches: "one of the largest size was delivered by all members",
-        draft: calm::huge_messages,
-    },
-    Scenario {
-        name: "empty-messages",
-        sentence: "Messages without bytes between others.",
-        needs: &[Feature::EmptyMessages],
-        nodes_min: 1,
-        reaches: "an empty message was delivered by all members",
-        draft: calm::empty_messages,
-    },
-    Scenario {
-        name: "quiet",
-        sentence: "All send; then nobody does, and what is posted meanwhile is counted.",
-        needs: &[Feature::Stats],
-        nodes_min: 1,
-        reaches: "a member counted twice, and nothing happened before and between",
-        draft: calm::quiet,
-    },
-    Scenario {
-        name: "overlapping-groups",
-        sentence: "Three groups have members in common, and all send in all of theirs.",
-        needs: &[Feature::SeveralGroups],
-        nodes_min: 3,
-        reaches: "two members delivered messages of several groups in turns",
-        draft: groups::overlapping,
-    },
-    Scenario {
-        name: "across-groups",
-        sentence: "Messages are for one, two or three groups at once, and each order must fit the others.",
-        needs: &[Feature::SeveralGroups, Feature::OrderAcrossGroups],
-        nodes_min: 3,
-        reaches: "messages for several groups were delivered in all of them",
-        draft: groups::across,
-    },
-    Scenario {
-        name: "outside-sender",
-        sentence: "A node that is no member sends to a group, and members send too.",
-        needs: &[Feature::OutsideSenders],
-        nodes_min: 3,
-        reaches: "messages of the outsider were delivered by all members",
-        draft: groups::outside_sender,
-    },
-    Scenario {
-        name: "leave",
-        sentence: "A member leaves while all send.",
-        needs: &[Feature::Leave],
-        nodes_min: 3,
-        reaches: "it left, and messages were under way",
-        draft: membership::leave,
-    },
-    Scenario {
-        name: "join",
-        sentence: "A member joins while all others send.",
-        needs: &[Feature::Join],
-        nodes_min: 3,
-        reaches: "others sent while it joined, and it delivered messages",
-        draft: membership::join,
-    },
-    Scenario {
-        name: "stop-continue",
-        sentence: "A member is suspended for a while in mid-stream, and then resumed.",
-        needs: &[Feature::Suspension],
-        nodes_min: 2,
-        reaches: "others sent while it was suspended",
-        draft: troubles::stop_continue,
-    },
-    Scenario {
-        name: "kill-sender",
-        sentence: "The busiest sender is killed in mid-stream.",
-        needs: &[Feature::Crash],
-        nodes_min: 3,
-        reaches: "messages of its own were not yet delivered everywhere when it was killed",
-        draft: crashes::kill_sender,
-    },
-    Scenario {
-        name: "kill-huge",
-        sentence: "A sender of messages of megabytes is killed in mid-stream, and all others send such too.",
-        needs: &[Feature::Crash, Feature::HugeMessages],
-        nodes_min: 3,
-        reaches: "messages of its own were not yet delivered everywhere when it was killed",
-        draft: crashes::kill_huge,
-    },
-    Scenario {
-        name: "kill-receiver",
-        sentence: "A member that only receives is killed in mid-stream.",
-        needs: &[Feature::Crash],
-        nodes_min: 3,
-        reaches: "messages were not yet delivered everywhere when it was killed",
-        draft: crashes::kill_receiver,
-    },
-    Scenario {
-        name: "rolling-kills",
-        sentence: "Members are killed one after the other, as many as the rest can bear.",
-        needs: &[Feature::Crash],
-        nodes_min: 5,
-        reaches: "messages were not yet delivered everywhere at each of the kills",
-        draft: crashes::rolling_kills,
-    },
-    Scenario {
-        name: "kill-twice",
-        sentence: "Before the others can get over a killed member, a second one is killed.",
-        needs: &[Feature::Crash],
-        nodes_min: 5,
-        reaches: "the second was killed before all others had got over the first",
-        draft: crashes::kill_twice,
-    },
-    Scenario {
-        name: "kill-during-leave",
-        sentence: "A member leaves, and another is killed meanwhile.",
-        needs: &[Feature::Crash, Feature::Leave],
-        nodes_min: 4,
-        reaches: "one was killed before all others had the view without the one that left",
-        draft: membership::kill_during_leave,
-    },
-    Scenario {
-        name: "kill-during-join",
-        sentence: "A member joins, and another is killed meanwhile.",
-        needs: &[Feature::Crash, Feature::Join],
-        nodes_min: 4,
-        reaches: "one was killed before all others had the view with the one that joined",
-        draft: membership::kill_during_join,
-    },
-    Scenario {
-        name: "restart",
-        sentence: "A member is killed, and comes back on its storage folder while the others send.",
-        needs: &[Feature::Crash, Feature::Restart],
-        nodes_min: 3,
-        reaches: "it delivered before its kill and after its restart, and others delivered in between",
-        draft: crashes::restart,
-    },
-    Scenario {
-        name: "restart-all",
-        sentence: "All members are killed at once in mid-stream, and all come back.",
-        needs: &[Feature::Restart],
-        nodes_min: 1,
-        reaches: "each delivered before and after, and messages were under way at the kill",
-        draft: crashes::restart_all,
-    },
-    Scenario {
-        name: "partition",
-        sentence: "A minority is cut off in mid-stream, both sides go on sending, and the cut is healed.",
-        needs: &[Feature::Network],
-        nodes_min: 3,
-        reaches: "both sides were asked to send while they were parted",
-        draft: troubles::partition,
-    },
-];
+macro_rules! scenarios {
+    ($(
+        $name:literal, $nodes_min:literal, [$($needs:ident),*], $draft:path,
+        $sentence:literal, $reaches:literal;
+    )*) => {
+        /// All scenarios, in the order in which they are run.
+        pub const SCENARIOS: &[Scenario] = &[$(Scenario {
+            name: $name,
+            sentence: $sentence,
+            needs: &[$(Feature::$needs),*],
+            nodes_min: $nodes_min,
+            reaches: $reaches,
+            draft: $draft,
+        },)*];
+    };
+}
+
+scenarios! {
+    "one-sender", 1, [], calm::one_sender,
+        "One member sends.",
+        "half of the messages were delivered by all members";
+    "all-senders", 2, [], calm::all_senders,
+        "All members send at once.",
+        "half of the messages were delivered by all members, those of different senders in turns";
+    "bursts", 1, [], calm::bursts,
+        "Some members send a burst at once, then all is quiet, and again.",
+        "many messages were under way at once";
+    "silent-senders", 3, [], calm::silent_senders,
+        "Members that may send never do, and one begins late.",
+        "the silent sent nothing, and the late one's first message came after deliveries of others'";
+    "slow-consumer", 2, [Pause], calm::slow_consumer,
+        "While all send, one member's application takes its time, again and again.",
+        "messages waited for the slow member while it delivered nothing";
+    "large-messages", 1, [LargeMessages], calm::large_messages,
+        "Messages of all sizes, up to the largest.",
+        "one of the largest size was delivered by all members";
+    "huge-messages", 1, [HugeMessages], calm::huge_messages,
+        "Messages of megabytes from all, and small ones between them.",
+        "one of the largest size was delivered by all members";
+    "empty-messages", 1, [EmptyMessages], calm::empty_messages,
+        "Messages without bytes between others.",
+        "an empty message was delivered by all members";
+    "quiet", 1, [Stats], calm::quiet,
+        "All send; then nobody does, and what is posted meanwhile is counted.",
+        "a member counted twice, and nothing happened before and between";
+    "overlapping-groups", 3, [SeveralGroups], groups::overlapping,
+        "Three groups have members in common, and all send in all of theirs.",
+        "two members delivered messages of several groups in turns";
+    "across-groups", 3, [SeveralGroups, OrderAcrossGroups], groups::across,
+        "Messages are for one, two or three groups at once, and each order must fit the others.",
+        "messages for several groups were delivered in all of them";
+    "outside-sender", 3, [OutsideSenders], groups::outside_sender,
+        "A node that is no member sends to a group, and members send too.",
+        "messages of the outsider were delivered by all members";
+    "leave", 3, [Leave], membership::leave,
+        "A member leaves while all send.",
+        "it left, and messages were under way";
+    "join", 3, [Join], membership::join,
+        "A member joins while all others send.",
+        "others sent while it joined, and it delivered messages";
+    "stop-continue", 2, [Suspension], troubles::stop_continue,
+        "A member is suspended for a while in mid-stream, and then resumed.",
+        "others sent while it was suspended";
+    "kill-sender", 3, [Crash], crashes::kill_sender,
+        "The busiest sender is killed in mid-stream.",
+        "messages of its own were not yet delivered everywhere when it was killed";
+    "kill-huge", 3, [Crash, HugeMessages], crashes::kill_huge,
+        "A sender of messages of megabytes is killed in mid-stream, and all others send such too.",
+        "messages of its own were not yet delivered everywhere when it was killed";
+    "kill-receiver", 3, [Crash], crashes::kill_receiver,
+        "A member that only receives is killed in mid-stream.",
+        "messages were not yet delivered everywhere when it was killed";
+    "rolling-kills", 5, [Crash], crashes::rolling_kills,
+        "Members are killed one after the other, as many as the rest can bear.",
+        "messages were not yet delivered everywhere at each of the kills";
+    "kill-twice", 5, [Crash], crashes::kill_twice,
+        "Before the others can get over a killed member, a second one is killed.",
+        "the second was killed before all others had got over the first";
+    "kill-during-leave", 4, [Crash, Leave], membership::kill_during_leave,
+        "A member leaves, and another is killed meanwhile.",
+        "one was killed before all others had the view without the one that left";
+    "kill-during-join", 4, [Crash, Join], membership::kill_during_join,
+        "A member joins, and another is killed meanwhile.",
+        "one was killed before all others had the view with the one that joined";
+    "restart", 3, [Crash, Restart], crashes::restart,
+        "A member is killed, and comes back on its storage folder while the others send.",
+        "it delivered before its kill and after its restart, and others delivered in between";
+    "restart-all", 1, [Restart], crashes::restart_all,
+        "All members are killed at once in mid-stream, and all come back.",
+        "each delivered before and after, and messages were under way at the kill";
+    "partition", 3, [Network], troubles::partition,
+        "A minority is cut off in mid-stream, both sides go on sending, and the cut is healed.",
+        "both sides were asked to send while they were parted";
+}
 
 /// The scenario of that name.
 pub(super) fn named(name: &str) -> Option<&'static Scenario> {

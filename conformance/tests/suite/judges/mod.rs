@@ -71,7 +71,7 @@ pub fn difference(history: &[u8]) -> Option<String> {
     })
 }
 
-/// How what one says differs from what the naive statements say. Who has forgotten may be in doubt.
+/// How what one says differs from what the naive statements say. A judge that forgets may doubt.
 fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Option<String> {
     match (said, naively) {
         (Ok(said), Ok(naively)) => {
@@ -94,8 +94,8 @@ fn difference_of(name: &str, said: &Said, naively: &Said, may_doubt: bool) -> Op
     }
 }
 
-/// Whether a message is surely refused after somebody delivered it: who has forgotten it has taken
-/// it for a message by then, and the history is broken anyhow.
+/// Whether a message is surely refused after a node delivered it: a judge that has forgotten it has
+/// taken it for a message by then, and the history is broken anyhow.
 fn is_refused_late(history: &[u8]) -> bool {
     let mut delivered = BTreeSet::new();
     let mut reader = Reader::new(history);

@@ -1,4 +1,4 @@
-//! Who delivers, as the definitions read.
+//! Which nodes deliver, as the definitions read.
 
 use super::Found;
 use super::progress;
@@ -10,7 +10,7 @@ pub enum Unit<'m> {
     Plain(Vec<&'m str>),
 }
 
-/// A message in one of its units, with those who are due it.
+/// A message in one of its units, with the nodes that are due it.
 struct Duty<'w, 'h> {
     message: &'w Message<'h>,
     unit: Unit<'w>,
@@ -40,7 +40,7 @@ fn view(world: &World<'_>, message: &Message<'_>, unit: &Unit<'_>) -> Option<u64
     }
 }
 
-/// Those who are due a message of that view.
+/// The nodes that are due a message of that view.
 fn due<'w, 'h>(world: &'w World<'h>, unit: &Unit<'_>, view: Option<u64>) -> Vec<&'w Start<'h>> {
     let is_due = |start: &&Start<'h>| match unit {
         Unit::Plain(groups) => {
@@ -106,8 +106,8 @@ impl<'h> Duty<'_, 'h> {
         self.due.iter().any(|start| self.lacks(world, start))
     }
 
-    /// Whether another who is due, and delivered it, went to the same next view as this one, who
-    /// lacks it.
+    /// Whether another node that is due, and delivered it, went to the same next view as this one,
+    /// which lacks it.
     fn is_other_set(&self, world: &World<'_>, lacking: &Start<'_>) -> bool {
         let next = self.next(world, lacking);
         next.is_some()

@@ -1,4 +1,4 @@
-//! Who takes part in the model: groups, nodes, messages, and the one order of all that happens to
+//! What takes part in the model: groups, nodes, messages, and the one order of all that happens to
 //! them.
 
 use tramontane_conformance::history::GroupOrder;

@@ -8,7 +8,7 @@ use tramontane_conformance::history::{EndReason, Event, FaultKind, GroupOrder};
 use super::cast::order;
 use super::{Chance, Records};
 
-/// Who takes part.
+/// What takes part.
 struct Chaos<'c, C> {
     chance: &'c mut C,
     records: Records,

@@ -45,7 +45,7 @@ impl<C: Chance> Model<'_, C> {
         }
         let mut groups = vec![first];
         for group in open {
-            // Who is in a group that has views may not be in the others: what is for several is
+            // A node in a group that has views may not be in the others: what is for several is
             // seldom right.
             let views = self.groups[group].viewed || self.groups[first].viewed;
             let alone =
@@ -164,8 +164,8 @@ impl<C: Chance> Model<'_, C> {
         self.remove(node, false);
     }
 
-    /// Gives each group with views, of which the node is a member, a view without it. Who leaves
-    /// counts as there.
+    /// Gives each group with views, of which the node is a member, a view without it. A node that
+    /// leaves counts as there.
     fn remove(&mut self, node: usize, left: bool) {
         for group in 0..self.groups.len() {
             let Some((_, members)) = self.groups[group].view.clone() else { continue };

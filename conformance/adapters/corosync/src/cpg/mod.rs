@@ -46,9 +46,9 @@ pub enum Reason {
 pub struct Change {
     /// All members, in Corosync's order: by node, then by process.
     pub members: Vec<Address>,
-    /// Who is no longer there.
+    /// The members that are gone.
     pub left: Vec<(Address, Reason)>,
-    /// Who is new.
+    /// The members that are new.
     pub joined: Vec<(Address, Reason)>,
 }
 
@@ -227,7 +227,7 @@ struct Context<'a> {
     upcalls: &'a mut dyn Upcalls,
 }
 
-/// Calls `tell` with who is to be told, if a dispatch is under way.
+/// Calls `tell` with the receiver of upcalls, if a dispatch is under way.
 fn with_upcalls(handle: ffi::Handle, tell: impl FnOnce(&mut dyn Upcalls)) {
     let mut context: *mut c_void = std::ptr::null_mut();
     // SAFETY: the library calls from within `cpg_dispatch`, so the handle is open.

@@ -1,8 +1,9 @@
 //! Ids for views: CPG has none.
 //!
-//! Corosync says who is in a group after each change, and, apart from that, which ring the daemons
-//! form. A view's id is made of both, so that it is the same at all who install the view, whatever
-//! they have seen before, and another for each other view. In decimal digits, from the left:
+//! Corosync lists the members of a group after each change, and, apart from that, says which ring
+//! the daemons form. A view's id is made of both, so that it is the same at all that install the
+//! view, whatever they have seen before, and another for each other view. In decimal digits, from
+//! the left:
 //!
 //! | digits | what |
 //! |---|---|
@@ -11,8 +12,8 @@
 //! | five | which change of this group in this ring it is, below |
 //!
 //! When a ring has formed, CPG tells a group of at most two changes, at once, before the ring's id
-//! and before any message of the new ring: who did not come along from the old ring, then who came
-//! into it.
+//! and before any message of the new ring: the members that did not come along from the old ring,
+//! then those that came into it.
 //! - The first, place 1 to 255: the lowest node in it. Parts of several old rings come together,
 //!   and each part is told its own; they have no node in common.
 //! - The second, place 500: the same for all.
@@ -97,7 +98,7 @@ impl Numbering {
     pub fn ring(&mut self, ring: Ring) -> Vec<View> {
         let is_new = self.ring.replace(ring) != Some(ring);
         if is_new && self.next_place.is_some() {
-            // Who is a member when a ring forms is told of all changes in it.
+            // A member of a group when a ring forms is told of all changes in it.
             self.next_place = Some(PLACE_OF_FIRST_CHANGE);
         }
         let held = std::mem::take(&mut self.held);

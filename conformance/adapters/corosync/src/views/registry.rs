@@ -1,9 +1,9 @@
 //! Places of changes, agreed through files of the run's shared folder.
 //!
-//! A file stands for one change of a group in a ring: its name says who joined or left, which
-//! happens once, since a member is a process of its own and never joins again. (Process numbers
-//! come back only after thousands of others.) It holds the change's place. It is made whole and
-//! once, before its view is told to the driver. So all who install a view give it one place.
+//! A file stands for one change of a group in a ring: its name says which members joined or left.
+//! That happens once, since a member is a process of its own and never joins again. (Process
+//! numbers come back only after thousands of others.) It holds the change's place. It is made whole
+//! and once, before its view is told to the driver. So all that install a view give it one place.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +20,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub struct Registry {
     folder: PathBuf,
-    /// How long one who joined waits for the word of those who were there.
+    /// How long a member that joined waits for the files of those that were there.
     patience: Duration,
 }
 
@@ -71,11 +71,11 @@ impl Registry {
     }
 
     fn file(&self, ring: Ring, change: &Change) -> PathBuf {
-        let joined = change.joined.iter().map(|who| ('+', who));
-        let left = change.left.iter().map(|who| ('-', who));
-        let name = joined.chain(left).fold(String::new(), |mut name, (sign, (who, _))| {
+        let joined = change.joined.iter().map(|of| ('+', of));
+        let left = change.left.iter().map(|of| ('-', of));
+        let name = joined.chain(left).fold(String::new(), |mut name, (sign, (of, _))| {
             // Writing to a string cannot fail.
-            let _ = write!(name, "{sign}{}.{}", who.nodeid, who.pid);
+            let _ = write!(name, "{sign}{}.{}", of.nodeid, of.pid);
             name
         });
         self.ring_folder(ring).join(name)

@@ -1,5 +1,5 @@
-//! What must hold of ids: one for a view, at all who install it; another for each other view;
-//! rising.
+//! What must hold of ids: one for a view, at all members that install it; another for each other
+//! view; rising.
 
 use std::path::Path;
 use std::time::Duration;

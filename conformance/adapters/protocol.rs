@@ -1,11 +1,17 @@
-//! The adapter protocol as the program speaks it: one JSON object a line.
+//! The adapter protocol as the adapters in Rust speak it: one JSON object a line. It is made from
+//! `docs/adapter-protocol.md` alone, and shares no code with the suite.
 //!
 //! Invariants: a line is written whole and flushed at once; nothing follows a `halt`.
 
-use std::io::Write;
+#![allow(dead_code, reason = "each adapter uses a part of it")]
+
+use std::io::{self, Write};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+/// The version that is spoken.
+pub const VERSION: u32 = 1;
 
 /// What the driver says.
 #[derive(Debug, Deserialize)]
@@ -28,8 +34,8 @@ pub enum Command {
     Unknown,
 }
 
-/// Who the member is, and what there is.
-#[derive(Debug, Deserialize)]
+/// What the member is told first: its name, the nodes and the groups.
+#[derive(Clone, Debug, Deserialize)]
 pub struct Init {
     pub protocol: u32,
     pub node: String,
@@ -37,18 +43,22 @@ pub struct Init {
     pub nodes: Vec<Node>,
     pub groups: Vec<Group>,
     pub limits: Limits,
+    /// Whether the groups already run.
+    #[serde(default)]
+    pub join: bool,
     pub shared: std::path::PathBuf,
     pub storage: std::path::PathBuf,
 }
 
 /// A node of the run.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Node {
     pub node: String,
+    pub address: String,
 }
 
 /// A group of the run.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Group {
     pub group: String,
     pub members: Vec<String>,
@@ -56,7 +66,7 @@ pub struct Group {
 }
 
 /// What the driver keeps to.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct Limits {
     pub deadline_ms: u64,
 }
@@ -85,8 +95,10 @@ pub enum Line<'a> {
         message: Option<&'a str>,
         sender: &'a str,
         group: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
         view: Option<u64>,
-        sequence: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        sequence: Option<u64>,
         bytes: usize,
         #[serde(skip_serializing_if = "Option::is_none")]
         digest: Option<String>,
@@ -106,30 +118,36 @@ pub enum Line<'a> {
     },
     Halt {
         reason: &'a str,
+        #[serde(skip_serializing_if = "str::is_empty")]
         text: &'a str,
     },
 }
 
-/// Writes a line.
+/// Writes a line. Lines of different threads never mix: the stream is locked for each.
+pub fn tell(line: &Line<'_>) -> io::Result<()> {
+    write(&mut io::stdout().lock(), line)
+}
+
+/// Writes a line; ends the process if the driver is gone, as there is no group to be a member of.
 pub fn say(line: &Line<'_>) {
-    write(&mut std::io::stdout().lock(), line);
+    if tell(line).is_err() {
+        std::process::exit(1);
+    }
 }
 
 /// Writes the last line and ends the process. Other threads may be about to speak: they wait for
 /// the lock until the process is gone.
 pub fn halt(reason: &str, text: &str) -> ! {
-    let mut out = std::io::stdout().lock();
-    write(&mut out, &Line::Halt { reason, text });
-    std::process::exit(0)
+    let mut out = io::stdout().lock();
+    let written = write(&mut out, &Line::Halt { reason, text });
+    std::process::exit(i32::from(written.is_err()))
 }
 
-fn write(out: &mut impl Write, line: &Line<'_>) {
-    let mut text = serde_json::to_vec(line).expect("a line has only text keys");
+fn write(out: &mut impl Write, line: &Line<'_>) -> io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
-    if out.write_all(&text).and_then(|()| out.flush()).is_err() {
-        // Nobody listens any more, so there is nobody to be a member for.
-        std::process::exit(1);
-    }
+    out.write_all(&text)?;
+    out.flush()
 }
 
 /// The payload of a message: its name and a space, repeated and cut.
@@ -143,8 +161,25 @@ pub fn name(payload: &str) -> Option<&str> {
     payload.split(' ').next().filter(|name| !name.is_empty())
 }
 
-/// The digest of a payload, where there is one.
-pub fn digest(payload: &str) -> Option<String> {
+/// The digest of a payload, the first 16 digits of SHA-256, where there is a payload.
+pub fn digest(payload: &[u8]) -> Option<String> {
     let hash = Sha256::digest(payload);
     (!payload.is_empty()).then(|| hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_protocol_has_its_digest() {
+        let digest = digest(payload("n1/1/0", 100).as_bytes());
+        assert_eq!(digest.as_deref(), Some("955396c97e2db725"));
+    }
+
+    #[test]
+    fn a_message_is_found_again_and_an_empty_one_has_no_name() {
+        assert_eq!(name(&payload("n1/1/0", 7)), Some("n1/1/0"));
+        assert_eq!(name(&payload("n1/1/0", 0)), None);
+    }
 }
