@@ -93,21 +93,9 @@ impl Report<'_> {
 
 /// The rows as a table.
 fn table(rows: &[Row]) -> String {
-    let headings = [
-        "fabric",
-        "nodes",
-        "senders",
-        "bytes",
-        "drive",
-        "techniques",
-        "messages/s",
-        "(min..max)",
-        "bytes/s",
-        "writes",
-        "nulls",
-        "beside",
-    ];
-    let mut table = Table::new(&headings, &[0, 4, 5, 11]);
+    let headings = "fabric  nodes  senders  bytes  drive  techniques  messages/s  (min..max)  \
+                    bytes/s  writes  nulls  beside";
+    let mut table = Table::new(headings, &[0, 4, 5, 11]);
     for row in rows {
         let rate = &row.messages_per_s;
         let mut techniques = row.techniques.clone();

@@ -84,22 +84,11 @@ impl Row {
 
 /// The rows as tables, one an experiment.
 pub(super) fn text(rows: &[Row]) -> String {
-    let headings = [
-        "algorithm",
-        "nodes",
-        "groups",
-        "bytes",
-        "block",
-        "ms",
-        "skew ms",
-        "bytes/s",
-        "by port",
-        "by block",
-        "beside",
-    ];
+    let headings = "algorithm  nodes  groups  bytes  block  ms  skew ms  bytes/s  by port  \
+                    by block  beside";
     let mut text = String::new();
     for rows in rows.chunk_by(|one, other| one.experiment == other.experiment) {
-        let mut table = Table::new(&headings, &[0, 10]);
+        let mut table = Table::new(headings, &[0, 10]);
         for row in rows {
             let ratio = |ratio: Option<f64>| {
                 ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))

@@ -108,19 +108,9 @@ impl ViewsReport {
     /// For people.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut table = Table::new(
-            &[
-                "way",
-                "rounds",
-                "first delivery ms",
-                "min",
-                "max",
-                "at the last",
-                "left ms",
-                "back ms",
-            ],
-            &[0],
-        );
+        let headings =
+            "way  rounds  first delivery ms  min  max  at the last  left ms  back ms";
+        let mut table = Table::new(headings, &[0]);
         let number = |spread: Option<Spread>, of: fn(&Spread) -> f64| {
             spread.map_or_else(|| "-".to_owned(), |spread| format!("{:.1}", of(&spread)))
         };

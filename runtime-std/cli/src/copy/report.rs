@@ -126,7 +126,7 @@ impl Report {
     }
 
     fn text(&self, output: &mut impl io::Write) -> io::Result<()> {
-        let mut table = Table::new(&["node", "files", "place"], &[2]);
+        let mut table = Table::new("node  files  place", &[2]);
         for (index, line) in self.lines.iter().enumerate() {
             let place =
                 self.places.get(index).map(|place| place.display().to_string()).unwrap_or_default();

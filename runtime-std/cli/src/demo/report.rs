@@ -136,9 +136,8 @@ impl Outcome {
 
     /// For people.
     pub(super) fn table(&self) -> String {
-        let headings =
-            ["member", "sent", "delivered", "nulls", "p50 us", "p99 us", "max us", "digest"];
-        let mut table = Table::new(&headings, &[7]);
+        let headings = "member  sent  delivered  nulls  p50 us  p99 us  max us  digest";
+        let mut table = Table::new(headings, &[7]);
         let number = |value: Option<f64>| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
         };

@@ -130,7 +130,7 @@ fn text(map: &MemoryMap) -> String {
 }
 
 fn parts(row: &RowMap) -> Table {
-    let mut table = Table::new(&["offset", "bytes", "slots", "stride", "payload", "what"], &[5]);
+    let mut table = Table::new("offset  bytes  slots  stride  payload  what", &[5]);
     for part in &row.parts {
         let none = String::new;
         let (slots, stride, payload, what) = match &part.what {

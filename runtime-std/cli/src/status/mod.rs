@@ -118,18 +118,9 @@ impl Arguments {
 }
 
 fn table(answers: &Answers) -> Table {
-    let headings = [
-        "node",
-        "state",
-        "view",
-        "members",
-        "suspected",
-        "msgs/s",
-        "delivered",
-        "sent",
-        "frontiers",
-    ];
-    let mut table = Table::new(&headings, &[1, 3, 4, 8]);
+    let headings =
+        "node  state  view  members  suspected  msgs/s  delivered  sent  frontiers";
+    let mut table = Table::new(headings, &[1, 3, 4, 8]);
     for (node, answer) in answers {
         match answer {
             Ok(status) => table.row(row(status)),

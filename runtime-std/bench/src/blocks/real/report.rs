@@ -104,21 +104,8 @@ pub(super) struct Printed {
     pub(super) rows: Vec<Row>,
 }
 
-const HEADINGS: [&str; 13] = [
-    "fabric",
-    "algorithm",
-    "nodes",
-    "groups",
-    "bytes",
-    "block",
-    "window",
-    "ms",
-    "(min..max)",
-    "each",
-    "total",
-    "fairness",
-    "beside",
-];
+const HEADINGS: &str = "fabric  algorithm  nodes  groups  bytes  block  window  ms  (min..max)  \
+                        each  total  fairness  beside";
 
 /// Behind all rows.
 const LEGEND: &str = "ms: from the send until the last receiver has it all; each: bytes a second at a receiver; total: of all groups; \
@@ -132,7 +119,7 @@ impl Printed {
             if let Some(experiment) = rows[0].experiment {
                 text += &format!("{}:\n", experiment.name());
             }
-            let mut table = Table::new(&HEADINGS, &[0, 1, 8, 12]);
+            let mut table = Table::new(HEADINGS, &[0, 1, 8, 12]);
             for row in rows {
                 table.row(row.cells());
             }
