@@ -14,7 +14,7 @@
 //! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
 //! | `views` | `views`: members that go and come back |
 //! | `blocks` | `blocks` |
-//! | `error`, `print`, `progress`, `machine`, `spread`, `touch` | what all share |
+//! | `error`, `progress`, `machine`, `spread`, `touch` | what all share |
 
 mod blocks;
 pub mod command;
@@ -28,7 +28,6 @@ mod mesh;
 mod options;
 mod paper;
 mod plot;
-mod print;
 mod probe;
 mod processes;
 mod progress;

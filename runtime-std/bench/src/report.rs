@@ -47,7 +47,7 @@ pub struct Row {
     /// Slots of a sender.
     pub window: u32,
     /// Which thread steps.
-    pub drive: &'static str,
+    pub drive: String,
     /// Which of the paper's techniques are on.
     pub techniques: String,
     /// Wait after each message of the delayed senders.
@@ -108,7 +108,7 @@ fn table(rows: &[Row]) -> String {
             row.nodes.to_string(),
             row.senders.to_string(),
             row.bytes.to_string(),
-            row.drive.to_owned(),
+            row.drive.clone(),
             techniques,
             scaled(rate.median),
             format!("({}..{})", scaled(rate.min), scaled(rate.max)),

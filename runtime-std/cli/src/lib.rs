@@ -14,14 +14,13 @@
 //! | `network` | where members of several hosts meet |
 //! | `group_file` | the group file, and the errors of commands that read it |
 //! | `waiting_notice` | a notice of other users' folders, for a member that waits |
-//! | `options`, `clock`, `lines`, `output`, `record` | what commands share |
+//! | `options`, `lines`, `output`, `record` | what commands share |
 //!
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked
 //! for, to standard error too.
 
 mod adapter;
 mod cast;
-mod clock;
 mod copy;
 mod demo;
 mod devices;
@@ -115,9 +114,9 @@ enum Command {
     #[command(subcommand, after_help = help(devices::EXAMPLES))]
     Verbs(devices::Command),
     #[command(hide = true)]
-    DemoMember(demo::MemberArguments),
-    #[command(name = copy::MEMBER_COMMAND, hide = true)]
-    CopyMember(copy::MemberArguments),
+    DemoMember { task: String },
+    #[command(hide = true)]
+    CopyMember { task: String },
 }
 
 /// The program: reads the command line, and does what it says.
@@ -148,15 +147,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
         Command::Verbs(command) => devices::run(command),
-        Command::DemoMember(arguments) => match demo::run_member(arguments) {
-            // It has reported to its parent why.
-            Some(status) => Err(Failure::silent(status)),
-            None => Ok(()),
-        },
-        Command::CopyMember(arguments) => match copy::run_member(arguments) {
-            Some(status) => Err(Failure::silent(status)),
-            None => Ok(()),
-        },
+        Command::DemoMember { task } => demo::run_member(task),
+        Command::CopyMember { task } => copy::run_member(task),
     }
 }
 

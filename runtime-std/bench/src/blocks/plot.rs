@@ -10,6 +10,7 @@ use super::report::Row;
 use crate::error::BenchError;
 use crate::plot::COLOURS;
 use crate::spread::Spread;
+use tramontane_local::options::name;
 
 /// Of the whole drawing, and of what stands beside the lines, in pixels.
 const WIDTH: u32 = 1120;
@@ -48,7 +49,7 @@ impl Drawing {
             if matches!(row.experiment, Experiment::Algorithms | Experiment::Scale) {
                 let label = format!(
                     "{}: {}, {} MiB",
-                    row.experiment.name(),
+                    name(&row.experiment),
                     row.algorithm,
                     row.bytes >> 20
                 );

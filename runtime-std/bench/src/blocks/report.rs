@@ -107,7 +107,7 @@ pub(super) fn text(rows: &[Row]) -> String {
                 row.beside.clone(),
             ]);
         }
-        text += &format!("{}:\n{table}", rows[0].experiment.name());
+        text += &format!("{}:\n{table}", tramontane_local::options::name(&rows[0].experiment));
         let said: BTreeSet<&str> =
             rows.iter().map(|row| row.paper).filter(|paper| !paper.is_empty()).collect();
         for paper in said {

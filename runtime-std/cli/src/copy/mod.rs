@@ -92,7 +92,7 @@ mod tests;
 #[cfg(any(test, fuzzing))]
 mod victim;
 
-pub(super) use crew::MEMBER_COMMAND;
+pub(super) use crew::run_member;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -225,13 +225,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     report.print(arguments.json)
 }
-
-/// Runs a receiver that `copy` started.
-pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
-    crew::run_member(arguments)
-}
-
-pub(super) use crew::MemberArguments;
 
 /// One node's part in a copy between the nodes of a group file.
 fn hosts(

@@ -23,8 +23,9 @@ mod report;
 mod share;
 mod supervisor;
 
+pub(super) use member::run as run_member;
+
 use std::fs::File;
-use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
@@ -34,6 +35,7 @@ use tramontane_core::layout::MEMBERS_MAX;
 use super::exit::{Failure, Status};
 use super::interrupt::Interrupts;
 use super::options::{JoinOption, WindowOption, record_bytes};
+use super::output::print_result;
 use input::{Input, InputWriter};
 use plan::Plan;
 use records::{Cut, CutError, cut};
@@ -92,13 +94,6 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// A member of a demo: a process that `demo` starts.
-#[derive(Args, Debug)]
-pub(super) struct MemberArguments {
-    /// What it is to do, as JSON
-    task: String,
-}
-
 /// Runs the demo.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let senders = arguments.senders.unwrap_or(arguments.nodes);
@@ -145,17 +140,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         tracing::warn!(%error, "cannot remove what earlier runs left in shared memory");
     }
     let outcome = report::compare(&plan, input.shape().bytes, &outcome?);
-    let text = if arguments.json { outcome.json()? + "\n" } else { outcome.table() };
-    let mut output = io::stdout().lock();
-    write!(output, "{text}")
-        .and_then(|()| output.flush())
-        .map_err(|error| Failure::output(&error))?;
+    print_result(arguments.json, &outcome, report::Outcome::table)?;
     outcome.verdict()
-}
-
-/// Runs one member of a demo; a status other than success if that did not go well.
-pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
-    member::run(&arguments.task)
 }
 
 /// Puts all records into memory that members can map.

@@ -3,15 +3,15 @@
 mod map;
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
 use super::exit::{Failure, Status};
+use super::output::print_result;
 use map::{MemoryMap, RowMap, What};
-use tramontane_local::table::{Table, wrapped};
+use tramontane_local::table::Table;
 use tramontane_runtime::group::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT,
 };
@@ -74,17 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let layout = group.view_layout(&View::of_all(&group))?;
     let map = MemoryMap::of(layout.get());
-    let text = if arguments.json {
-        let json = serde_json::to_string_pretty(&map);
-        json.map_err(|error| Failure::system("cannot print the map", &error.into()))? + "\n"
-    } else {
-        wrapped(&text(&map))
-    };
-    let mut output = io::stdout().lock();
-    output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-        .map_err(|error| Failure::output(&error))
+    print_result(arguments.json, &map, text)
 }
 
 /// The map for people. Neighbours whose rows have the same layout are printed once.

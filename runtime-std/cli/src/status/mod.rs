@@ -118,8 +118,7 @@ impl Arguments {
 }
 
 fn table(answers: &Answers) -> Table {
-    let headings =
-        "node  state  view  members  suspected  msgs/s  delivered  sent  frontiers";
+    let headings = "node  state  view  members  suspected  msgs/s  delivered  sent  frontiers";
     let mut table = Table::new(headings, &[1, 3, 4, 8]);
     for (node, answer) in answers {
         match answer {

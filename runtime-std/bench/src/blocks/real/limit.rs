@@ -14,12 +14,13 @@ use tramontane_core::ids::Rank;
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::OutOfRow;
 
-use super::clock::{is_marked, mark, now_ns, worked_ns};
+use super::mark::{is_marked, mark};
 use super::method::Method;
 use super::task::LIMIT;
 use crate::error::BenchError;
 use crate::experiment::{Experiment, Kind, Member};
 use crate::touch;
+use tramontane_local::clock::{now_ns, thread_time_ns};
 use tramontane_runtime::group::Running;
 use tramontane_runtime::shared_memory::copying::copy;
 
@@ -183,7 +184,7 @@ impl<'r> Receiver<'r> {
                 mark(bytes, message);
             }
             wait(self.memory, 0, 0, message + 1, std::thread::yield_now)?;
-            let began_ns = worked_ns();
+            let began_ns = thread_time_ns();
             self.waited_ns = 0;
             if self.task.method == Method::Lent {
                 checksum = checksum.wrapping_add(touch::read(self.source.bytes()));
@@ -192,7 +193,7 @@ impl<'r> Receiver<'r> {
             }
             row.cell(CACHE_LINE)?.publish(now_ns());
             if message >= warm_ups {
-                copying_ns += worked_ns().saturating_sub(began_ns + self.waited_ns);
+                copying_ns += thread_time_ns().saturating_sub(began_ns + self.waited_ns);
             }
             if self.task.method != Method::Lent && !is_marked(&self.target, message) {
                 return Err(BenchError::Broken("a copy differs from its source".into()));
@@ -224,11 +225,11 @@ impl<'r> Receiver<'r> {
 
     /// Waits until every receiver has copied this number of pieces.
     fn await_others(&mut self, pieces: u64) -> Result<(), BenchError> {
-        let began_ns = worked_ns();
+        let began_ns = thread_time_ns();
         for rank in 1..self.memory.members.len() {
             wait(self.memory, rank, PIECES_CELL, pieces, std::thread::yield_now)?;
         }
-        self.waited_ns += worked_ns().saturating_sub(began_ns);
+        self.waited_ns += thread_time_ns().saturating_sub(began_ns);
         Ok(())
     }
 }
