@@ -8,6 +8,7 @@
 //! | [`processes`] | processes of this same program, none of which outlives its parent |
 //! | [`interrupt`] | SIGINT and SIGTERM as flags |
 //! | [`group`] | where the members of such a group meet |
+//! | [`mapped`] | a file as shared memory |
 //! | [`options`] | options that several commands have |
 //! | [`print`] | a report as JSON or as text |
 //! | [`table`] | tables for people |
@@ -16,6 +17,7 @@ pub mod clock;
 pub mod crew;
 pub mod group;
 pub mod interrupt;
+pub mod mapped;
 pub mod options;
 pub mod print;
 pub mod processes;

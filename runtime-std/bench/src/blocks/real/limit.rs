@@ -2,12 +2,11 @@
 //! [`Method`]s, all at once, with nothing of a group between them.
 
 use std::fs::File;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use serde::{Deserialize, Serialize};
 use tramontane_core::fabric::ViewMemory;
 use tramontane_core::ids::Rank;
@@ -21,6 +20,7 @@ use crate::error::BenchError;
 use crate::experiment::{Experiment, Kind, Member};
 use crate::touch;
 use tramontane_local::clock::{now_ns, thread_time_ns};
+use tramontane_local::mapped::Mapped;
 use tramontane_runtime::group::Running;
 use tramontane_runtime::shared_memory::copying::copy;
 
@@ -104,9 +104,9 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
     };
     let file = memfd_create("tramontane-limit", MemfdFlags::CLOEXEC).map_err(failed)?;
     ftruncate(&file, task.message_bytes as u64).map_err(failed)?;
-    let mut mapped =
-        Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-    mapped.bytes_mut().fill(1);
+    let mut mapped = Mapped::writable(&file, task.message_bytes).map_err(unmappable)?;
+    // SAFETY: no receiver knows of it yet.
+    unsafe { mapped.bytes_mut() }.fill(1);
     let descriptor = u64::from(file.as_raw_fd().unsigned_abs());
     let row = memory.row;
     row.cell(FILE_CELL)?.publish(u64::from(std::process::id()) << DESCRIPTOR_BITS | descriptor);
@@ -123,7 +123,8 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
             let sent_ns = row.cell(CACHE_LINE)?.load();
             latency_ns.push(last_ns.saturating_sub(sent_ns).try_into().unwrap_or(u32::MAX));
         }
-        mark(mapped.bytes_mut(), message);
+        // SAFETY: receivers read only after the word below, and all are done with the one before.
+        mark(unsafe { mapped.bytes_mut() }, message);
         row.cell(CACHE_LINE)?.publish(now_ns());
         row.cell(0)?.publish(message + 1);
     }
@@ -149,7 +150,8 @@ enum Source {
 impl Source {
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Senders(mapped) => mapped.bytes(),
+            // SAFETY: the sender writes only between the last receiver's word and its own next.
+            Self::Senders(mapped) => unsafe { mapped.bytes() },
             Self::Own(bytes) => bytes,
         }
     }
@@ -168,7 +170,7 @@ impl<'r> Receiver<'r> {
             );
             let file = File::open(&path)
                 .map_err(|error| BenchError::Setup(format!("cannot open {path}: {error}")))?;
-            Source::Senders(Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ)?)
+            Source::Senders(Mapped::read_only(&file, task.message_bytes).map_err(unmappable)?)
         };
         Ok(Self { memory, task, source, target: vec![1; task.message_bytes], waited_ns: 0 })
     }
@@ -234,47 +236,6 @@ impl<'r> Receiver<'r> {
     }
 }
 
-/// A file's bytes.
-struct Mapped {
-    base: NonNull<u8>,
-    length: usize,
-}
-
-impl Mapped {
-    fn new(file: BorrowedFd<'_>, length: usize, protection: ProtFlags) -> Result<Self, BenchError> {
-        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
-        let mapped = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                protection,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                file,
-                0,
-            )
-        };
-        let base = mapped.ok().and_then(|base| NonNull::new(base.cast::<u8>()));
-        let base = base.ok_or_else(|| BenchError::Setup("cannot map the probe's memory".into()))?;
-        Ok(Self { base, length })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped for so long; the sender writes only between the last receiver's word and
-        // its own next.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }
-    }
-
-    /// For the sender, which mapped it to be written.
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; receivers read only after the sender's word.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.length) }
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and no slice of it outlives this.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
-        debug_assert_eq!(unmapped, Ok(()));
-    }
+fn unmappable(_: std::io::Error) -> BenchError {
+    BenchError::Setup("cannot map the probe's memory".into())
 }
