@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::paper::Reported;
+use crate::plot::Drawing;
 use crate::spread::Spread;
 use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::rdma::PostCounts;
@@ -157,4 +158,21 @@ fn beside(row: &Row) -> String {
 fn percent(share: &Spread) -> String {
     let Spread { median, min, max } = share;
     format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max)
+}
+
+/// The rows as a drawing: a line for each size of message, and the paper's numbers.
+pub(crate) fn drawing(rows: &[Row]) -> Drawing {
+    let title = rows.first().map_or_else(String::new, |row| {
+        format!("Delivered at each member, {} fabric, window {}", row.fabric, row.window)
+    });
+    let mut drawing = Drawing::new(title, "members", "GB/s");
+    for row in rows {
+        let label = format!("{} B, techniques: {}", row.bytes, row.techniques);
+        drawing.add(label, row.nodes.into(), Spread::of(&[row.bytes_per_s / 1e9]));
+    }
+    for (row, paper) in rows.iter().filter_map(|row| Some((row, row.paper?))) {
+        let figure = Spread::of(&[paper.gigabytes_per_s]);
+        drawing.add("the paper's number".into(), row.nodes.into(), figure);
+    }
+    drawing
 }

@@ -12,7 +12,7 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::steady::SteadyReport;
 use crate::views::report::ViewsReport;
-use crate::{blocks, large, low_rate, plot, real, simulated, steady, views, worker};
+use crate::{blocks, large, low_rate, real, report, simulated, steady, views, worker};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
 use tramontane_local::print::print;
@@ -85,7 +85,7 @@ fn multicast(arguments: &Multicast, out: &mut impl Write) -> Result<(), BenchErr
     }
     drop(progress);
     if let Some(path) = &arguments.plot {
-        plot::draw(&rows, path)?;
+        report::drawing(&rows).write(path)?;
     }
     let report = Report { machine: machine(), rows: &rows };
     Ok(print(out, arguments.json, &report, Report::text)?)

@@ -6,7 +6,6 @@ use clap::ValueEnum as _;
 
 use super::command::Arguments;
 use super::experiment::Experiment;
-use super::plot::Drawing;
 use super::{analysis, disturbance, real, report, several, single};
 use crate::error::BenchError;
 use tramontane_local::group::LocalError;
@@ -49,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
         });
     }
     if let Some(path) = &arguments.plot {
-        Drawing::simulated(&rows)?.write(path)?;
+        report::drawing(&rows)?.write(path)?;
     }
     let printed = report::Printed { seed: arguments.seed, rows: &rows };
     Ok(print(out, arguments.json, &printed, |printed| report::text(printed.rows))?)

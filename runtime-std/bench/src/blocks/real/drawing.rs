@@ -2,7 +2,7 @@
 //! block, whichever varies.
 
 use super::report::{Disturbed, Row};
-use crate::blocks::plot::{Drawing, counted};
+use crate::plot::{Drawing, MILLISECONDS, counted};
 use tramontane_local::options::name;
 
 /// What the horizontal axis counts.
@@ -49,7 +49,7 @@ pub(super) fn drawing(rows: &[Row]) -> Drawing {
         _ => "shared memory",
     };
     let title = format!("One message to all members over {fabric}");
-    let mut drawing = Drawing { title, over: axis.name(), series: Vec::new() };
+    let mut drawing = Drawing::new(title, axis.name(), MILLISECONDS);
     for row in rows {
         let place = axis.place(row) as f64;
         drawing.add(label(row, rows, axis), place, row.latency_ms);
