@@ -167,14 +167,34 @@ const EXHAUSTED: [i32; 3] = [
     rustix::io::Errno::NFILE.raw_os_error(),
 ];
 
-impl From<LayoutError> for Failure {
-    fn from(error: LayoutError) -> Self {
-        Self::new(
-            Status::Usage,
-            format_args!("the group cannot be laid out: {error}"),
-            "correct the configuration",
-        )
-    }
+/// Makes an error a failure, by a function.
+macro_rules! failures {
+    ($($error:ty => $failure:expr;)+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let failure: fn($error) -> Self = $failure;
+                failure(error)
+            }
+        })+
+    };
+}
+
+failures! {
+    NotBuilt => |error| Self::with_text(Status::Device, error);
+    ClearNotAllowed => |error| Self::with_text(Status::Usage, error);
+    DescriptionError => |error| Self::with_text(Status::Usage, error);
+    WatchError => |error| Self::system("cannot watch for signals", &error.0);
+    AttachError => |error| {
+        Self::new(Status::Usage, error, "let the command that needs this process start it")
+    };
+    LayoutError => |error| {
+        let what = format_args!("the group cannot be laid out: {error}");
+        Self::new(Status::Usage, what, "correct the configuration")
+    };
+    Interrupted => |interrupted| Self::silent(match interrupted {
+        Interrupted::Interrupt => Status::Interrupted,
+        Interrupted::Terminate => Status::Terminated,
+    });
 }
 
 impl From<SharedMemoryError> for Failure {
@@ -214,18 +234,6 @@ impl From<MemoryError> for Failure {
     }
 }
 
-impl From<NotBuilt> for Failure {
-    fn from(error: NotBuilt) -> Self {
-        Self::with_text(Status::Device, error)
-    }
-}
-
-impl From<ClearNotAllowed> for Failure {
-    fn from(error: ClearNotAllowed) -> Self {
-        Self::with_text(Status::Usage, error)
-    }
-}
-
 impl From<LocalError> for Failure {
     fn from(error: LocalError) -> Self {
         match error {
@@ -241,21 +249,6 @@ impl From<LocalError> for Failure {
     }
 }
 
-impl From<Interrupted> for Failure {
-    fn from(interrupted: Interrupted) -> Self {
-        Self::silent(match interrupted {
-            Interrupted::Interrupt => Status::Interrupted,
-            Interrupted::Terminate => Status::Terminated,
-        })
-    }
-}
-
-impl From<WatchError> for Failure {
-    fn from(WatchError(error): WatchError) -> Self {
-        Self::system("cannot watch for signals", &error)
-    }
-}
-
 impl From<CrewError> for Failure {
     fn from(error: CrewError) -> Self {
         match error {
@@ -268,18 +261,6 @@ impl From<CrewError> for Failure {
                 Self::new(Status::PeerLost, error, "find out what ended it, and start again")
             }
         }
-    }
-}
-
-impl From<AttachError> for Failure {
-    fn from(error: AttachError) -> Self {
-        Self::new(Status::Usage, error, "let the command that needs this process start it")
-    }
-}
-
-impl From<DescriptionError> for Failure {
-    fn from(error: DescriptionError) -> Self {
-        Self::with_text(Status::Usage, error)
     }
 }
 
@@ -299,36 +280,34 @@ impl From<ControlEndpointsError> for Failure {
 /// The status of a node that did not become a member.
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
-        match error {
-            StartError::ControlEndpoints(error) => error.into(),
-            StartError::Fabric(NoFabric::NotBuilt(error)) => error.into(),
+        use StartError as E;
+        let status = match error {
+            E::ControlEndpoints(error) => return error.into(),
+            E::Fabric(NoFabric::NotBuilt(error)) => return error.into(),
             #[cfg(feature = "verbs")]
-            StartError::Fabric(NoFabric::Rdma(error)) => error.into(),
-            StartError::Fabric(NoFabric::Io(source)) => Self::system("cannot start", &source),
-            StartError::SharedMemory(error) => error.into(),
-            StartError::State(_) => Self::with_text(Status::Usage, error),
-            StartError::Meet(error) => error.into(),
-            StartError::Stopped(stopped) => stopped.into(),
-            StartError::Io(source) => Self::system("cannot start", &source),
-            StartError::UnknownNode { .. } | StartError::Layout(_) => {
-                Self::with_text(Status::Usage, error)
+            E::Fabric(NoFabric::Rdma(error)) => return error.into(),
+            E::Fabric(NoFabric::Io(error)) | E::Io(error) => {
+                return Self::system("cannot start", &error);
             }
-            StartError::Listen { ref source, .. }
-                if source.kind() != std::io::ErrorKind::AddrInUse =>
-            {
-                Self::with_text(Status::Usage, error)
+            E::SharedMemory(error) => return error.into(),
+            E::Meet(error) => return error.into(),
+            E::Stopped(stopped) => return stopped.into(),
+            E::Cancelled => return Self::silent(Status::Interrupted),
+            E::State(_) | E::UnknownNode { .. } | E::Layout(_) => Status::Usage,
+            E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
+                Status::Usage
             }
-            StartError::Cancelled => Self::silent(Status::Interrupted),
-            StartError::Listen { .. }
-            | StartError::NotLetIn { .. }
-            | StartError::NobodyRuns { .. }
-            | StartError::OtherConfiguration { .. }
-            | StartError::NotFormed(_)
-            | StartError::FixedRuns { .. }
-            | StartError::NotReady { .. }
-            | StartError::Refused { .. } => Self::with_text(Status::Group, error),
-            error => Self::with_text(Status::Other, error),
-        }
+            E::Listen { .. }
+            | E::NotLetIn { .. }
+            | E::NobodyRuns { .. }
+            | E::OtherConfiguration { .. }
+            | E::NotFormed(_)
+            | E::FixedRuns { .. }
+            | E::NotReady { .. }
+            | E::Refused { .. } => Status::Group,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
     }
 }
 
