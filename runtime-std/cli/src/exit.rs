@@ -105,6 +105,31 @@ impl Failure {
         Self::with_text(status, format!("{what}; {advice}"))
     }
 
+    /// The command line or a configuration is wrong.
+    pub(super) fn usage(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Usage, what, advice)
+    }
+
+    /// The input cannot be taken.
+    pub(super) fn input(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Input, what, advice)
+    }
+
+    /// The members do not make a group.
+    pub(super) fn group(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Group, what, advice)
+    }
+
+    /// A member was lost, or stalled.
+    pub(super) fn peer_lost(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::PeerLost, what, advice)
+    }
+
+    /// The operating system refused something, or the program is wrong.
+    pub(super) fn other(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Other, what, advice)
+    }
+
     /// With a text that says what to do already.
     pub(super) fn with_text(status: Status, text: impl fmt::Display) -> Self {
         // File names and arguments are part of it, and may hold anything.
@@ -126,11 +151,7 @@ impl Failure {
             let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
             return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
         }
-        Self::new(
-            Status::Other,
-            format_args!("{action}: {error}"),
-            "see the system's message, and try again",
-        )
+        Self::other(format_args!("{action}: {error}"), "see the system's message, and try again")
     }
 
     /// The output cannot be written.
@@ -185,11 +206,11 @@ failures! {
     DescriptionError => |error| Self::with_text(Status::Usage, error);
     WatchError => |error| Self::system("cannot watch for signals", &error.0);
     AttachError => |error| {
-        Self::new(Status::Usage, error, "let the command that needs this process start it")
+        Self::usage(error, "let the command that needs this process start it")
     };
     LayoutError => |error| {
         let what = format_args!("the group cannot be laid out: {error}");
-        Self::new(Status::Usage, what, "correct the configuration")
+        Self::usage(what, "correct the configuration")
     };
     Interrupted => |interrupted| Self::silent(match interrupted {
         Interrupted::Interrupt => Status::Interrupted,
@@ -258,7 +279,7 @@ impl From<CrewError> for Failure {
                 Self::with_text(Status::Other, error)
             }
             CrewError::Unreachable { .. } => {
-                Self::new(Status::PeerLost, error, "find out what ended it, and start again")
+                Self::peer_lost(error, "find out what ended it, and start again")
             }
         }
     }
@@ -267,8 +288,7 @@ impl From<CrewError> for Failure {
 impl From<ControlEndpointsError> for Failure {
     fn from(error: ControlEndpointsError) -> Self {
         match error {
-            ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::new(
-                Status::Usage,
+            ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::usage(
                 format_args!("cannot read the key: {error}"),
                 "set key_file to a file that you may read",
             ),
@@ -314,9 +334,7 @@ impl From<StartError> for Failure {
 impl From<Stopped> for Failure {
     fn from(stopped: Stopped) -> Self {
         match stopped {
-            Stopped::PeerLost { .. } => {
-                Self::new(Status::PeerLost, stopped, "start all members again")
-            }
+            Stopped::PeerLost { .. } => Self::peer_lost(stopped, "start all members again"),
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
             }
@@ -326,7 +344,7 @@ impl From<Stopped> for Failure {
                 "free memory or disk space, and start this node again",
             ),
 
-            stopped => Self::new(Status::Other, stopped, "please report this"),
+            stopped => Self::other(stopped, "please report this"),
         }
     }
 }
@@ -343,12 +361,10 @@ impl From<BenchError> for Failure {
             BenchError::Signals(error) => error.into(),
             BenchError::Stopped(stopped) => stopped.into(),
             BenchError::Broken(what) => Self::new(Status::Disagreement, what, "please report this"),
-            BenchError::Arguments(what) => {
-                Self::new(Status::Usage, what, "see 'tramontane bench --help'")
-            }
+            BenchError::Arguments(what) => Self::usage(what, "see 'tramontane bench --help'"),
             BenchError::Output(error) => Self::output(&error),
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
-                Self::new(Status::Other, error, "see 'tramontane bench --help'")
+                Self::other(error, "see 'tramontane bench --help'")
             }
         }
     }
@@ -406,7 +422,7 @@ mod tests {
 
     #[test]
     fn whatever_a_name_holds_the_text_stays_one_line() {
-        let failure = Failure::new(Status::Input, "cannot read a\nb\r\u{1b}[1m", "take another");
+        let failure = Failure::input("cannot read a\nb\r\u{1b}[1m", "take another");
         assert_eq!(failure.text(), "cannot read a b  [1m; take another");
     }
 

@@ -49,7 +49,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use exit::{Failure, Status, help};
+use exit::{Failure, help};
 use tramontane_bench as bench;
 use tramontane_local::interrupt;
 
@@ -163,8 +163,7 @@ fn parse() -> Result<Option<Cli>, Failure> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return error.print().map(|()| None).map_err(|error| Failure::output(&error));
     }
-    Err(Failure::new(
-        Status::Usage,
+    Err(Failure::usage(
         in_one_line(&error),
         "see 'tramontane --help' or 'tramontane COMMAND --help'",
     ))
@@ -195,7 +194,7 @@ fn log(verbose: u8) -> Result<(), Failure> {
     };
     let filter: Targets = wanted.parse().map_err(|error| {
         let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
-        Failure::new(Status::Usage, what, "set it to a level such as info, or leave it")
+        Failure::usage(what, "set it to a level such as info, or leave it")
     })?;
     let format = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)

@@ -173,7 +173,7 @@ impl<'p> Receivers<'p> {
                 if is_first {
                     let what = format!("the process for {place} {end}");
                     let advice = "find out what ended it, and copy again";
-                    self.failed(Rank::Killed, Failure::new(Status::PeerLost, what, advice));
+                    self.failed(Rank::Killed, Failure::peer_lost(what, advice));
                 }
             }
         }

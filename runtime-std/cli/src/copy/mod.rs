@@ -267,11 +267,7 @@ fn hosts(
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {
             let what = format_args!("node {own} is the one that copies to the others");
-            return Err(Failure::new(
-                Status::Usage,
-                what,
-                "give it files, and no --to; or give --from",
-            ));
+            return Err(Failure::usage(what, "give it files, and no --to; or give --from"));
         }
         let sent = sending::send(&mut job, &arguments.files, interrupts.flag(), &|| {
             Ok(interrupts.check()?)
@@ -280,11 +276,7 @@ fn hosts(
     }
     let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
         let what = format_args!("node {own} receives what node {from} copies");
-        return Err(Failure::new(
-            Status::Usage,
-            what,
-            "give it one --to, and no files; or give --from",
-        ));
+        return Err(Failure::usage(what, "give it one --to, and no files; or give --from"));
     };
     let received = receiving::receive(&mut job, to, interrupts.flag()).map_err(|failure| {
         // The receiver knows that it was interrupted, and not by which signal.
@@ -308,8 +300,7 @@ fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> 
         Some(wanted) if wanted == usual => Ok(usual),
         Some(_) => {
             let what = "the nodes of the group file meet in another way";
-            Err(Failure::new(
-                Status::Usage,
+            Err(Failure::usage(
                 what,
                 "leave --fabric out, or give 'verbs' where the file has 'tcp'",
             ))

@@ -125,7 +125,7 @@ impl Run<'_> {
                 Ok(slot) => slot,
                 Err(ReserveError::Full | ReserveError::Contended) => break,
                 Err(error @ ReserveError::TooLarge { .. }) => {
-                    return Err(Failure::new(Status::Input, error, "raise --message-max"));
+                    return Err(Failure::input(error, "raise --message-max"));
                 }
             };
             if stamped >= BYTES_PER_STAMP {

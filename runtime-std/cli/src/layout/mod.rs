@@ -56,7 +56,7 @@ impl Arguments {
         let senders = self.senders.unwrap_or(self.nodes);
         if senders > self.nodes {
             let what = format_args!("{senders} senders among {} members", self.nodes);
-            return Err(Failure::new(Status::Usage, what, "take fewer --senders or more --nodes"));
+            return Err(Failure::usage(what, "take fewer --senders or more --nodes"));
         }
         let group = Description::builder("layout").nodes(self.nodes).senders(senders);
         Ok(group.window(self.window).message_max(self.message_max).fixed().build()?)

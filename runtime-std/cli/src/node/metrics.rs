@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 
 use super::http::{self, Answer};
 use super::meter::Meter;
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 use tramontane_runtime::group::{GroupStatus, SharedStatus, SubgroupStatus};
 
 /// What the answer is: the text format that Prometheus and all its tools read (`promtool check
@@ -39,15 +39,11 @@ pub(super) fn serve(
             "--metrics {address} can be reached from other hosts, and has no password"
         );
         let advice = "take 127.0.0.1, or give --metrics-exposed too on a network that you trust";
-        return Err(Failure::new(Status::Usage, what, advice));
+        return Err(Failure::usage(what, advice));
     }
     let taken = |error: &dyn fmt::Display| {
         let what = format_args!("cannot serve metrics at {address}: {error}");
-        Failure::new(
-            Status::Usage,
-            what,
-            "take another address for --metrics, or stop what listens there",
-        )
+        Failure::usage(what, "take another address for --metrics, or stop what listens there")
     };
     let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
     let served =
