@@ -205,7 +205,8 @@ impl<'p> Receivers<'p> {
 
 /// Runs a receiver, and reports to its parent how it ended.
 pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
-    let (task, worker) = Worker::<ReceiverRole>::attach(task)?;
+    let (task, worker) = Worker::<ReceiverRole>::attach(task)
+        .map_err(|error| Failure::usage(error, "start it with 'tramontane copy'"))?;
     let received = task.job().and_then(|mut job| receive(&mut job, &task.to, worker.released()));
     let (report, outcome) = match received {
         Ok(received) => (Notice::Placed { files: received.files }, Ok(())),

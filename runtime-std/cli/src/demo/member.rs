@@ -34,7 +34,8 @@ const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Runs a member, and reports to its parent what went wrong, if anything.
 pub(crate) fn run(task: &str) -> Result<(), Failure> {
-    let (task, worker) = Worker::<DemoMember>::attach(task)?;
+    let (task, worker) = Worker::<DemoMember>::attach(task)
+        .map_err(|error| Failure::usage(error, "start it with 'tramontane demo'"))?;
     let Err(failure) = join_and_run(&task, &worker) else { return Ok(()) };
     // The parent may be gone; then this has nowhere to go.
     let _ = worker

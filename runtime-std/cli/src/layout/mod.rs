@@ -122,23 +122,19 @@ fn text(map: &MemoryMap) -> String {
 fn parts(row: &RowMap) -> Table {
     let mut table = Table::new("offset  bytes  slots  stride  payload  what", &[5]);
     for part in &row.parts {
-        let none = String::new;
-        let (slots, stride, payload, what) = match &part.what {
-            What::Header => (none(), none(), none(), "header".to_owned()),
-            What::Control { subgroup, unordered: false } => {
-                (none(), none(), none(), format!("control block of subgroup {subgroup}"))
-            }
-            What::Control { subgroup, unordered: true } => {
-                (none(), none(), none(), format!("control block of subgroup {subgroup}, unordered"))
+        let (ring, what) = match &part.what {
+            What::Header => (<[String; 3]>::default(), "header".to_owned()),
+            What::Control { subgroup, unordered } => {
+                let unordered = if *unordered { ", unordered" } else { "" };
+                (Default::default(), format!("control block of subgroup {subgroup}{unordered}"))
             }
             What::Ring { subgroup, slots, stride, message_max } => (
-                slots.to_string(),
-                stride.to_string(),
-                message_max.to_string(),
+                [slots.to_string(), stride.to_string(), message_max.to_string()],
                 format!("ring of subgroup {subgroup}"),
             ),
         };
-        table.row([part.offset.to_string(), part.bytes.to_string(), slots, stride, payload, what]);
+        let place = [part.offset.to_string(), part.bytes.to_string()];
+        table.row(place.into_iter().chain(ring).chain([what]));
     }
     table
 }
