@@ -51,7 +51,7 @@ pub enum BenchError {
     Send(#[from] SendError),
     /// The report cannot be written.
     #[error("cannot write the report: {0}")]
-    Output(std::io::Error),
+    Output(#[from] std::io::Error),
     /// A probe's peer did not answer, or its memory is too small.
     #[error("the probe's peer did not answer within a minute")]
     Probe,

@@ -7,14 +7,14 @@
 //! | `command`, `options` | the arguments |
 //! | `run` | each command: runs its experiment, and prints the report |
 //! | `experiment`, `processes`, `worker` | experiments as processes: tasks, outcomes, how they are started |
-//! | `real`, `simulated`, `report`, `plot`, `paper` | `multicast` |
+//! | `real`, `simulated`, `report`, `paper` | `multicast` |
 //! | `low_rate` | `latency` and `idle` |
 //! | `steady`, `large` | `views --steady` and `--large` |
 //! | `member` | the process of all these: a member of a group |
 //! | `probe`, `mesh` | probes: memory without a protocol, TCP without a protocol |
 //! | `views` | `views`: members that go and come back |
 //! | `blocks` | `blocks` |
-//! | `error`, `print`, `progress`, `machine`, `spread`, `touch` | what all share |
+//! | `error`, `plot`, `progress`, `machine`, `spread`, `touch` | what all share |
 
 mod blocks;
 pub mod command;
@@ -28,7 +28,6 @@ mod mesh;
 mod options;
 mod paper;
 mod plot;
-mod print;
 mod probe;
 mod processes;
 mod progress;

@@ -13,6 +13,7 @@ use crate::error::BenchError;
 use crate::experiment::{self, Experiment, JOIN_LIMIT, Kind};
 use crate::options::Drive;
 use crate::touch;
+use tramontane_local::clock::process_time_ns;
 use tramontane_runtime::group::{
     Messages, Replica, Run, Running, Sender, StartError, Stepped, start_stepped,
 };
@@ -355,23 +356,17 @@ impl Experiment for Idling {
                 idle.reset();
             }
         }
-        let (processor_time_before, writes_before) = (processor_time(), member.writes());
+        let (processor_time_before, writes_before) = (process_time_ns(), member.writes());
         let begun = Instant::now();
         let length = Duration::from_nanos(self.watch_ns);
         while begun.elapsed() < length {
             member.sleep(length)?;
         }
-        let used = processor_time() - processor_time_before;
+        let used_ns = process_time_ns() - processor_time_before;
         let rest = Rest {
-            processor_percent: 100.0 * used.as_secs_f64() / begun.elapsed().as_secs_f64(),
+            processor_percent: used_ns as f64 / 1e7 / begun.elapsed().as_secs_f64(),
             writes: member.writes() - writes_before,
         };
         Ok((rest, Some(spawn(member)?)))
     }
-}
-
-/// Processor time that this process has used.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs().try_into().unwrap_or(0))
 }

@@ -66,17 +66,6 @@ pub enum Drive {
     Polled,
 }
 
-impl Drive {
-    /// As it is named on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Caller => "caller",
-            Self::Polled => "polled",
-        }
-    }
-}
-
 /// One of Spindle's techniques, to be switched off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Technique {

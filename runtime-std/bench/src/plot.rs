@@ -1,22 +1,20 @@
-//! Bytes a second over members, as SVG.
+//! Figures as SVG, over members or whatever else varies: milliseconds, or bytes a second; the same
+//! drawing for simulated and for real groups.
 
 use std::path::Path;
 
+use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
 use crate::error::BenchError;
-use crate::report::Row;
+use crate::spread::Spread;
 
-/// Draws the rows: a line for each size of message, and the paper's numbers as points.
-///
-/// # Errors
-/// [`BenchError::Setup`] if the file cannot be written.
-pub fn draw(rows: &[Row], path: &Path) -> Result<(), BenchError> {
-    draw_rows(rows, path)
-        .map_err(|error| BenchError::Setup(format!("cannot draw {}: {error}", path.display())))
-}
+/// Of the whole drawing, and of what stands beside the lines, in pixels.
+const WIDTH: u32 = 1120;
+const LEGEND_WIDTH: u32 = 340;
+const HEIGHT: u32 = 560;
 
-pub(crate) const COLOURS: [RGBColor; 8] = [
+const COLOURS: [RGBColor; 8] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 96, 30),
     RGBColor(44, 140, 60),
@@ -27,76 +25,213 @@ pub(crate) const COLOURS: [RGBColor; 8] = [
     RGBColor(150, 120, 30),
 ];
 
-fn draw_rows(rows: &[Row], path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    // Drawn into memory first, so that a full disk is an error here and not half a file.
-    let mut svg = String::new();
-    {
-        let area = SVGBackend::with_string(&mut svg, (860, 520)).into_drawing_area();
+/// The unit of times. Times are drawn on logarithmic axes, rates on axes from zero.
+pub(crate) const MILLISECONDS: &str = "ms";
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, plotters::coord::Shift>;
+
+type Chart<'a, X, Y> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>;
+
+/// One line of a drawing.
+pub(crate) struct Series {
+    pub(crate) label: String,
+    /// Where, and the figure there; where figures spread, that is drawn too.
+    pub(crate) points: Vec<(f64, Spread)>,
+}
+
+/// What is drawn.
+pub(crate) struct Drawing {
+    pub(crate) title: String,
+    /// What the horizontal axis counts.
+    pub(crate) over: &'static str,
+    /// Of the figures.
+    pub(crate) unit: &'static str,
+    pub(crate) series: Vec<Series>,
+}
+
+impl Drawing {
+    /// Without lines yet.
+    pub(crate) fn new(title: String, over: &'static str, unit: &'static str) -> Self {
+        Self { title, over, unit, series: Vec::new() }
+    }
+
+    /// Adds a point to the line of that label.
+    pub(crate) fn add(&mut self, label: String, place: f64, figure: Spread) {
+        match self.series.iter_mut().find(|series| series.label == label) {
+            Some(series) => series.points.push((place, figure)),
+            None => self.series.push(Series { label, points: vec![(place, figure)] }),
+        }
+    }
+
+    /// Whether the line of that label has a point there.
+    pub(crate) fn has(&self, label: &str, place: f64) -> bool {
+        let of_label = self.series.iter().filter(|series| series.label == label);
+        of_label.flat_map(|series| &series.points).any(|(at, _)| *at == place)
+    }
+
+    /// Writes it to a file.
+    ///
+    /// # Errors
+    /// [`BenchError::Setup`] if the file cannot be written.
+    pub(crate) fn write(&self, path: &Path) -> Result<(), BenchError> {
+        let failed =
+            |why: String| BenchError::Setup(format!("cannot draw {}: {why}", path.display()));
+        // Drawn into memory first, so that a full disk is an error here and not half a file.
+        let svg = self.svg().map_err(|error| failed(error.to_string()))?;
+        std::fs::write(path, svg).map_err(|error| failed(error.to_string()))
+    }
+
+    fn points(&self) -> impl Iterator<Item = &(f64, Spread)> {
+        self.series.iter().flat_map(|series| &series.points)
+    }
+
+    /// Every place at which there is a point, once.
+    fn places(&self) -> Vec<f64> {
+        let mut places: Vec<f64> = self.points().map(|(place, _)| *place).collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        places
+    }
+
+    fn svg(&self) -> Result<String, Box<dyn std::error::Error>> {
+        let mut svg = String::new();
+        let area = SVGBackend::with_string(&mut svg, (WIDTH, HEIGHT)).into_drawing_area();
         area.fill(&WHITE)?;
-        let nodes_max = rows.iter().map(|row| row.nodes).max().unwrap_or(2);
-        let paper_max = rows.iter().filter_map(|row| row.paper).map(|paper| paper.gigabytes_per_s);
-        let top = rows.iter().map(|row| row.bytes_per_s / 1e9).chain(paper_max).fold(0.1, f64::max)
-            * 1.15;
-        let first = rows.first();
-        let title = first.map_or_else(String::new, |row| {
-            format!("Delivered at each member, {} fabric, window {}", row.fabric, row.window)
-        });
-        let mut chart = ChartBuilder::on(&area)
-            .caption(title, ("sans-serif", 20))
-            .margin(14)
-            .x_label_area_size(42)
-            .y_label_area_size(64)
-            .build_cartesian_2d(0.0..f64::from(nodes_max) + 0.5, 0.0..top)?;
+        let (left, right) = area.split_horizontally(WIDTH - LEGEND_WIDTH);
+        self.draw_lines(&left)?;
+        self.draw_legend(&right)?;
+        area.present()?;
+        drop((left, right, area));
+        Ok(svg)
+    }
+
+    fn draw_lines(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        let places = self.places();
+        let (first, last) =
+            (places.first().unwrap_or(&1.0) * 0.9, places.last().unwrap_or(&1.0) * 1.1);
+        let low = self.points().map(|(_, ms)| ms.min).fold(f64::MAX, f64::min) * 0.8;
+        let high = self.points().map(|(_, ms)| ms.max).fold(0.0, f64::max) * 1.25;
+        let mut chart = ChartBuilder::on(area);
+        chart.caption(&self.title, ("sans-serif", 20)).margin(14);
+        chart.x_label_area_size(42).y_label_area_size(64);
+        if self.unit == MILLISECONDS {
+            let over = (first..last).log_scale().with_key_points(places);
+            let figures = (low..high).log_scale().with_key_points(ticks(low, high));
+            self.draw_chart(chart.build_cartesian_2d(over, figures)?)
+        } else {
+            self.draw_chart(chart.build_cartesian_2d(0.0..last, 0.0..high)?)
+        }
+    }
+
+    fn draw_chart<X, Y>(&self, mut chart: Chart<'_, X, Y>) -> Result<(), Box<dyn std::error::Error>>
+    where
+        X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+        Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    {
         chart
             .configure_mesh()
-            .x_desc("members")
-            .y_desc("GB/s")
-            .x_labels(usize::from(nodes_max).min(17) + 1)
-            .x_label_formatter(&|x| format!("{x:.0}"))
+            .x_desc(self.over)
+            .y_desc(self.unit)
+            .x_label_formatter(&|place| counted(*place))
+            .y_label_formatter(&|figure| short(*figure))
             .light_line_style(WHITE.mix(0.0))
             .draw()?;
-        let mut series: Vec<(u32, String)> = Vec::new();
-        for row in rows {
-            let key = (row.bytes, row.techniques.clone());
-            if !series.contains(&key) {
-                series.push(key);
-            }
+        for (index, Series { points, .. }) in self.series.iter().enumerate() {
+            let (colour, mark) = looks(index);
+            let line = points.iter().map(|(place, ms)| (*place, ms.median));
+            chart.draw_series(LineSeries::new(line.clone(), colour.stroke_width(2)))?;
+            chart.draw_series(line.map(|point| Circle::new(point, 4, mark)))?;
+            let spreads = points.iter().map(|(place, ms)| [(*place, ms.min), (*place, ms.max)]);
+            chart.draw_series(spreads.map(|ends| PathElement::new(ends, colour.mix(0.4))))?;
         }
-        for ((bytes, techniques), colour) in series.iter().zip(COLOURS.iter().cycle()) {
-            let points: Vec<(f64, f64)> = rows
-                .iter()
-                .filter(|row| row.bytes == *bytes && row.techniques == *techniques)
-                .map(|row| (f64::from(row.nodes), row.bytes_per_s / 1e9))
-                .collect();
-            chart
-                .draw_series(LineSeries::new(points.clone(), colour.stroke_width(2)))?
-                .label(format!("{bytes} B, techniques: {techniques}"))
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 18, y)], colour.stroke_width(2))
-                });
-            chart
-                .draw_series(points.iter().map(|point| Circle::new(*point, 4, colour.filled())))?;
-        }
-        let reported: Vec<(f64, f64)> = rows
-            .iter()
-            .filter_map(|row| Some((f64::from(row.nodes), row.paper?.gigabytes_per_s)))
-            .collect();
-        if !reported.is_empty() {
-            chart
-                .draw_series(
-                    reported.iter().map(|point| Cross::new(*point, 5, BLACK.stroke_width(2))),
-                )?
-                .label("the paper's number")
-                .legend(|(x, y)| Cross::new((x + 9, y), 5, BLACK.stroke_width(2)));
-        }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::LowerRight)
-            .background_style(WHITE.mix(0.9))
-            .border_style(BLACK.mix(0.3))
-            .draw()?;
-        area.present()?;
+        Ok(())
     }
-    std::fs::write(path, svg)?;
-    Ok(())
+
+    /// Beside the lines, since there may be as many as fill a drawing.
+    fn draw_legend(&self, area: &Area<'_>) -> Result<(), Box<dyn std::error::Error>> {
+        for (index, (Series { label, .. }, y)) in
+            self.series.iter().zip((50..).step_by(18)).enumerate()
+        {
+            let (colour, mark) = looks(index);
+            area.draw(&PathElement::new([(4, y), (28, y)], colour.stroke_width(2)))?;
+            area.draw(&Circle::new((16, y), 4, mark))?;
+            area.draw(&Text::new(label.as_str(), (36, y - 6), ("sans-serif", 13)))?;
+        }
+        Ok(())
+    }
+}
+
+/// How a line, and its points, are drawn: the colours come again with empty points.
+fn looks(index: usize) -> (RGBColor, ShapeStyle) {
+    let colour = COLOURS[index % COLOURS.len()];
+    let is_full = (index / COLOURS.len()).is_multiple_of(2);
+    (colour, if is_full { colour.filled() } else { colour.stroke_width(1) })
+}
+
+/// Round figures between two bounds, enough of them for any range.
+fn ticks(low: f64, high: f64) -> Vec<f64> {
+    let steps: &[f64] = match (high / low).log10() {
+        ..0.8 => &[1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0],
+        ..2.0 => &[1.0, 2.0, 5.0],
+        _ => &[1.0],
+    };
+    let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let all = powers.flat_map(|power| steps.iter().map(move |step| step * 10_f64.powi(power)));
+    all.filter(|tick| (low..=high).contains(tick)).collect()
+}
+
+/// A number without the zeros at its end.
+fn short(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A count as short as it is whole: `12`, `256 Ki`, `64 Mi`.
+pub(crate) fn counted(count: f64) -> String {
+    let count = count.round() as u64;
+    match (count % (1 << 20), count % (1 << 10)) {
+        (0, _) if count > 0 => format!("{} Mi", count >> 20),
+        (_, 0) if count > 0 => format!("{} Ki", count >> 10),
+        _ => count.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_of_one_label_are_one_line_and_all_is_drawn() {
+        let mut drawing = Drawing::new("T & T".into(), "bytes", MILLISECONDS);
+        let spread = |median: f64| Spread { median, min: median / 2.0, max: median * 2.0 };
+        drawing.add("one".into(), 1024.0, spread(1.0));
+        drawing.add("other".into(), 1024.0, spread(3.0));
+        drawing.add("one".into(), 2_097_152.0, spread(9.0));
+        assert_eq!(
+            drawing.series.iter().map(|series| series.points.len()).collect::<Vec<_>>(),
+            [2, 1]
+        );
+        let svg = drawing.svg().expect("drawn");
+        assert_eq!(svg.matches("<circle").count(), 3 + 2, "{svg}");
+        for text in ["one", "other", "T &amp; T", "1 Ki", "2 Mi", "bytes", "ms"] {
+            assert!(svg.contains(text), "{text} is not in {svg}");
+        }
+    }
+
+    #[test]
+    fn any_range_has_round_figures() {
+        assert_eq!(ticks(120.0, 450.0), [120.0, 150.0, 200.0, 250.0, 300.0, 400.0]);
+        assert_eq!(
+            ticks(0.08, 3.0).into_iter().map(short).collect::<Vec<_>>(),
+            ["0.1", "0.2", "0.5", "1", "2"]
+        );
+        assert_eq!(ticks(0.5, 2000.0).len(), 4);
+    }
+
+    #[test]
+    fn one_point_is_a_drawing_too() {
+        let mut drawing = Drawing::new(String::new(), "members", MILLISECONDS);
+        drawing.add("alone".into(), 4.0, Spread::of(&[0.2]));
+        assert_eq!(drawing.svg().expect("drawn").matches("<circle").count(), 1 + 1);
+    }
 }

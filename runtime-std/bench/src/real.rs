@@ -12,6 +12,7 @@ use crate::processes::{self, Placement, Start};
 use crate::report::{Probe, Row};
 use crate::spread::{Spread, median};
 use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::name;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::Description;
 
@@ -86,7 +87,7 @@ pub fn run(
         senders,
         bytes,
         window: arguments.window,
-        drive: arguments.drive.name(),
+        drive: name(&arguments.drive),
         techniques: techniques(switches),
         delay_us: arguments.delay_us,
         delayed: sending.delayed,

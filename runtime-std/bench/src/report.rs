@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::paper::Reported;
+use crate::plot::Drawing;
 use crate::spread::Spread;
 use tramontane_local::table::{Table, scaled};
 use tramontane_runtime::rdma::PostCounts;
@@ -47,7 +48,7 @@ pub struct Row {
     /// Slots of a sender.
     pub window: u32,
     /// Which thread steps.
-    pub drive: &'static str,
+    pub drive: String,
     /// Which of the paper's techniques are on.
     pub techniques: String,
     /// Wait after each message of the delayed senders.
@@ -93,21 +94,9 @@ impl Report<'_> {
 
 /// The rows as a table.
 fn table(rows: &[Row]) -> String {
-    let headings = [
-        "fabric",
-        "nodes",
-        "senders",
-        "bytes",
-        "drive",
-        "techniques",
-        "messages/s",
-        "(min..max)",
-        "bytes/s",
-        "writes",
-        "nulls",
-        "beside",
-    ];
-    let mut table = Table::new(&headings, &[0, 4, 5, 11]);
+    let headings = "fabric  nodes  senders  bytes  drive  techniques  messages/s  (min..max)  \
+                    bytes/s  writes  nulls  beside";
+    let mut table = Table::new(headings, &[0, 4, 5, 11]);
     for row in rows {
         let rate = &row.messages_per_s;
         let mut techniques = row.techniques.clone();
@@ -120,7 +109,7 @@ fn table(rows: &[Row]) -> String {
             row.nodes.to_string(),
             row.senders.to_string(),
             row.bytes.to_string(),
-            row.drive.to_owned(),
+            row.drive.clone(),
             techniques,
             scaled(rate.median),
             format!("({}..{})", scaled(rate.min), scaled(rate.max)),
@@ -169,4 +158,21 @@ fn beside(row: &Row) -> String {
 fn percent(share: &Spread) -> String {
     let Spread { median, min, max } = share;
     format!("{:.0} % ({:.0}..{:.0})", 100.0 * median, 100.0 * min, 100.0 * max)
+}
+
+/// The rows as a drawing: a line for each size of message, and the paper's numbers.
+pub(crate) fn drawing(rows: &[Row]) -> Drawing {
+    let title = rows.first().map_or_else(String::new, |row| {
+        format!("Delivered at each member, {} fabric, window {}", row.fabric, row.window)
+    });
+    let mut drawing = Drawing::new(title, "members", "GB/s");
+    for row in rows {
+        let label = format!("{} B, techniques: {}", row.bytes, row.techniques);
+        drawing.add(label, row.nodes.into(), Spread::of(&[row.bytes_per_s / 1e9]));
+    }
+    for (row, paper) in rows.iter().filter_map(|row| Some((row, row.paper?))) {
+        let figure = Spread::of(&[paper.gigabytes_per_s]);
+        drawing.add("the paper's number".into(), row.nodes.into(), figure);
+    }
+    drawing
 }

@@ -4,14 +4,18 @@ use std::io::Write;
 
 use crate::command::{Command, Multicast, Views};
 use crate::error::BenchError;
+use crate::large::LargeReport;
+use crate::low_rate::{IdleReport, LatencyReport};
 use crate::machine::machine;
 use crate::options::FabricKind;
-use crate::print::print;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::{blocks, large, low_rate, plot, real, simulated, steady, views, worker};
+use crate::steady::SteadyReport;
+use crate::views::report::ViewsReport;
+use crate::{blocks, large, low_rate, real, report, simulated, steady, views, worker};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
+use tramontane_local::print::print;
 
 /// Runs an experiment and prints what came of it to `out`.
 ///
@@ -23,23 +27,23 @@ pub fn run(command: &Command, out: &mut impl Write) -> Result<(), BenchError> {
         Command::Blocks(arguments) => blocks::run::run(arguments, out),
         Command::Latency(arguments) => {
             let report = low_rate::latency(arguments, &Interrupts::watch()?)?;
-            print(out, arguments.json, &report, || report.text())
+            Ok(print(out, arguments.json, &report, LatencyReport::text)?)
         }
         Command::Idle(arguments) => {
             let report = low_rate::idle(arguments, &Interrupts::watch()?)?;
-            print(out, arguments.json, &report, || report.text())
+            Ok(print(out, arguments.json, &report, IdleReport::text)?)
         }
         Command::Views(arguments @ Views { large: Some(bytes), .. }) => {
             let report = large::run(arguments, *bytes, &Interrupts::watch()?)?;
-            print(out, arguments.json, &report, || report.text())
+            Ok(print(out, arguments.json, &report, LargeReport::text)?)
         }
         Command::Views(arguments) if arguments.steady => {
             let report = steady::run(arguments, &Interrupts::watch()?)?;
-            print(out, arguments.json, &report, || report.text())
+            Ok(print(out, arguments.json, &report, SteadyReport::text)?)
         }
         Command::Views(arguments) => {
             let report = views::run::run(arguments, &Interrupts::watch()?)?;
-            print(out, arguments.json, &report, || report.text())
+            Ok(print(out, arguments.json, &report, ViewsReport::text)?)
         }
         Command::Worker(arguments) => worker::run(arguments),
     }
@@ -81,8 +85,8 @@ fn multicast(arguments: &Multicast, out: &mut impl Write) -> Result<(), BenchErr
     }
     drop(progress);
     if let Some(path) = &arguments.plot {
-        plot::draw(&rows, path)?;
+        report::drawing(&rows).write(path)?;
     }
     let report = Report { machine: machine(), rows: &rows };
-    print(out, arguments.json, &report, || report.text())
+    Ok(print(out, arguments.json, &report, Report::text)?)
 }

@@ -54,7 +54,7 @@ pub fn run(arguments: &Multicast, nodes: u16, bytes: u32) -> Result<Row, BenchEr
         senders,
         bytes,
         window: arguments.window,
-        drive: "poller",
+        drive: "poller".into(),
         techniques: techniques(switches),
         delay_us: arguments.delay_us,
         delayed,

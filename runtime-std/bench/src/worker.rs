@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), BenchError> {
 fn serve<E: Experiment>(task: &str) -> Result<(), BenchError> {
     let (task, worker) = Worker::<Process<E>>::attach(task)?;
     let (outcome, running) = task.experiment.run(&task.member)?;
-    worker.report(&outcome).map_err(BenchError::Output)?;
+    worker.report(&outcome)?;
     worker.wait_for_release();
     drop(running);
     Ok(())

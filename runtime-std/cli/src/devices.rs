@@ -44,14 +44,13 @@ use with_verbs::list;
 
 #[cfg(feature = "verbs")]
 mod with_verbs {
-    use std::io::{self, Write as _};
-
     use serde::Serialize;
     use tramontane_verbs::devices::{Choice, Device, Devices, Gid, GidKind, Wanted};
     use tramontane_verbs::timing::LossTimes;
 
     use super::Arguments;
     use crate::exit::Failure;
+    use crate::output::print_result;
     use tramontane_runtime::rdma::{self, DeviceOptions};
 
     /// What `--json` prints.
@@ -84,37 +83,23 @@ mod with_verbs {
             Ok(choice) => why(&options, &wanted, &devices, choice),
             Err(error) => error.to_string(),
         };
-        let text = if arguments.json {
-            let choice = choice.as_ref().ok().map(|choice| Taken {
-                device: &choice.name,
-                port: choice.port,
-                gid: choice.gid,
-                mtu_bytes: choice.mtu_bytes,
-            });
-            let loss_time_ms = loss_time.as_millis();
-            let listing = Listing { devices: &devices.devices, choice, why, loss_time_ms };
-            serde_json::to_string(&listing)
-                .map_err(|error| Failure::system("cannot print", &error.into()))?
-                + "\n"
-        } else {
-            let taken = choice.as_ref().map_or_else(
-                |_| String::new(),
-                |choice| {
-                    let taken = taken(choice, &why);
-                    format!("{taken}a silent peer is given up after {} ms\n", loss_time.as_millis())
-                },
-            );
-            format!("{devices}{taken}")
-        };
-        let mut output = io::stdout().lock();
-        output
-            .write_all(text.as_bytes())
-            .and_then(|()| output.flush())
-            .map_err(|error| Failure::output(&error))?;
+        let (chosen, loss_time_ms) = (choice.as_ref().ok(), loss_time.as_millis());
+        let taken = chosen.map(|choice| Taken {
+            device: &choice.name,
+            port: choice.port,
+            gid: choice.gid,
+            mtu_bytes: choice.mtu_bytes,
+        });
+        let listing = Listing { devices: &devices.devices, choice: taken, why, loss_time_ms };
+        print_result(arguments.json, &listing, |listing| {
+            let taken = chosen.map(|choice| taken_text(choice, &listing.why));
+            let given_up = format!("a silent peer is given up after {loss_time_ms} ms\n");
+            format!("{devices}{}", taken.map_or_else(String::new, |taken| taken + &given_up))
+        })?;
         choice.map(drop).map_err(|error| tramontane_verbs::JoinError::from(error).into())
     }
 
-    fn taken(choice: &Choice, why: &str) -> String {
+    fn taken_text(choice: &Choice, why: &str) -> String {
         let Choice { name, port, gid, mtu_bytes, .. } = choice;
         format!(
             "takes {name} port {port} GID {} ({}), MTU {mtu_bytes} B: {why}\n",

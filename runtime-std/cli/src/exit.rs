@@ -105,6 +105,31 @@ impl Failure {
         Self::with_text(status, format!("{what}; {advice}"))
     }
 
+    /// The command line or a configuration is wrong.
+    pub(super) fn usage(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Usage, what, advice)
+    }
+
+    /// The input cannot be taken.
+    pub(super) fn input(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Input, what, advice)
+    }
+
+    /// The members do not make a group.
+    pub(super) fn group(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Group, what, advice)
+    }
+
+    /// A member was lost, or stalled.
+    pub(super) fn peer_lost(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::PeerLost, what, advice)
+    }
+
+    /// The operating system refused something, or the program is wrong.
+    pub(super) fn other(what: impl fmt::Display, advice: &str) -> Self {
+        Self::new(Status::Other, what, advice)
+    }
+
     /// With a text that says what to do already.
     pub(super) fn with_text(status: Status, text: impl fmt::Display) -> Self {
         // File names and arguments are part of it, and may hold anything.
@@ -126,11 +151,7 @@ impl Failure {
             let advice = "free some of what ran out, or raise its limit (df, ulimit -a)";
             return Self::new(Status::Resources, format_args!("{action}: {error}"), advice);
         }
-        Self::new(
-            Status::Other,
-            format_args!("{action}: {error}"),
-            "see the system's message, and try again",
-        )
+        Self::other(format_args!("{action}: {error}"), "see the system's message, and try again")
     }
 
     /// The output cannot be written.
@@ -167,14 +188,34 @@ const EXHAUSTED: [i32; 3] = [
     rustix::io::Errno::NFILE.raw_os_error(),
 ];
 
-impl From<LayoutError> for Failure {
-    fn from(error: LayoutError) -> Self {
-        Self::new(
-            Status::Usage,
-            format_args!("the group cannot be laid out: {error}"),
-            "correct the configuration",
-        )
-    }
+/// Makes an error a failure, by a function.
+macro_rules! failures {
+    ($($error:ty => $failure:expr;)+) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                let failure: fn($error) -> Self = $failure;
+                failure(error)
+            }
+        })+
+    };
+}
+
+failures! {
+    NotBuilt => |error| Self::with_text(Status::Device, error);
+    ClearNotAllowed => |error| Self::with_text(Status::Usage, error);
+    DescriptionError => |error| Self::with_text(Status::Usage, error);
+    WatchError => |error| Self::system("cannot watch for signals", &error.0);
+    AttachError => |error| {
+        Self::usage(error, "let the command that needs this process start it")
+    };
+    LayoutError => |error| {
+        let what = format_args!("the group cannot be laid out: {error}");
+        Self::usage(what, "correct the configuration")
+    };
+    Interrupted => |interrupted| Self::silent(match interrupted {
+        Interrupted::Interrupt => Status::Interrupted,
+        Interrupted::Terminate => Status::Terminated,
+    });
 }
 
 impl From<SharedMemoryError> for Failure {
@@ -214,18 +255,6 @@ impl From<MemoryError> for Failure {
     }
 }
 
-impl From<NotBuilt> for Failure {
-    fn from(error: NotBuilt) -> Self {
-        Self::with_text(Status::Device, error)
-    }
-}
-
-impl From<ClearNotAllowed> for Failure {
-    fn from(error: ClearNotAllowed) -> Self {
-        Self::with_text(Status::Usage, error)
-    }
-}
-
 impl From<LocalError> for Failure {
     fn from(error: LocalError) -> Self {
         match error {
@@ -241,21 +270,6 @@ impl From<LocalError> for Failure {
     }
 }
 
-impl From<Interrupted> for Failure {
-    fn from(interrupted: Interrupted) -> Self {
-        Self::silent(match interrupted {
-            Interrupted::Interrupt => Status::Interrupted,
-            Interrupted::Terminate => Status::Terminated,
-        })
-    }
-}
-
-impl From<WatchError> for Failure {
-    fn from(WatchError(error): WatchError) -> Self {
-        Self::system("cannot watch for signals", &error)
-    }
-}
-
 impl From<CrewError> for Failure {
     fn from(error: CrewError) -> Self {
         match error {
@@ -265,29 +279,16 @@ impl From<CrewError> for Failure {
                 Self::with_text(Status::Other, error)
             }
             CrewError::Unreachable { .. } => {
-                Self::new(Status::PeerLost, error, "find out what ended it, and start again")
+                Self::peer_lost(error, "find out what ended it, and start again")
             }
         }
-    }
-}
-
-impl From<AttachError> for Failure {
-    fn from(error: AttachError) -> Self {
-        Self::new(Status::Usage, error, "let the command that needs this process start it")
-    }
-}
-
-impl From<DescriptionError> for Failure {
-    fn from(error: DescriptionError) -> Self {
-        Self::with_text(Status::Usage, error)
     }
 }
 
 impl From<ControlEndpointsError> for Failure {
     fn from(error: ControlEndpointsError) -> Self {
         match error {
-            ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::new(
-                Status::Usage,
+            ControlEndpointsError::Key(tramontane_control::KeyError::Io { .. }) => Self::usage(
                 format_args!("cannot read the key: {error}"),
                 "set key_file to a file that you may read",
             ),
@@ -299,45 +300,41 @@ impl From<ControlEndpointsError> for Failure {
 /// The status of a node that did not become a member.
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
-        match error {
-            StartError::ControlEndpoints(error) => error.into(),
-            StartError::Fabric(NoFabric::NotBuilt(error)) => error.into(),
+        use StartError as E;
+        let status = match error {
+            E::ControlEndpoints(error) => return error.into(),
+            E::Fabric(NoFabric::NotBuilt(error)) => return error.into(),
             #[cfg(feature = "verbs")]
-            StartError::Fabric(NoFabric::Rdma(error)) => error.into(),
-            StartError::Fabric(NoFabric::Io(source)) => Self::system("cannot start", &source),
-            StartError::SharedMemory(error) => error.into(),
-            StartError::State(_) => Self::with_text(Status::Usage, error),
-            StartError::Meet(error) => error.into(),
-            StartError::Stopped(stopped) => stopped.into(),
-            StartError::Io(source) => Self::system("cannot start", &source),
-            StartError::UnknownNode { .. } | StartError::Layout(_) => {
-                Self::with_text(Status::Usage, error)
+            E::Fabric(NoFabric::Rdma(error)) => return error.into(),
+            E::Fabric(NoFabric::Io(error)) | E::Io(error) => {
+                return Self::system("cannot start", &error);
             }
-            StartError::Listen { ref source, .. }
-                if source.kind() != std::io::ErrorKind::AddrInUse =>
-            {
-                Self::with_text(Status::Usage, error)
+            E::SharedMemory(error) => return error.into(),
+            E::Meet(error) => return error.into(),
+            E::Stopped(stopped) => return stopped.into(),
+            E::Cancelled => return Self::silent(Status::Interrupted),
+            E::State(_) | E::UnknownNode { .. } | E::Layout(_) => Status::Usage,
+            E::Listen { ref source, .. } if source.kind() != io::ErrorKind::AddrInUse => {
+                Status::Usage
             }
-            StartError::Cancelled => Self::silent(Status::Interrupted),
-            StartError::Listen { .. }
-            | StartError::NotLetIn { .. }
-            | StartError::NobodyRuns { .. }
-            | StartError::OtherConfiguration { .. }
-            | StartError::NotFormed(_)
-            | StartError::FixedRuns { .. }
-            | StartError::NotReady { .. }
-            | StartError::Refused { .. } => Self::with_text(Status::Group, error),
-            error => Self::with_text(Status::Other, error),
-        }
+            E::Listen { .. }
+            | E::NotLetIn { .. }
+            | E::NobodyRuns { .. }
+            | E::OtherConfiguration { .. }
+            | E::NotFormed(_)
+            | E::FixedRuns { .. }
+            | E::NotReady { .. }
+            | E::Refused { .. } => Status::Group,
+            _ => Status::Other,
+        };
+        Self::with_text(status, error)
     }
 }
 
 impl From<Stopped> for Failure {
     fn from(stopped: Stopped) -> Self {
         match stopped {
-            Stopped::PeerLost { .. } => {
-                Self::new(Status::PeerLost, stopped, "start all members again")
-            }
+            Stopped::PeerLost { .. } => Self::peer_lost(stopped, "start all members again"),
             Stopped::Halted { .. } => {
                 Self::new(Status::Out, stopped, "start this node again: it joins as a new process")
             }
@@ -347,7 +344,7 @@ impl From<Stopped> for Failure {
                 "free memory or disk space, and start this node again",
             ),
 
-            stopped => Self::new(Status::Other, stopped, "please report this"),
+            stopped => Self::other(stopped, "please report this"),
         }
     }
 }
@@ -364,12 +361,10 @@ impl From<BenchError> for Failure {
             BenchError::Signals(error) => error.into(),
             BenchError::Stopped(stopped) => stopped.into(),
             BenchError::Broken(what) => Self::new(Status::Disagreement, what, "please report this"),
-            BenchError::Arguments(what) => {
-                Self::new(Status::Usage, what, "see 'tramontane bench --help'")
-            }
+            BenchError::Arguments(what) => Self::usage(what, "see 'tramontane bench --help'"),
             BenchError::Output(error) => Self::output(&error),
             error @ (BenchError::Setup(_) | BenchError::Send(_) | BenchError::Probe) => {
-                Self::new(Status::Other, error, "see 'tramontane bench --help'")
+                Self::other(error, "see 'tramontane bench --help'")
             }
         }
     }
@@ -427,7 +422,7 @@ mod tests {
 
     #[test]
     fn whatever_a_name_holds_the_text_stays_one_line() {
-        let failure = Failure::new(Status::Input, "cannot read a\nb\r\u{1b}[1m", "take another");
+        let failure = Failure::input("cannot read a\nb\r\u{1b}[1m", "take another");
         assert_eq!(failure.text(), "cannot read a b  [1m; take another");
     }
 

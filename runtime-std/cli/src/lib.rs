@@ -14,14 +14,13 @@
 //! | `network` | where members of several hosts meet |
 //! | `group_file` | the group file, and the errors of commands that read it |
 //! | `waiting_notice` | a notice of other users' folders, for a member that waits |
-//! | `options`, `clock`, `lines`, `output`, `record` | what commands share |
+//! | `options`, `lines`, `output`, `record` | what commands share |
 //!
 //! Results go to standard output, errors as one line each to standard error, and logs, where asked
 //! for, to standard error too.
 
 mod adapter;
 mod cast;
-mod clock;
 mod copy;
 mod demo;
 mod devices;
@@ -50,7 +49,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use exit::{Failure, Status, help};
+use exit::{Failure, help};
 use tramontane_bench as bench;
 use tramontane_local::interrupt;
 
@@ -115,9 +114,9 @@ enum Command {
     #[command(subcommand, after_help = help(devices::EXAMPLES))]
     Verbs(devices::Command),
     #[command(hide = true)]
-    DemoMember(demo::MemberArguments),
-    #[command(name = copy::MEMBER_COMMAND, hide = true)]
-    CopyMember(copy::MemberArguments),
+    DemoMember { task: String },
+    #[command(hide = true)]
+    CopyMember { task: String },
 }
 
 /// The program: reads the command line, and does what it says.
@@ -148,15 +147,8 @@ fn run(cli: &Cli) -> Result<(), Failure> {
         Command::Bench(command) => Ok(bench::run(command, &mut io::stdout().lock())?),
         Command::Adapter(arguments) => adapter::run(arguments),
         Command::Verbs(command) => devices::run(command),
-        Command::DemoMember(arguments) => match demo::run_member(arguments) {
-            // It has reported to its parent why.
-            Some(status) => Err(Failure::silent(status)),
-            None => Ok(()),
-        },
-        Command::CopyMember(arguments) => match copy::run_member(arguments) {
-            Some(status) => Err(Failure::silent(status)),
-            None => Ok(()),
-        },
+        Command::DemoMember { task } => demo::run_member(task),
+        Command::CopyMember { task } => copy::run_member(task),
     }
 }
 
@@ -171,8 +163,7 @@ fn parse() -> Result<Option<Cli>, Failure> {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         return error.print().map(|()| None).map_err(|error| Failure::output(&error));
     }
-    Err(Failure::new(
-        Status::Usage,
+    Err(Failure::usage(
         in_one_line(&error),
         "see 'tramontane --help' or 'tramontane COMMAND --help'",
     ))
@@ -203,7 +194,7 @@ fn log(verbose: u8) -> Result<(), Failure> {
     };
     let filter: Targets = wanted.parse().map_err(|error| {
         let what = format_args!("{LOG_VARIABLE}={wanted} is not understood: {error}");
-        Failure::new(Status::Usage, what, "set it to a level such as info, or leave it")
+        Failure::usage(what, "set it to a level such as info, or leave it")
     })?;
     let format = tracing_subscriber::fmt::layer()
         .with_writer(io::stderr)

@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use super::exit::{Failure, Status};
+use super::exit::Failure;
 
 /// A line of the input, without its newline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ pub(super) fn each_line<E: From<Failure>>(
 /// The input cannot be read.
 pub(super) fn unreadable(error: &io::Error) -> Failure {
     let what = format_args!("cannot read the input: {error}");
-    Failure::new(Status::Input, what, "give an input that can be read")
+    Failure::input(what, "give an input that can be read")
 }
 
 #[cfg(test)]

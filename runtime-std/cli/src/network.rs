@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::exit::{Failure, Status};
+use super::exit::Failure;
 use tramontane_control::KeyError;
 use tramontane_runtime::group::{ControlEndpointsError, DescriptionBuilder};
 
@@ -52,13 +52,11 @@ impl NetworkOptions {
 /// Why members may not meet at these addresses, in the words of the command line.
 pub(super) fn not_permitted(error: ControlEndpointsError) -> Failure {
     match error {
-        ControlEndpointsError::Key(KeyError::Io { .. }) => Failure::new(
-            Status::Usage,
+        ControlEndpointsError::Key(KeyError::Io { .. }) => Failure::usage(
             format_args!("cannot read the key: {error}"),
             "give --key-file a file that you may read",
         ),
-        ControlEndpointsError::KeyNeeded(address) => Failure::new(
-            Status::Usage,
+        ControlEndpointsError::KeyNeeded(address) => Failure::usage(
             format_args!("{address} is not on this machine, and there is no key"),
             "give all members one --key-file (openssl rand -hex 32), or give --allow-clear on a \
              network that you trust",
@@ -72,11 +70,7 @@ fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     let resolve = |text: &String| {
         let wrong = |why: &dyn std::fmt::Display| {
             let what = format_args!("--addresses: cannot make an address of '{text}': {why}");
-            Failure::new(
-                Status::Usage,
-                what,
-                "write each as HOST:PORT, such as 10.9.0.1:7000 or [::1]:7000",
-            )
+            Failure::usage(what, "write each as HOST:PORT, such as 10.9.0.1:7000 or [::1]:7000")
         };
         let mut found = text.to_socket_addrs().map_err(|error| wrong(&error))?;
         found.next().ok_or_else(|| wrong(&"no host has that name"))
@@ -85,15 +79,11 @@ fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
     for (id, address) in resolved.iter().enumerate() {
         if address.port() == 0 {
             let what = format_args!("--addresses: member {id} has port 0");
-            return Err(Failure::new(
-                Status::Usage,
-                what,
-                "give each a port that the others can connect to",
-            ));
+            return Err(Failure::usage(what, "give each a port that the others can connect to"));
         }
         if let Some(other) = resolved[..id].iter().position(|before| before == address) {
             let what = format_args!("--addresses: members {other} and {id} are both at {address}");
-            return Err(Failure::new(Status::Usage, what, "give each an address of its own"));
+            return Err(Failure::usage(what, "give each an address of its own"));
         }
     }
     Ok(resolved)
@@ -102,6 +92,7 @@ fn resolve(addresses: &[String]) -> Result<Vec<SocketAddr>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Status;
 
     fn resolved(text: &str) -> Result<Vec<SocketAddr>, Failure> {
         resolve(&text.split(',').map(str::to_owned).collect::<Vec<_>>())

@@ -7,7 +7,7 @@ use tramontane_core::layout::{MESSAGE_MAX, WINDOW_MAX};
 use tramontane_core::rdmc::Algorithm;
 use tramontane_local::options::AlgorithmName;
 
-use super::exit::{Failure, Status};
+use super::exit::Failure;
 use tramontane_runtime::group::WINDOW_DEFAULT;
 
 /// The window.
@@ -30,8 +30,7 @@ pub(super) struct JoinOption {
 
 /// The algorithm of that name; that it needs racks is the user's mistake.
 pub(super) fn without_racks(name: AlgorithmName) -> Result<Algorithm, Failure> {
-    let needed =
-        || Failure::new(Status::Usage, "members have no racks here", "take another --algorithm");
+    let needed = || Failure::usage("members have no racks here", "take another --algorithm");
     name.of_no_racks().ok_or_else(needed)
 }
 

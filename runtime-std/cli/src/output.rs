@@ -9,6 +9,20 @@ use std::io::{self, Write as _};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+
+use super::exit::Failure;
+use tramontane_local::print::print;
+
+/// Prints the one result of a command: as a line of JSON, or as text.
+pub(super) fn print_result<R: Serialize>(
+    json: bool,
+    result: &R,
+    text: impl FnOnce(&R) -> String,
+) -> Result<(), Failure> {
+    print(&mut io::stdout().lock(), json, result, text).map_err(|error| Failure::output(&error))
+}
+
 /// Formatted bytes that may wait to be written. One record more may come on top.
 const WAITING_MAX: usize = 4 << 20;
 

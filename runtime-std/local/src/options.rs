@@ -11,6 +11,12 @@ use tramontane_core::rdmc::Algorithm;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::{DeviceOptions, Gid};
 
+/// What a value is called on the command line.
+#[must_use]
+pub fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
+}
+
 /// Reads the name of a fabric.
 #[must_use]
 pub fn carrier() -> impl TypedValueParser<Value = Carrier> {

@@ -24,11 +24,11 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these headings; the columns of `left` (from zero) hold text, the others
-    /// numbers.
+    /// A table with these headings, as they stand in a line, with two spaces between them. The
+    /// columns of `left` (from zero) hold text, the others numbers.
     #[must_use]
-    pub fn new(headings: &[&str], left: &'static [usize]) -> Self {
-        let headings = headings.iter().map(|heading| (*heading).to_owned()).collect();
+    pub fn new(headings: &str, left: &'static [usize]) -> Self {
+        let headings = headings.split("  ").map(str::to_owned).collect();
         Self { headings, left, rows: Vec::new() }
     }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn numbers_go_right_and_text_left() {
-        let mut table = Table::new(&["count", "what"], &[1]);
+        let mut table = Table::new("count  what", &[1]);
         table.row(["7".into(), "a".into()]);
         table.row(["123456".into(), "bcdefg".into()]);
         table.row(["8".into()]);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_row_is_one_line_unless_a_terminal_is_too_narrow_for_it() {
-        let mut table = Table::new(&["name", "count", "what"], &[0, 2]);
+        let mut table = Table::new("name  count  what", &[0, 2]);
         table.row(["x".repeat(30), "123456".into(), "word ".repeat(30).trim().to_owned()]);
         table.row(["y".into(), "7".into(), String::new()]);
         assert_eq!(table.lines(None).lines().count(), 3);

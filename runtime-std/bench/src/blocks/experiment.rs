@@ -20,28 +20,3 @@ pub enum Experiment {
     /// A slow link and a delayed member, in the simulator among 64 (4.5)
     Delays,
 }
-
-impl Experiment {
-    /// All of them, in the paper's order.
-    pub const ALL: &'static [Self] = &[
-        Self::Algorithms,
-        Self::BlockSizes,
-        Self::Scale,
-        Self::Storage,
-        Self::Overlap,
-        Self::Delays,
-    ];
-
-    /// As it is named on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Algorithms => "algorithms",
-            Self::BlockSizes => "block-sizes",
-            Self::Scale => "scale",
-            Self::Storage => "storage",
-            Self::Overlap => "overlap",
-            Self::Delays => "delays",
-        }
-    }
-}

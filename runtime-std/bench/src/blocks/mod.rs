@@ -13,14 +13,12 @@
 //! | `analysis` | slow links and delays in the simulator |
 //! | `real` | real processes over shared memory, TCP or RDMA |
 //! | `report` | rows, and what the paper says of them |
-//! | `plot` | rows as a drawing |
 
 mod analysis;
 pub mod command;
 mod disturbance;
 mod experiment;
 mod link;
-mod plot;
 pub(crate) mod real;
 mod report;
 pub(crate) mod run;

@@ -8,6 +8,10 @@ use tramontane_fixtures::block_multicast::Setup;
 
 use super::experiment::Experiment;
 use super::schedule::{name, steps_of};
+use crate::error::BenchError;
+use crate::plot::{Drawing, MILLISECONDS};
+use crate::spread::Spread;
+use tramontane_local::options;
 use tramontane_local::table::{Table, scaled};
 
 /// One configuration's result.
@@ -84,22 +88,11 @@ impl Row {
 
 /// The rows as tables, one an experiment.
 pub(super) fn text(rows: &[Row]) -> String {
-    let headings = [
-        "algorithm",
-        "nodes",
-        "groups",
-        "bytes",
-        "block",
-        "ms",
-        "skew ms",
-        "bytes/s",
-        "by port",
-        "by block",
-        "beside",
-    ];
+    let headings = "algorithm  nodes  groups  bytes  block  ms  skew ms  bytes/s  by port  \
+                    by block  beside";
     let mut text = String::new();
     for rows in rows.chunk_by(|one, other| one.experiment == other.experiment) {
-        let mut table = Table::new(&headings, &[0, 10]);
+        let mut table = Table::new(headings, &[0, 10]);
         for row in rows {
             let ratio = |ratio: Option<f64>| {
                 ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}"))
@@ -118,7 +111,7 @@ pub(super) fn text(rows: &[Row]) -> String {
                 row.beside.clone(),
             ]);
         }
-        text += &format!("{}:\n{table}", rows[0].experiment.name());
+        text += &format!("{}:\n{table}", options::name(&rows[0].experiment));
         let said: BTreeSet<&str> =
             rows.iter().map(|row| row.paper).filter(|paper| !paper.is_empty()).collect();
         for paper in said {
@@ -128,4 +121,29 @@ pub(super) fn text(rows: &[Row]) -> String {
     }
     text + "ms: from the send to the last completion; by port, by block: that by the schedule's steps, each of a block's \
             time on a port, and of its time between two members alone\n"
+}
+
+/// What was simulated with several numbers of members: a line for each algorithm and size.
+///
+/// # Errors
+/// [`BenchError::Arguments`] if there is nothing of that.
+pub(super) fn drawing(rows: &[Row]) -> Result<Drawing, BenchError> {
+    let title = "One message to all members, simulated".to_owned();
+    let mut drawing = Drawing::new(title, "members", MILLISECONDS);
+    for row in rows {
+        if matches!(row.experiment, Experiment::Algorithms | Experiment::Scale) {
+            let label = format!(
+                "{}: {}, {} MiB",
+                options::name(&row.experiment),
+                row.algorithm,
+                row.bytes >> 20
+            );
+            drawing.add(label, row.nodes as f64, Spread::of(&[row.latency_ms]));
+        }
+    }
+    if drawing.series.is_empty() {
+        let what = "nothing to draw: --plot is for the experiments algorithms and scale, and for real fabrics";
+        return Err(BenchError::Arguments(what.into()));
+    }
+    Ok(drawing)
 }

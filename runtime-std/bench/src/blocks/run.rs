@@ -2,13 +2,14 @@
 
 use std::io::Write;
 
+use clap::ValueEnum as _;
+
 use super::command::Arguments;
 use super::experiment::Experiment;
-use super::plot::Drawing;
 use super::{analysis, disturbance, real, report, several, single};
 use crate::error::BenchError;
-use crate::print::print;
 use tramontane_local::group::LocalError;
+use tramontane_local::print::print;
 
 /// Runs the experiments that are asked for, and prints what came of them.
 ///
@@ -29,8 +30,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
             "--nodes is {nodes}: from 2 to 1024 are simulated"
         )));
     }
-    let chosen =
-        if arguments.experiment.is_empty() { Experiment::ALL } else { &arguments.experiment[..] };
+    let chosen = if arguments.experiment.is_empty() {
+        Experiment::value_variants()
+    } else {
+        &arguments.experiment[..]
+    };
     disturbance::check(arguments, chosen, &arguments.members(analysis::NODES))?;
     let mut rows = Vec::new();
     for experiment in chosen {
@@ -44,11 +48,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<(), Ben
         });
     }
     if let Some(path) = &arguments.plot {
-        Drawing::simulated(&rows)?.write(path)?;
+        report::drawing(&rows)?.write(path)?;
     }
-    print(out, arguments.json, &report::Printed { seed: arguments.seed, rows: &rows }, || {
-        report::text(&rows)
-    })
+    let printed = report::Printed { seed: arguments.seed, rows: &rows };
+    Ok(print(out, arguments.json, &printed, |printed| report::text(printed.rows))?)
 }
 
 /// Whether nothing is asked for that only real fabrics have.

@@ -14,15 +14,3 @@ pub enum Departure {
     /// Asked to leave.
     Leave,
 }
-
-impl Departure {
-    pub(crate) const ALL: [Self; 3] = [Self::Kill, Self::Stop, Self::Leave];
-
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Stop => "stop",
-            Self::Leave => "leave",
-        }
-    }
-}

@@ -3,7 +3,6 @@
 
 use std::path::PathBuf;
 
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::Kind;
@@ -18,7 +17,9 @@ pub(super) const MESSAGE_BYTES: u32 = 64;
 pub(super) enum ViewMember {}
 
 impl Role for ViewMember {
-    const COMMAND: &'static [&'static str] = &["bench", "worker", Kind::ViewMember.name()];
+    fn command() -> Vec<String> {
+        Kind::ViewMember.command()
+    }
     type Task = Task;
     type Order = Order;
     type Report = Report;
@@ -65,12 +66,6 @@ pub(super) enum Report {
 pub(super) enum Order {
     /// To leave the group.
     Leave,
-}
-
-/// The machine's monotonic clock, in ns: the same for all processes.
-pub(super) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
 /// Which message: the sender's node and start, and its number.

@@ -13,8 +13,9 @@ use tramontane_core::ids::SubgroupId;
 use crate::error::BenchError;
 use crate::views::events::{
     Incarnation, MESSAGE_BYTES, NAME_BYTES, Named, Order, Report, Task, ViewMember, log_name,
-    now_ns, promises_name,
+    promises_name,
 };
+use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Reporter, Worker};
 use tramontane_runtime::group::{
     Fate, Forming, Messages, Receipt, Replica, Running, Sender, StartOptions, ViewChanged, start,

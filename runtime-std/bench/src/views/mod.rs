@@ -23,5 +23,5 @@ mod events;
 mod logs;
 pub(crate) mod member;
 mod observer;
-mod report;
+pub(crate) mod report;
 pub(crate) mod run;

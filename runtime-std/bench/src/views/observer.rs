@@ -12,8 +12,9 @@ use tramontane_fixtures::random::Random;
 
 use crate::command::Views;
 use crate::error::BenchError;
-use crate::views::events::{Incarnation, MESSAGE_BYTES, Order, Report, Task, ViewMember, now_ns};
+use crate::views::events::{Incarnation, MESSAGE_BYTES, Order, Report, Task, ViewMember};
 use crate::views::logs::Delivered;
+use tramontane_local::clock::now_ns;
 use tramontane_local::crew::{Crew, CrewError, Event, Launch, WorkerId};
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;

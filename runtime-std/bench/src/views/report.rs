@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::spread::Spread;
 use crate::views::departure::Departure;
+use tramontane_local::options::name;
 use tramontane_local::table::Table;
 
 /// What the rounds came to.
@@ -108,25 +109,14 @@ impl ViewsReport {
     /// For people.
     #[must_use]
     pub fn text(&self) -> String {
-        let mut table = Table::new(
-            &[
-                "way",
-                "rounds",
-                "first delivery ms",
-                "min",
-                "max",
-                "at the last",
-                "left ms",
-                "back ms",
-            ],
-            &[0],
-        );
+        let headings = "way  rounds  first delivery ms  min  max  at the last  left ms  back ms";
+        let mut table = Table::new(headings, &[0]);
         let number = |spread: Option<Spread>, of: fn(&Spread) -> f64| {
             spread.map_or_else(|| "-".to_owned(), |spread| format!("{:.1}", of(&spread)))
         };
         for way in &self.ways {
             table.row([
-                way.way.name().to_owned(),
+                name(&way.way),
                 way.rounds.to_string(),
                 number(way.delivery_ms, |spread| spread.median),
                 number(way.delivery_ms, |spread| spread.min),

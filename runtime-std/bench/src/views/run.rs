@@ -2,16 +2,19 @@
 
 use std::time::{Duration, Instant};
 
+use clap::ValueEnum as _;
+
 use crate::command::Views;
 use crate::error::BenchError;
 use crate::machine::machine;
 use crate::progress::Progress;
 use crate::views::departure::Departure;
-use crate::views::events::now_ns;
 use crate::views::observer::{Observer, PATIENCE};
 use crate::views::report::{Rounds, ViewsReport};
+use tramontane_local::clock::now_ns;
 use tramontane_local::group::LocalError;
 use tramontane_local::interrupt::Interrupts;
+use tramontane_local::options::name;
 use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::rdma::NotBuilt;
 
@@ -28,14 +31,17 @@ pub(crate) fn run(arguments: &Views, interrupts: &Interrupts) -> Result<ViewsRep
     if arguments.fabric == Carrier::Verbs && !tramontane_runtime::rdma::BUILT {
         return Err(LocalError::from(NotBuilt).into());
     }
-    let ways =
-        if arguments.ways.is_empty() { Departure::ALL.to_vec() } else { arguments.ways.clone() };
+    let ways = if arguments.ways.is_empty() {
+        Departure::value_variants().to_vec()
+    } else {
+        arguments.ways.clone()
+    };
     let progress = Progress::new(u64::from(arguments.rounds));
     let mut observer = Observer::start(arguments, interrupts)?;
     let mut rounds = Rounds::default();
     for round in 0..arguments.rounds {
         let way = ways[usize::try_from(round).unwrap_or(0) % ways.len()];
-        progress.set_message(way.name());
+        progress.set_message(name(&way));
         one_round(&mut observer, arguments, way, &mut rounds)?;
         progress.inc(1);
     }

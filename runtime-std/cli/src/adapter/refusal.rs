@@ -1,7 +1,7 @@
 //! Why no member was started.
 
 use super::protocol::Init;
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 
 /// Why no member was started.
 pub(super) enum Refusal {
@@ -17,7 +17,7 @@ impl<E: Into<Failure>> From<E> for Refusal {
 }
 
 pub(super) fn not_understood(what: impl std::fmt::Display) -> Failure {
-    Failure::new(Status::Input, what, "only the conformance suite starts this command")
+    Failure::input(what, "only the conformance suite starts this command")
 }
 
 /// The id of a node, by its name.

@@ -4,7 +4,7 @@ use std::io::BufRead;
 use std::time::Duration;
 
 use super::frame::Frame;
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 use crate::lines::{Line, each_line};
 use tramontane_runtime::group::Sender;
 use tramontane_runtime::member::{SendError, Stopped};
@@ -38,11 +38,7 @@ pub(super) fn send(sender: &mut Sender, frame: Frame<'_>) -> Result<(), InputErr
             Err(SendError::TimedOut(_)) => std::thread::sleep(REST),
             Err(SendError::Stopped(stopped)) => return Err(InputError::Stopped(stopped)),
             Err(error) => {
-                return Err(InputError::Failed(Failure::new(
-                    Status::Other,
-                    error,
-                    "please report this",
-                )));
+                return Err(InputError::Failed(Failure::other(error, "please report this")));
             }
         }
     }

@@ -116,7 +116,7 @@ impl Arguments {
     /// How many members there are.
     fn nodes(&self) -> Result<u32, Failure> {
         let addresses = self.network.addresses.len();
-        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        let wrong = |what: &str, advice| Err(Failure::usage(what, advice));
         match (self.fabric, self.nodes) {
             (Carrier::Tcp | Carrier::Verbs, _) if addresses == 0 => wrong(
                 "--addresses is missing",
@@ -153,7 +153,7 @@ impl Arguments {
 
     /// The group that all members describe alike.
     fn describe(&self, nodes: u32) -> Result<Description, Failure> {
-        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        let wrong = |what: &str, advice| Err(Failure::usage(what, advice));
         let mut group = Description::builder(self.group.as_ref().map_or("cast", GroupName::as_str));
         match (self.fabric, &self.group) {
             (Carrier::Tcp | Carrier::Verbs, Some(_)) => {
@@ -192,11 +192,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let nodes = arguments.nodes()?;
     if id >= nodes {
         let what = format_args!("member {id} is not in a group of {nodes}");
-        return Err(Failure::new(
-            Status::Usage,
-            what,
-            "ids start at 0: take a smaller --id or more --nodes",
-        ));
+        return Err(Failure::usage(what, "ids start at 0: take a smaller --id or more --nodes"));
     }
     let group = arguments.describe(nodes)?;
     let interrupts = Interrupts::watch()?;
@@ -236,7 +232,7 @@ fn not_started(error: StartError) -> Failure {
         StartError::ControlEndpoints(error) => network::not_permitted(error),
         StartError::OtherConfiguration { node, .. } => {
             let what = format_args!("member {node} was started with another configuration");
-            Failure::new(Status::Group, what, "give all members the same options")
+            Failure::group(what, "give all members the same options")
         }
         error => error.into(),
     }
@@ -316,11 +312,7 @@ impl Cast {
                     let what = format_args!(
                         "member {node} sent a message that 'tramontane cast' never sends"
                     );
-                    return Err(Failure::new(
-                        Status::Group,
-                        what,
-                        "run the same version at all members",
-                    ));
+                    return Err(Failure::group(what, "run the same version at all members"));
                 }
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
             }

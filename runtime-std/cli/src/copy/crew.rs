@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use super::group::Job;
@@ -22,9 +21,6 @@ use tramontane_local::group::{LocalError, LocalGroup, LocalPlace};
 use tramontane_runtime::group::{Description, StartOptions};
 use tramontane_runtime::shared_memory::Root;
 
-/// The command that runs a receiver.
-pub(crate) const MEMBER_COMMAND: &str = "copy-member";
-
 /// Between two looks whether the member that copies has ended.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -36,17 +32,12 @@ const LAST_REPORT_MAX: Duration = Duration::from_secs(8);
 enum ReceiverRole {}
 
 impl Role for ReceiverRole {
-    const COMMAND: &'static [&'static str] = &[MEMBER_COMMAND];
+    fn command() -> Vec<String> {
+        vec!["copy-member".into()]
+    }
     type Task = Task;
     type Order = ();
     type Report = Notice;
-}
-
-/// A receiver of a copy: a process that `copy` starts.
-#[derive(Args, Debug)]
-pub(crate) struct MemberArguments {
-    /// What it is to do, as JSON
-    task: String,
 }
 
 /// What a receiver is to do.
@@ -182,7 +173,7 @@ impl<'p> Receivers<'p> {
                 if is_first {
                     let what = format!("the process for {place} {end}");
                     let advice = "find out what ended it, and copy again";
-                    self.failed(Rank::Killed, Failure::new(Status::PeerLost, what, advice));
+                    self.failed(Rank::Killed, Failure::peer_lost(what, advice));
                 }
             }
         }
@@ -213,20 +204,15 @@ impl<'p> Receivers<'p> {
 }
 
 /// Runs a receiver, and reports to its parent how it ended.
-pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
-    let (task, worker) = match Worker::<ReceiverRole>::attach(&arguments.task) {
-        Ok(attached) => attached,
-        Err(error) => {
-            Failure::new(Status::Usage, error, "start it with 'tramontane copy'").report();
-            return Some(Status::Usage);
-        }
-    };
+pub(crate) fn run_member(task: &str) -> Result<(), Failure> {
+    let (task, worker) = Worker::<ReceiverRole>::attach(task)
+        .map_err(|error| Failure::usage(error, "start it with 'tramontane copy'"))?;
     let received = task.job().and_then(|mut job| receive(&mut job, &task.to, worker.released()));
-    let (report, status) = match received {
-        Ok(received) => (Notice::Placed { files: received.files }, None),
-        Err(failure) => (Notice::failed(&failure), Some(failure.status)),
+    let (report, outcome) = match received {
+        Ok(received) => (Notice::Placed { files: received.files }, Ok(())),
+        Err(failure) => (Notice::failed(&failure), Err(Failure::silent(failure.status))),
     };
     // The parent may be gone, and then the report is not needed.
     let _ = worker.report(&report);
-    status
+    outcome
 }

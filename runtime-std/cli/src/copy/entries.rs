@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use tar::{EntryType, Header};
 
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 
 /// Bytes from the end of a content to the beginning of the next. A list of holes alone may be long:
 /// see [`EXTENTS_MAX`](super::archive::EXTENTS_MAX).
@@ -81,9 +81,5 @@ fn judge(path: &Path, header: &Header, names: &[String]) -> Result<(), Failure> 
 
 fn refused(what: &str) -> Failure {
     let what = format_args!("the copy has {what}; nothing of it is kept");
-    Failure::new(
-        Status::Input,
-        what,
-        "run the same program, and one that you trust, at the node that copies",
-    )
+    Failure::input(what, "run the same program, and one that you trust, at the node that copies")
 }

@@ -22,7 +22,7 @@ use tramontane_control::MeshError;
 use tramontane_core::ids::SubgroupId;
 
 use super::messages::{NOTICE_MAX, Terms};
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 use tramontane_runtime::group::{
     self, Description, Forming, LargeBlocks, Replica, Running, StartError, StartOptions,
     SubgroupDescription,
@@ -134,7 +134,7 @@ impl Job {
         let members: Vec<u32> = self.group.nodes.iter().map(|node| node.id).collect();
         if members.len() < 2 {
             let what = "there is no node to copy to";
-            return Err(Failure::new(Status::Usage, what, "give a group file with a receiver"));
+            return Err(Failure::usage(what, "give a group file with a receiver"));
         }
         let order = SubgroupDescription {
             members: Some(members.clone()),
@@ -182,7 +182,7 @@ impl Job {
                 );
                 let advice = "stop the node for so long, or give 'copy' a group file with other \
                               ports, at all nodes";
-                Failure::new(Status::Group, what, advice)
+                Failure::group(what, advice)
             }
             StartError::OtherConfiguration { node, .. } => {
                 let what = format_args!(
@@ -191,14 +191,14 @@ impl Job {
                     self.sender
                 );
                 let advice = "give the same --from, --stall-timeout and group file at all nodes";
-                Failure::new(Status::Group, what, advice)
+                Failure::group(what, advice)
             }
             StartError::Meet(MeshError::Running { peer }) => {
                 let what = format_args!(
                     "a copy from node {} is under way already, as node {peer} says",
                     self.sender
                 );
-                Failure::new(Status::Group, what, "wait for its end, and copy again")
+                Failure::group(what, "wait for its end, and copy again")
             }
             _ => error.into(),
         }
@@ -227,6 +227,7 @@ impl Job {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Status;
     use tramontane_runtime::carrier::Carrier;
 
     fn job(receivers: u32, carrier: Carrier) -> Job {

@@ -250,12 +250,12 @@ impl Ledger {
 }
 
 fn lost(why: impl std::fmt::Display) -> Failure {
-    Failure::new(Status::PeerLost, why, "find out what ended it, and copy again")
+    Failure::peer_lost(why, "find out what ended it, and copy again")
 }
 
 fn unexpected() -> Failure {
     let what = "a member sent something else than is expected";
-    Failure::new(Status::Group, what, "run the same version of the program everywhere")
+    Failure::group(what, "run the same version of the program everywhere")
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl Member {
     /// What sends the archive, at the member that copies.
     pub(super) fn data(&self) -> Result<group::Sender, Failure> {
         let sender = self.running.sender(DATA);
-        sender.ok_or_else(|| Failure::new(Status::Other, "no data are sent here", "report this"))
+        sender.ok_or_else(|| Failure::other("no data are sent here", "report this"))
     }
 
     /// What was decided.
@@ -183,7 +183,7 @@ impl Member {
         if let Some(node) = by {
             let what = format_args!("node {node} took this one for dead, and went on without it");
             let advice = "see whether this one was stopped, or its network, and copy again";
-            return Failure::new(Status::PeerLost, what, advice);
+            return Failure::peer_lost(what, advice);
         }
         self.ledger().failure_of_loss(&self.suspected())
     }
@@ -207,9 +207,7 @@ impl Member {
         notice: &Notice,
         mut go_on: impl FnMut() -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let report = |error: &dyn std::fmt::Display| {
-            Failure::new(Status::Other, error, "please report this")
-        };
+        let report = |error: &dyn std::fmt::Display| Failure::other(error, "please report this");
         let bytes = serde_json::to_vec(notice).map_err(|error| report(&error))?;
         let sender = self.running.sender(ORDER);
         let mut sender = sender.ok_or_else(|| report(&"this member has no sender"))?;

@@ -92,7 +92,7 @@ mod tests;
 #[cfg(any(test, fuzzing))]
 mod victim;
 
-pub(super) use crew::MEMBER_COMMAND;
+pub(super) use crew::run_member;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -226,13 +226,6 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     report.print(arguments.json)
 }
 
-/// Runs a receiver that `copy` started.
-pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
-    crew::run_member(arguments)
-}
-
-pub(super) use crew::MemberArguments;
-
 /// One node's part in a copy between the nodes of a group file.
 fn hosts(
     arguments: &Arguments,
@@ -274,11 +267,7 @@ fn hosts(
     if own == from {
         if arguments.files.is_empty() || !arguments.to.is_empty() {
             let what = format_args!("node {own} is the one that copies to the others");
-            return Err(Failure::new(
-                Status::Usage,
-                what,
-                "give it files, and no --to; or give --from",
-            ));
+            return Err(Failure::usage(what, "give it files, and no --to; or give --from"));
         }
         let sent = sending::send(&mut job, &arguments.files, interrupts.flag(), &|| {
             Ok(interrupts.check()?)
@@ -287,11 +276,7 @@ fn hosts(
     }
     let (true, [to]) = (arguments.files.is_empty(), arguments.to.as_slice()) else {
         let what = format_args!("node {own} receives what node {from} copies");
-        return Err(Failure::new(
-            Status::Usage,
-            what,
-            "give it one --to, and no files; or give --from",
-        ));
+        return Err(Failure::usage(what, "give it one --to, and no files; or give --from"));
     };
     let received = receiving::receive(&mut job, to, interrupts.flag()).map_err(|failure| {
         // The receiver knows that it was interrupted, and not by which signal.
@@ -315,8 +300,7 @@ fn carrier(wanted: Option<Carrier>, usual: Carrier) -> Result<Carrier, Failure> 
         Some(wanted) if wanted == usual => Ok(usual),
         Some(_) => {
             let what = "the nodes of the group file meet in another way";
-            Err(Failure::new(
-                Status::Usage,
+            Err(Failure::usage(
                 what,
                 "leave --fabric out, or give 'verbs' where the file has 'tcp'",
             ))

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 
 /// Refuses a place that is one of the directories that are copied, or below one.
 pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failure> {
@@ -17,7 +17,7 @@ pub(super) fn refuse(files: &[PathBuf], places: &[PathBuf]) -> Result<(), Failur
         if let Some(place) = places.iter().find(|place| whole(place).starts_with(&source)) {
             let what =
                 format_args!("{} is within {}, which is copied", place.display(), file.display());
-            return Err(Failure::new(Status::Usage, what, "copy to a directory outside of it"));
+            return Err(Failure::usage(what, "copy to a directory outside of it"));
         }
     }
     Ok(())
@@ -28,7 +28,7 @@ pub(super) fn refuse_twice(places: &[PathBuf]) -> Result<(), Failure> {
     for (number, place) in places.iter().enumerate() {
         if let Some(other) = places[..number].iter().find(|other| whole(other) == whole(place)) {
             let what = format_args!("{} and {} are one place", other.display(), place.display());
-            return Err(Failure::new(Status::Usage, what, "give each --to once"));
+            return Err(Failure::usage(what, "give each --to once"));
         }
     }
     Ok(())

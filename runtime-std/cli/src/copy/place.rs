@@ -46,16 +46,12 @@ impl Place {
                     "{} is there: another copy is under way, or was interrupted, and that cannot be resumed",
                     unpacked.display()
                 );
-                Err(Failure::new(
-                    Status::Input,
-                    what,
-                    "if none is under way, remove it and copy again",
-                ))
+                Err(Failure::input(what, "if none is under way, remove it and copy again"))
             }
             // A file system of the kernel's own says that of what cannot be made in it too.
             Err(_) if !directory.is_dir() => {
                 let what = format_args!("there is no directory {}", directory.display());
-                Err(Failure::new(Status::Usage, what, "make it, or give another --to"))
+                Err(Failure::usage(what, "make it, or give another --to"))
             }
             Err(error) => Err(cannot_write(directory, &error)),
         }
@@ -74,7 +70,7 @@ impl Place {
             let is_again = manifest.names[..number].contains(name);
             if !is_name || is_again || name == UNPACKED || name.contains('\0') {
                 let what = format_args!("nothing can be called {name:?}");
-                return Err(Failure::new(Status::Input, what, "rename it where it is copied from"));
+                return Err(Failure::input(what, "rename it where it is copied from"));
             }
             self.refuse_existing(name)?;
         }
@@ -92,7 +88,7 @@ impl Place {
     fn is_there(&self, name: &str) -> Failure {
         let path = self.directory.join(name);
         let what = format_args!("{} is there already", path.display());
-        Failure::new(Status::Input, what, "remove it, or copy to another directory")
+        Failure::input(what, "remove it, or copy to another directory")
     }
 
     /// Unpacks an archive beside the place. How many files it has, links among them.
@@ -140,7 +136,7 @@ impl Place {
     fn unpackable(&self, error: &io::Error) -> Failure {
         let cause = innermost(error);
         if cause.kind() == io::ErrorKind::ConnectionAborted {
-            return Failure::new(Status::PeerLost, cause, "copy again");
+            return Failure::peer_lost(cause, "copy again");
         }
         cannot_write(&self.directory, cause)
     }

@@ -206,5 +206,5 @@ fn compare(theirs: &Terms, own: &Terms, sender: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format_args!("node {sender} sends blocks of {theirs}, and this node expects {own}");
-    Err(Failure::new(Status::Group, what, "give the same --block and --algorithm at all nodes"))
+    Err(Failure::group(what, "give the same --block and --algorithm at all nodes"))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::messages::Sum;
 use super::receiving::Received;
 use crate::exit::Failure;
+use crate::output::print_result;
 use tramontane_local::table::{Table, scaled};
 
 /// What takes less has no bar.
@@ -115,28 +116,19 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn print(&self, json: bool) -> Result<(), Failure> {
-        let mut output = io::stdout().lock();
-        let printed = if json { self.json(&mut output) } else { self.text(&mut output) };
-        printed.and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
+        print_result(json, self, Self::text)
     }
 
-    fn json(&self, output: &mut impl io::Write) -> io::Result<()> {
-        serde_json::to_writer(&mut *output, self)?;
-        writeln!(output)
-    }
-
-    fn text(&self, output: &mut impl io::Write) -> io::Result<()> {
-        let mut table = Table::new(&["node", "files", "place"], &[2]);
+    fn text(&self) -> String {
+        let mut table = Table::new("node  files  place", &[2]);
         for (index, line) in self.lines.iter().enumerate() {
             let place =
                 self.places.get(index).map(|place| place.display().to_string()).unwrap_or_default();
             table.row([line.node.to_string(), line.files.to_string(), place]);
         }
-        write!(output, "{table}")?;
         let rate = if self.seconds > 0.0 { self.bytes as f64 / self.seconds } else { 0.0 };
-        writeln!(
-            output,
-            "{}B to each of {} in {:.2} s ({}B/s); checksum {}, the same everywhere",
+        format!(
+            "{table}{}B to each of {} in {:.2} s ({}B/s); checksum {}, the same everywhere",
             scaled(self.bytes as f64),
             self.lines.len(),
             self.seconds,
@@ -156,20 +148,10 @@ pub(super) fn received(received: &Received, to: &Path, json: bool) -> Result<(),
         checksum: &'c str,
     }
     let Received { sum: Sum { bytes, checksum }, files } = received;
-    let mut output = io::stdout().lock();
-    let printed = if json {
-        serde_json::to_writer(&mut output, &Copied { to, files: *files, bytes: *bytes, checksum })
-            .map_err(io::Error::from)
-            .and_then(|()| writeln!(output))
-    } else {
-        writeln!(
-            output,
-            "{files} files in {}; {}B, checksum {checksum}",
-            to.display(),
-            scaled(*bytes as f64)
-        )
-    };
-    printed.and_then(|()| output.flush()).map_err(|error| Failure::output(&error))
+    print_result(json, &Copied { to, files: *files, bytes: *bytes, checksum }, |copied| {
+        let (to, bytes) = (copied.to.display(), scaled(copied.bytes as f64));
+        format!("{files} files in {to}; {bytes}B, checksum {checksum}")
+    })
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ impl Source {
             let name = name_of(file)?;
             if !seen.insert(name.clone()) {
                 let what = format_args!("two of what is to be copied are called {name}");
-                return Err(Failure::new(Status::Usage, what, "copy one after the other"));
+                return Err(Failure::usage(what, "copy one after the other"));
             }
             each_below(file, &name, |path, _, metadata| {
                 check()?;
@@ -87,7 +87,7 @@ fn refuse_special(path: &Path, metadata: &Metadata) -> Result<(), Failure> {
         return Ok(());
     }
     let what = format_args!("{} is neither a file, a directory nor a link", path.display());
-    Err(Failure::new(Status::Input, what, "move it out of what is copied"))
+    Err(Failure::input(what, "move it out of what is copied"))
 }
 
 /// What a copy unpacks into may grow by this one.
@@ -97,7 +97,7 @@ fn refuse_unpacked(path: &Path) -> Result<(), Failure> {
     }
     let what =
         format_args!("{} is of a copy that is under way, or was interrupted", path.display());
-    Err(Failure::new(Status::Input, what, "wait for it, or remove it, and copy again"))
+    Err(Failure::input(what, "wait for it, or remove it, and copy again"))
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {
@@ -107,10 +107,10 @@ fn unreadable(path: &Path, error: &io::Error) -> Failure {
     }
     if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<Changed>) {
         let what = format_args!("{} changed while it was copied", path.display());
-        return Failure::new(Status::Input, what, "copy it while no program writes to it");
+        return Failure::input(what, "copy it while no program writes to it");
     }
     let what = format_args!("cannot read {}: {error}", path.display());
-    Failure::new(Status::Input, what, "give files and directories that you may read")
+    Failure::input(what, "give files and directories that you may read")
 }
 
 /// The last part of a path, which must be one that a file can be called by.
@@ -122,11 +122,7 @@ fn name_of(path: &Path) -> Result<String, Failure> {
         Some(name) => Ok(name.to_owned()),
         None => {
             let what = format_args!("{} has no name that all hosts can read", path.display());
-            Err(Failure::new(
-                Status::Usage,
-                what,
-                "give it one in UTF-8, and not the root of a file system",
-            ))
+            Err(Failure::usage(what, "give it one in UTF-8, and not the root of a file system"))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::ledger::Ledger;
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 
 /// What the thread that packs is at.
 #[derive(Debug, Default)]
@@ -62,7 +62,7 @@ impl Stall {
                 "what is copied could not be read on for {seconds} s, after {packed} bytes"
             );
             let advice = "see whether its disk is there, and copy again";
-            return Err(Failure::new(Status::Input, what, advice));
+            return Err(Failure::input(what, advice));
         }
         let last = ledger.received().min_by_key(|(_, bytes)| *bytes);
         let (node, bytes) = last.unwrap_or_default();
@@ -71,7 +71,7 @@ impl Stall {
              bytes"
         );
         let advice = "see whether its disk is stopped, and copy again";
-        Err(Failure::new(Status::PeerLost, what, advice))
+        Err(Failure::peer_lost(what, advice))
     }
 }
 
@@ -79,6 +79,7 @@ impl Stall {
 mod tests {
     use super::super::messages::Notice;
     use super::*;
+    use crate::exit::Status;
 
     #[test]
     fn what_is_waited_for_is_blamed() {

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::Failure;
+use tramontane_local::mapped::Mapped;
 use tramontane_runtime::shared_memory::Error;
 
 /// What is written at once; also how often the memory that is left is checked.
@@ -190,13 +190,13 @@ const fn offsets_at(bytes: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Records<'m> {
     bytes: &'m [u8],
-    offsets: &'m [u64],
+    offsets: &'m [[u8; OFFSET]],
 }
 
 /// Keeps the map.
 #[derive(Debug)]
 pub(super) struct Map {
-    base: *mut core::ffi::c_void,
+    mapped: Mapped,
     length: usize,
     shape: Shape,
 }
@@ -221,44 +221,16 @@ impl Map {
                 "the input's memory has another length than its shape says",
             ));
         };
-        // SAFETY: a fresh mapping, at an address that the kernel chooses.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                ProtFlags::READ,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                file,
-                0,
-            )
-        }?;
-        Ok(Self { base, length, shape })
+        Ok(Self { mapped: Mapped::read_only(file, length)?, length, shape })
     }
 
     /// The records in it.
     pub(super) fn records(&self) -> Records<'_> {
         let offsets_at = usize::try_from(offsets_at(self.shape.bytes)).unwrap_or(self.length);
-        // SAFETY: mapped and readable while `self` lives, `length` long from `base`, a page's
-        // start; so the offsets, at a multiple of 8, are aligned. The file has no name and every
-        // holder only reads it since it was completed, so nothing changes.
-        let (bytes, offsets) = unsafe {
-            let base = self.base.cast::<u8>();
-            let offsets = base.add(offsets_at).cast::<u64>();
-            (
-                std::slice::from_raw_parts(base, offsets_at),
-                std::slice::from_raw_parts(offsets, (self.length - offsets_at) / OFFSET),
-            )
-        };
-        Records { bytes, offsets }
-    }
-}
-
-impl Drop for Map {
-    fn drop(&mut self) {
-        // SAFETY: this map, whole, and nothing borrows from it any more.
-        if let Err(error) = unsafe { munmap(self.base, self.length) } {
-            tracing::warn!(%error, "cannot unmap the input");
-        }
+        // SAFETY: as long as the file, which `new` has seen. It has no name, and every holder only
+        // reads it since it was completed.
+        let (bytes, offsets) = unsafe { self.mapped.bytes() }.split_at(offsets_at);
+        Records { bytes, offsets: offsets.as_chunks().0 }
     }
 }
 
@@ -272,7 +244,10 @@ impl Records<'_> {
     #[inline]
     pub(super) fn get(&self, index: usize) -> &[u8] {
         match self.offsets.get(index..) {
-            Some([start, end, ..]) => self.bytes.get(*start as usize..*end as usize).unwrap_or(&[]),
+            Some([start, end, ..]) => {
+                let [start, end] = [start, end].map(|at| u64::from_ne_bytes(*at) as usize);
+                self.bytes.get(start..end).unwrap_or(&[])
+            }
             _ => &[],
         }
     }

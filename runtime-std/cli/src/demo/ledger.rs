@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::input::Records;
 use super::messages::{Deliveries, LatencyCount, Wrong};
 use super::share::Share;
-use crate::clock::now_ns;
+use tramontane_local::clock::now_ns;
 use tramontane_runtime::group::{Message, Messages, Replica};
 
 /// Small messages are gathered, so that the hash works on long stretches.

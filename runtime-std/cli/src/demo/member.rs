@@ -11,8 +11,8 @@ use super::input::{Map, Records};
 use super::ledger::Ledger;
 use super::messages::{Deliveries, DemoMember, Report, Task};
 use super::share::Share;
-use crate::clock::now_ns;
 use crate::exit::{Failure, Status};
+use tramontane_local::clock::now_ns;
 use tramontane_local::crew::Worker;
 use tramontane_runtime::group::{Sender, StartOptions, Stepped, start_stepped};
 
@@ -33,19 +33,14 @@ const BYTES_PER_STAMP: usize = 4096;
 const SLEEP_MAX: std::time::Duration = std::time::Duration::from_millis(50);
 
 /// Runs a member, and reports to its parent what went wrong, if anything.
-pub(super) fn run(task: &str) -> Option<Status> {
-    let (task, worker) = match Worker::<DemoMember>::attach(task) {
-        Ok(attached) => attached,
-        Err(error) => {
-            Failure::new(Status::Usage, error, "start it with 'tramontane demo'").report();
-            return Some(Status::Usage);
-        }
-    };
-    let failure = join_and_run(&task, &worker).err()?;
+pub(crate) fn run(task: &str) -> Result<(), Failure> {
+    let (task, worker) = Worker::<DemoMember>::attach(task)
+        .map_err(|error| Failure::usage(error, "start it with 'tramontane demo'"))?;
+    let Err(failure) = join_and_run(&task, &worker) else { return Ok(()) };
     // The parent may be gone; then this has nowhere to go.
     let _ = worker
         .report(&Report::Failed { status: failure.status.code(), text: failure.text().to_owned() });
-    Some(failure.status)
+    Err(Failure::silent(failure.status))
 }
 
 /// Ends when the parent releases it, which is no failure of this member.
@@ -131,7 +126,7 @@ impl Run<'_> {
                 Ok(slot) => slot,
                 Err(ReserveError::Full | ReserveError::Contended) => break,
                 Err(error @ ReserveError::TooLarge { .. }) => {
-                    return Err(Failure::new(Status::Input, error, "raise --message-max"));
+                    return Err(Failure::input(error, "raise --message-max"));
                 }
             };
             if stamped >= BYTES_PER_STAMP {

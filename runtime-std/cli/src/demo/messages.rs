@@ -14,7 +14,9 @@ use tramontane_runtime::group::Description;
 pub(super) enum DemoMember {}
 
 impl Role for DemoMember {
-    const COMMAND: &'static [&'static str] = &["demo-member"];
+    fn command() -> Vec<String> {
+        vec!["demo-member".into()]
+    }
     type Task = Task;
     type Order = Order;
     type Report = Report;

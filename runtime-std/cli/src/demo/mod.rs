@@ -23,17 +23,19 @@ mod report;
 mod share;
 mod supervisor;
 
+pub(super) use member::run as run_member;
+
 use std::fs::File;
-use std::io::{self, Write as _};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args;
 use tramontane_core::layout::MEMBERS_MAX;
 
-use super::exit::{Failure, Status};
+use super::exit::Failure;
 use super::interrupt::Interrupts;
 use super::options::{JoinOption, WindowOption, record_bytes};
+use super::output::print_result;
 use input::{Input, InputWriter};
 use plan::Plan;
 use records::{Cut, CutError, cut};
@@ -92,19 +94,12 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// A member of a demo: a process that `demo` starts.
-#[derive(Args, Debug)]
-pub(super) struct MemberArguments {
-    /// What it is to do, as JSON
-    task: String,
-}
-
 /// Runs the demo.
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let senders = arguments.senders.unwrap_or(arguments.nodes);
     if senders > arguments.nodes {
         let what = format_args!("{senders} senders among {} members", arguments.nodes);
-        return Err(Failure::new(Status::Usage, what, "take fewer --senders or more --nodes"));
+        return Err(Failure::usage(what, "take fewer --senders or more --nodes"));
     }
     let root = Root::from_env();
     let swept = root.sweep()?;
@@ -117,7 +112,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let records = input.shape().records as u64;
     let Some(total) = records.checked_mul(arguments.repeat) else {
         let what = format_args!("{records} records {} times are too many", arguments.repeat);
-        return Err(Failure::new(Status::Usage, what, "take a smaller --repeat"));
+        return Err(Failure::usage(what, "take a smaller --repeat"));
     };
     let group = Description::builder("demo")
         .nodes(arguments.nodes)
@@ -145,17 +140,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         tracing::warn!(%error, "cannot remove what earlier runs left in shared memory");
     }
     let outcome = report::compare(&plan, input.shape().bytes, &outcome?);
-    let text = if arguments.json { outcome.json()? + "\n" } else { outcome.table() };
-    let mut output = io::stdout().lock();
-    write!(output, "{text}")
-        .and_then(|()| output.flush())
-        .map_err(|error| Failure::output(&error))?;
+    print_result(arguments.json, &outcome, report::Outcome::table)?;
     outcome.verdict()
-}
-
-/// Runs one member of a demo; a status other than success if that did not go well.
-pub(super) fn run_member(arguments: &MemberArguments) -> Option<Status> {
-    member::run(&arguments.task)
 }
 
 /// Puts all records into memory that members can map.
@@ -165,11 +151,7 @@ fn take_in(arguments: &Arguments, root: &Root) -> Result<Input, Failure> {
     if let Some(block) = arguments.block.filter(|block| block.get() > limit) {
         let what =
             format_args!("blocks of {block} bytes are larger than the largest record of {limit}");
-        return Err(Failure::new(
-            Status::Usage,
-            what,
-            "take a smaller --block or a larger --message-max",
-        ));
+        return Err(Failure::usage(what, "take a smaller --block or a larger --message-max"));
     }
     let folder = root.path().parent().unwrap_or(root.path());
     let mut writer = InputWriter::new(folder)?;
@@ -188,7 +170,7 @@ fn take_in(arguments: &Arguments, root: &Root) -> Result<Input, Failure> {
     if writer.records() == 0 {
         let names: Vec<_> = arguments.input.iter().map(|path| path.display().to_string()).collect();
         let what = format_args!("no records in {}: the input is empty", names.join(", "));
-        return Err(Failure::new(Status::Input, what, "give a file with at least one line"));
+        return Err(Failure::input(what, "give a file with at least one line"));
     }
     writer.finish()
 }
@@ -197,11 +179,11 @@ fn explain(name: &str, limit: usize, error: CutError<Failure>) -> Failure {
     match error {
         CutError::Read(error) => {
             let what = format_args!("cannot read {name}: {error}");
-            Failure::new(Status::Input, what, "give a file that you may read")
+            Failure::input(what, "give a file that you may read")
         }
         CutError::TooLarge(number) => {
             let what = format_args!("record {number} of {name} is larger than {limit} bytes");
-            Failure::new(Status::Input, what, "raise --message-max, or cut the input with --block")
+            Failure::input(what, "raise --message-max, or cut the input with --block")
         }
         CutError::Refused(failure) => failure,
     }

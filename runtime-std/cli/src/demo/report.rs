@@ -7,7 +7,7 @@ use super::ledger::merge;
 use super::messages::Deliveries;
 use super::plan::Plan;
 use crate::exit::{Failure, Status};
-use tramontane_local::table::{Table, scaled, wrapped};
+use tramontane_local::table::{Table, scaled};
 
 /// The result of a run: what `--json` prints.
 #[derive(Debug, Serialize)]
@@ -128,17 +128,10 @@ fn disagreement(plan: &Plan, bytes: u64, reports: &[Deliveries]) -> Option<Strin
 }
 
 impl Outcome {
-    /// As one line of JSON.
-    pub(super) fn json(&self) -> Result<String, Failure> {
-        serde_json::to_string(self)
-            .map_err(|error| Failure::system("cannot print the result", &error.into()))
-    }
-
     /// For people.
     pub(super) fn table(&self) -> String {
-        let headings =
-            ["member", "sent", "delivered", "nulls", "p50 us", "p99 us", "max us", "digest"];
-        let mut table = Table::new(&headings, &[7]);
+        let headings = "member  sent  delivered  nulls  p50 us  p99 us  max us  digest";
+        let mut table = Table::new(headings, &[7]);
         let number = |value: Option<f64>| {
             value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"))
         };
@@ -163,7 +156,7 @@ impl Outcome {
             ),
             Some(reason) => format!("NOT agreed: {reason}"),
         };
-        wrapped(&format!(
+        format!(
             "{table}\n{} messages, {} bytes in {:.3} s: {} messages/s and {}B/s delivered at each member\n\
              latency from commit to own delivery: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us\n{verdict}",
             self.messages,
@@ -171,7 +164,7 @@ impl Outcome {
             self.seconds,
             scaled(self.messages_per_s).trim_end(),
             scaled(self.bytes_per_s),
-        ))
+        )
     }
 
     /// Fails unless all members agree and nothing is missing.
@@ -231,7 +224,7 @@ mod tests {
     fn members_that_delivered_all_alike_agree() {
         let outcome = compare(&plan(), 10, &[report(3), report(3)]);
         assert!(outcome.verdict().is_ok());
-        let json = outcome.json().expect("JSON");
+        let json = serde_json::to_string(&outcome).expect("JSON");
         let expected = r#"{"agree":true,"nodes":[{"id":0,"sent":3,"delivered":6,"nulls":0,"digest":"aa"},{"id":1,"sent":3,"delivered":6,"nulls":0,"digest":"aa"}],"messages_per_s":3000000.0,"bytes_per_s":10000000.0,"latency_us":{"p50":1.0,"p99":2.0,"max":2.0}}"#;
         assert_eq!(json, expected);
         assert!(outcome.table().contains("agreed: all 2"));
@@ -256,7 +249,9 @@ mod tests {
             let failure = outcome.verdict().expect_err(words);
             assert_eq!(failure.status, Status::Disagreement);
             assert!(failure.text().contains(words), "{}", failure.text());
-            assert!(outcome.json().expect("JSON").starts_with(r#"{"agree":false"#));
+            assert!(
+                serde_json::to_string(&outcome).expect("JSON").starts_with(r#"{"agree":false"#)
+            );
         }
         let outcome = compare(&plan(), 11, &[report(3), report(3)]);
         assert!(

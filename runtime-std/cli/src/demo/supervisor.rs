@@ -199,11 +199,8 @@ impl<'p> Supervisor<'p> {
                 Phase::Died(end) => {
                     let what =
                         format!("member {rank} (process {}) {end} during the run", member.pid);
-                    let failure = Failure::new(
-                        Status::PeerLost,
-                        what,
-                        "find out what ended it, and start again",
-                    );
+                    let failure =
+                        Failure::peer_lost(what, "find out what ended it, and start again");
                     Some((0, failure))
                 }
                 Phase::Failed(failure) => match failure.status {
@@ -217,8 +214,7 @@ impl<'p> Supervisor<'p> {
                 Phase::Starting | Phase::Joined | Phase::Done(_) => None,
             });
         let cause = cause.min_by_key(|(order, _)| *order).map(|(_, failure)| failure);
-        cause
-            .unwrap_or_else(|| Failure::new(Status::Other, "a member failed", "please report this"))
+        cause.unwrap_or_else(|| Failure::other("a member failed", "please report this"))
     }
 
     /// Fails if a member, or the whole group, has been silent for too long.
@@ -242,8 +238,7 @@ impl<'p> Supervisor<'p> {
                     member.pid,
                     limit.as_secs()
                 );
-                return Err(Failure::new(
-                    Status::PeerLost,
+                return Err(Failure::peer_lost(
                     what,
                     "check whether it was stopped, and start again",
                 ));
@@ -260,7 +255,7 @@ impl<'p> Supervisor<'p> {
                 STANDSTILL_MAX.as_secs(),
                 far.join(", ")
             );
-            return Err(Failure::new(Status::PeerLost, what, "please report this"));
+            return Err(Failure::peer_lost(what, "please report this"));
         }
         Ok(())
     }

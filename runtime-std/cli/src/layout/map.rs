@@ -133,26 +133,15 @@ impl RowMap {
 impl StateMap {
     fn of(layout: &Layout<'_>, rank: Rank) -> Self {
         let sizes = layout.state_sizes(rank);
-        let mut state = Self {
-            subgroups: sizes.subgroups.saturating_mul(size_of::<SubgroupState>()),
-            senders: sizes.senders.saturating_mul(size_of::<SenderState>()),
-            members: sizes.members.saturating_mul(size_of::<MemberState>()),
-            links: sizes.links.saturating_mul(size_of::<Link>()),
-            handoffs: sizes.handoffs.saturating_mul(size_of::<HandOffCells>()),
-            ready: sizes.ready.saturating_mul(size_of::<ReadyFlag>()),
-            bytes: 0,
-        };
-        state.bytes = [
-            state.subgroups,
-            state.senders,
-            state.members,
-            state.links,
-            state.handoffs,
-            state.ready,
-        ]
-        .into_iter()
-        .fold(0, usize::saturating_add);
-        state
+        let subgroups = sizes.subgroups.saturating_mul(size_of::<SubgroupState>());
+        let senders = sizes.senders.saturating_mul(size_of::<SenderState>());
+        let members = sizes.members.saturating_mul(size_of::<MemberState>());
+        let links = sizes.links.saturating_mul(size_of::<Link>());
+        let handoffs = sizes.handoffs.saturating_mul(size_of::<HandOffCells>());
+        let ready = sizes.ready.saturating_mul(size_of::<ReadyFlag>());
+        let parts = [subgroups, senders, members, links, handoffs, ready];
+        let bytes = parts.into_iter().fold(0, usize::saturating_add);
+        Self { subgroups, senders, members, links, handoffs, ready, bytes }
     }
 }
 

@@ -3,15 +3,15 @@
 mod map;
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
 use std::path::PathBuf;
 
 use clap::Args;
 use tramontane_core::layout::{MEMBERS_MAX, MESSAGE_MAX, WINDOW_MAX};
 
 use super::exit::{Failure, Status};
+use super::output::print_result;
 use map::{MemoryMap, RowMap, What};
-use tramontane_local::table::{Table, wrapped};
+use tramontane_local::table::Table;
 use tramontane_runtime::group::{
     Description, DescriptionError, MESSAGE_MAX_DEFAULT, View, WINDOW_DEFAULT,
 };
@@ -56,7 +56,7 @@ impl Arguments {
         let senders = self.senders.unwrap_or(self.nodes);
         if senders > self.nodes {
             let what = format_args!("{senders} senders among {} members", self.nodes);
-            return Err(Failure::new(Status::Usage, what, "take fewer --senders or more --nodes"));
+            return Err(Failure::usage(what, "take fewer --senders or more --nodes"));
         }
         let group = Description::builder("layout").nodes(self.nodes).senders(senders);
         Ok(group.window(self.window).message_max(self.message_max).fixed().build()?)
@@ -74,17 +74,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     };
     let layout = group.view_layout(&View::of_all(&group))?;
     let map = MemoryMap::of(layout.get());
-    let text = if arguments.json {
-        let json = serde_json::to_string_pretty(&map);
-        json.map_err(|error| Failure::system("cannot print the map", &error.into()))? + "\n"
-    } else {
-        wrapped(&text(&map))
-    };
-    let mut output = io::stdout().lock();
-    output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush())
-        .map_err(|error| Failure::output(&error))
+    print_result(arguments.json, &map, text)
 }
 
 /// The map for people. Neighbours whose rows have the same layout are printed once.
@@ -130,25 +120,21 @@ fn text(map: &MemoryMap) -> String {
 }
 
 fn parts(row: &RowMap) -> Table {
-    let mut table = Table::new(&["offset", "bytes", "slots", "stride", "payload", "what"], &[5]);
+    let mut table = Table::new("offset  bytes  slots  stride  payload  what", &[5]);
     for part in &row.parts {
-        let none = String::new;
-        let (slots, stride, payload, what) = match &part.what {
-            What::Header => (none(), none(), none(), "header".to_owned()),
-            What::Control { subgroup, unordered: false } => {
-                (none(), none(), none(), format!("control block of subgroup {subgroup}"))
-            }
-            What::Control { subgroup, unordered: true } => {
-                (none(), none(), none(), format!("control block of subgroup {subgroup}, unordered"))
+        let (ring, what) = match &part.what {
+            What::Header => (<[String; 3]>::default(), "header".to_owned()),
+            What::Control { subgroup, unordered } => {
+                let unordered = if *unordered { ", unordered" } else { "" };
+                (Default::default(), format!("control block of subgroup {subgroup}{unordered}"))
             }
             What::Ring { subgroup, slots, stride, message_max } => (
-                slots.to_string(),
-                stride.to_string(),
-                message_max.to_string(),
+                [slots.to_string(), stride.to_string(), message_max.to_string()],
                 format!("ring of subgroup {subgroup}"),
             ),
         };
-        table.row([part.offset.to_string(), part.bytes.to_string(), slots, stride, payload, what]);
+        let place = [part.offset.to_string(), part.bytes.to_string()];
+        table.row(place.into_iter().chain(ring).chain([what]));
     }
     table
 }

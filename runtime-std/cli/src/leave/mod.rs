@@ -68,7 +68,7 @@ fn too_late(node: u32, limit: Duration, out: Option<String>) -> Failure {
         Some(text) => format!("{text}; its process has not ended after {limit:?}"),
         None => format!("node {node} was asked to leave, and is still a member after {limit:?}"),
     };
-    Failure::new(Status::Group, what, "see 'tramontane status', or raise --time-limit")
+    Failure::group(what, "see 'tramontane status', or raise --time-limit")
 }
 
 /// What to print once the node is out.

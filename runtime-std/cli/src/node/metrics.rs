@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -15,8 +16,8 @@ use prometheus_client::registry::Registry;
 
 use super::http::{self, Answer};
 use super::meter::Meter;
-use crate::exit::{Failure, Status};
-use tramontane_runtime::group::{GroupStatus, SharedStatus};
+use crate::exit::Failure;
+use tramontane_runtime::group::{GroupStatus, SharedStatus, SubgroupStatus};
 
 /// What the answer is: the text format that Prometheus and all its tools read (`promtool check
 /// metrics` reads no other).
@@ -38,15 +39,11 @@ pub(super) fn serve(
             "--metrics {address} can be reached from other hosts, and has no password"
         );
         let advice = "take 127.0.0.1, or give --metrics-exposed too on a network that you trust";
-        return Err(Failure::new(Status::Usage, what, advice));
+        return Err(Failure::usage(what, advice));
     }
     let taken = |error: &dyn fmt::Display| {
         let what = format_args!("cannot serve metrics at {address}: {error}");
-        Failure::new(
-            Status::Usage,
-            what,
-            "take another address for --metrics, or stop what listens there",
-        )
+        Failure::usage(what, "take another address for --metrics, or stop what listens there")
     };
     let listener = TcpListener::bind(address).map_err(|error| taken(&error))?;
     let served =
@@ -104,6 +101,9 @@ fn in_text_format(openmetrics: &str) -> String {
 #[derive(Debug)]
 struct Figures(GroupStatus, Arc<Meter>);
 
+/// A figure of a subgroup.
+type OfSubgroup = fn(&SubgroupStatus) -> u64;
+
 /// What this program is: its version, the machine that it is built for, and whether it has RDMA.
 const BUILD: [(&str, &str); 3] = [
     ("version", env!("CARGO_PKG_VERSION")),
@@ -114,24 +114,17 @@ const BUILD: [(&str, &str); 3] = [
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Self(status, meter) = self;
-        write_family(
-            &mut encoder,
-            "build_info",
-            "1, with the version and features of this program as labels",
-            &[(BUILD, 1)],
-        )?;
-        let counters = [
+        let (delivered, sent) = (&meter.delivered_bytes, &meter.sent_bytes);
+        let build = "1, with the version and features of this program as labels";
+        write_family(&mut encoder, "build_info", build, &[(BUILD, 1)])?;
+        for (name, help, value) in [
             ("views_installed", "Views that this process has installed", status.views_installed),
             ("delivered_messages", "Messages delivered", status.delivered),
-            (
-                "delivered_bytes",
-                "Bytes of messages delivered",
-                meter.delivered_bytes.load(Ordering::Relaxed),
-            ),
+            ("delivered_bytes", "Bytes of messages delivered", delivered.load(Ordering::Relaxed)),
             (
                 "sent_bytes",
                 "Bytes of lines that the node took to send",
-                meter.sent_bytes.load(Ordering::Relaxed),
+                sent.load(Ordering::Relaxed),
             ),
             (
                 "sent_messages",
@@ -141,62 +134,36 @@ impl Collector for Figures {
             ("null_rounds", "Own rounds without a message", status.nulls),
             ("posted_writes", "Writes posted to other members, heartbeats left out", status.writes),
             ("posted_heartbeats", "Heartbeats posted to other members", status.heartbeats),
-        ];
-        for (name, help, value) in counters {
+        ] {
             write(&mut encoder, name, help, &ConstCounter::new(value))?;
         }
-        write(
-            &mut encoder,
-            "delivery_latency_seconds",
-            "Time from reading a line of the input to its delivery here, sampled one line at a time",
-            &meter.latency,
-        )?;
-        let uptime = seconds(status.uptime_ms);
-        write(
-            &mut encoder,
-            "uptime_seconds",
-            "Since this process became a member",
-            &ConstGauge::new(uptime),
-        )?;
-        let gauges = [
+        let latency = "Time from reading a line of the input to its delivery here, sampled one line at a time";
+        write(&mut encoder, "delivery_latency_seconds", latency, &meter.latency)?;
+        let uptime = ConstGauge::new(Duration::from_millis(status.uptime_ms).as_secs_f64());
+        write(&mut encoder, "uptime_seconds", "Since this process became a member", &uptime)?;
+        let joining = "Nodes that are taking over state from this one";
+        for (name, help, value) in [
             ("view", "The view that is installed", status.view),
             ("view_members", "Members of the view", count(&status.members)),
             ("suspected_members", "Members that this member suspects", count(&status.suspected)),
-            (
-                "joining_nodes",
-                "Nodes that are taking over state from this one",
-                count(&status.joining),
-            ),
-        ];
-        for (name, help, value) in gauges {
+            ("joining_nodes", joining, count(&status.joining)),
+        ] {
             write(&mut encoder, name, help, &gauge(value))?;
         }
         let states = STATES.map(|state| ([("state", state)], u64::from(status.state == state)));
         write_family(&mut encoder, "state", "1 for the state that this member is in", &states)?;
-        let subgroups =
-            |value: &dyn Fn(&tramontane_runtime::group::SubgroupStatus) -> u64| -> Vec<_> {
-                let labelled =
-                    status.subgroups.iter().map(|s| ([("subgroup", s.name.as_str())], value(s)));
-                labelled.collect()
-            };
-        let received = subgroups(&|subgroup| subgroup.received);
-        write_family(&mut encoder, "received_places", "Places received in this view", &received)?;
-        let delivered = subgroups(&|subgroup| subgroup.delivered);
-        write_family(
-            &mut encoder,
-            "delivered_places",
-            "Places delivered in this view",
-            &delivered,
-        )?;
-        let members = subgroups(&|subgroup| count(&subgroup.members));
-        write_family(&mut encoder, "subgroup_members", "Members in this view", &members)?;
-        let closed = subgroups(&|subgroup| u64::from(subgroup.closed));
-        write_family(
-            &mut encoder,
-            "subgroup_closed",
-            "1 if the subgroup has lost its state",
-            &closed,
-        )
+        let of_subgroups: [(_, _, OfSubgroup); 4] = [
+            ("received_places", "Places received in this view", |one| one.received),
+            ("delivered_places", "Places delivered in this view", |one| one.delivered),
+            ("subgroup_members", "Members in this view", |one| count(&one.members)),
+            ("subgroup_closed", "1 if the subgroup has lost its state", |one| one.closed.into()),
+        ];
+        for (name, help, value) in of_subgroups {
+            let subgroups = status.subgroups.iter();
+            let values = subgroups.map(|one| ([("subgroup", one.name.as_str())], value(one)));
+            write_family(&mut encoder, name, help, &values.collect::<Vec<_>>())?;
+        }
+        Ok(())
     }
 }
 
@@ -233,16 +200,11 @@ fn count(nodes: &[u32]) -> u64 {
     u64::try_from(nodes.len()).unwrap_or(u64::MAX)
 }
 
-fn seconds(milliseconds: u64) -> f64 {
-    std::time::Duration::from_millis(milliseconds).as_secs_f64()
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use tramontane_runtime::group::SubgroupStatus;
 
     #[test]
     fn the_text_is_what_the_standard_has() {

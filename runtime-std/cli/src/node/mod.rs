@@ -32,7 +32,7 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use tramontane_core::ids::SubgroupId;
 
-use super::exit::{Failure, Status};
+use super::exit::Failure;
 use super::group_file;
 use super::interrupt::Interrupts;
 use super::options::seconds;
@@ -150,7 +150,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let (true, Some(option)) = (description.fabric != Carrier::Verbs, arguments.device.given()) {
         let what = format_args!("{option} is about RDMA devices");
         let advice = "leave it out, or set fabric = \"verbs\" in the group file at all members";
-        return Err(Failure::new(Status::Usage, what, advice));
+        return Err(Failure::usage(what, advice));
     }
     let input = arguments.input_subgroup(&description, node)?;
     if description.key_file.is_some() {
@@ -264,7 +264,7 @@ impl Arguments {
         description: &Description,
         node: u32,
     ) -> Result<Option<SubgroupId>, Failure> {
-        let wrong = |what: &str, advice| Err(Failure::new(Status::Usage, what, advice));
+        let wrong = |what: &str, advice| Err(Failure::usage(what, advice));
         let Some(name) = &self.subgroup else {
             let mut subgroups = (0..).map(SubgroupId).zip(&description.subgroups);
             return Ok(subgroups.find(|(_, s)| s.senders().contains(&node)).map(|(id, _)| id));
@@ -310,7 +310,7 @@ impl Arguments {
 fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
     if name.contains('/') || name.contains('\0') {
         let what = format_args!("subgroup \"{name}\" cannot be part of a file's name");
-        return Err(Failure::new(Status::Usage, what, "give it another one, or leave out --log"));
+        return Err(Failure::usage(what, "give it another one, or leave out --log"));
     }
     Ok(log::with_ending(path, name))
 }
@@ -318,7 +318,7 @@ fn log_of_subgroup(path: &Path, name: &str) -> Result<PathBuf, Failure> {
 fn open_log(path: &Path) -> Result<Log, Failure> {
     let wrong = |error: &io::Error| {
         let what = format_args!("cannot open the log {}: {error}", path.display());
-        Failure::new(Status::Usage, what, "give each node a --log of its own that it may write")
+        Failure::usage(what, "give each node a --log of its own that it may write")
     };
     LogFile::open(path).map(Log::File).map_err(|error| wrong(&error))
 }

@@ -127,8 +127,7 @@ impl RunningNode {
                     "the others have not installed a view without this node within {} s",
                     LEAVE.as_secs()
                 );
-                return Err(Failure::new(
-                    Status::Group,
+                return Err(Failure::group(
                     what,
                     "see 'tramontane status'; they remove it by its silence",
                 ));

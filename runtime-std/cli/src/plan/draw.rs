@@ -4,7 +4,7 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::schedule::{Plan, Send};
-use crate::exit::{Failure, Status};
+use crate::exit::Failure;
 
 /// More lines than these are a carpet.
 const MEMBERS_MAX: u16 = 64;
@@ -21,14 +21,13 @@ pub(super) fn svg(plan: &Plan) -> Result<String, Failure> {
     let (members, steps) = (plan.members(), plan.schedule.steps());
     if members > MEMBERS_MAX || steps > STEPS_MAX {
         let what = format_args!("{members} members and {steps} steps are too many to draw");
-        return Err(Failure::new(
-            Status::Usage,
+        return Err(Failure::usage(
             what,
             "draw at most 64 members and 200 steps, or leave --svg out",
         ));
     }
     let mut svg = String::new();
-    drawn(plan, &mut svg).map_err(|error| Failure::new(Status::Other, error, "leave --svg out"))?;
+    drawn(plan, &mut svg).map_err(|error| Failure::other(error, "leave --svg out"))?;
     Ok(svg)
 }
 

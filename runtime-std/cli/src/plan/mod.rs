@@ -12,7 +12,7 @@ use std::num::NonZeroU16;
 use clap::Args;
 use tramontane_core::rdmc::{Algorithm, Schedule, Shape};
 
-use super::exit::{Failure, Status};
+use super::exit::Failure;
 use super::options::without_racks;
 use schedule::{Plan, Send};
 use summary::Summary;
@@ -73,8 +73,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn plan_of(arguments: &Arguments) -> Result<Plan, Failure> {
     let Arguments { algorithm: name, members, blocks, racks, rank, .. } = *arguments;
-    let usage =
-        |what: std::fmt::Arguments<'_>, advice| Err(Failure::new(Status::Usage, what, advice));
+    let usage = |what: std::fmt::Arguments<'_>, advice| Err(Failure::usage(what, advice));
     let Some(shape) = Shape::new(members, blocks) else {
         return usage(
             format_args!("a schedule needs a member and a block"),

@@ -118,18 +118,8 @@ impl Arguments {
 }
 
 fn table(answers: &Answers) -> Table {
-    let headings = [
-        "node",
-        "state",
-        "view",
-        "members",
-        "suspected",
-        "msgs/s",
-        "delivered",
-        "sent",
-        "frontiers",
-    ];
-    let mut table = Table::new(&headings, &[1, 3, 4, 8]);
+    let headings = "node  state  view  members  suspected  msgs/s  delivered  sent  frontiers";
+    let mut table = Table::new(headings, &[1, 3, 4, 8]);
     for (node, answer) in answers {
         match answer {
             Ok(status) => table.row(row(status)),
@@ -181,7 +171,7 @@ pub(super) fn newest<'a>(
 }
 
 fn judge(answers: &Answers, expect_all: bool) -> Result<(), Failure> {
-    let wrong = |what: String, advice| Err(Failure::new(Status::Group, what, advice));
+    let wrong = |what: String, advice| Err(Failure::group(what, advice));
     if let (1, Some((node, Err(error)))) = (answers.len(), answers.first_key_value()) {
         return Err(Failure::with_text(Status::Group, format_args!("node {node}: {error}")));
     }

@@ -124,7 +124,8 @@ impl<R: Role> Crew<R> {
         let assignment = Assignment { processor: launch.processor, task };
         let assignment =
             serde_json::to_string(&assignment).map_err(|error| CrewError::Start(error.into()))?;
-        let arguments: Vec<&str> = R::COMMAND.iter().copied().chain([&*assignment]).collect();
+        let mut arguments = R::command();
+        arguments.push(assignment);
         let (worker, output) =
             processes::Worker::start(&arguments, &launch.inherited).map_err(CrewError::Start)?;
         let id = WorkerId(self.started);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The work of one kind of worker.
 pub trait Role {
     /// The words of this program's command line that start a worker; the assignment follows.
-    const COMMAND: &'static [&'static str];
+    fn command() -> Vec<String>;
     /// What a worker is to do; known when it is started.
     type Task: Serialize + DeserializeOwned;
     /// What the parent sends to a worker later; `()` if it sends nothing.

@@ -189,7 +189,7 @@ impl Case<'_> {
 
     fn probes(&self, measured: &Measured) -> Vec<Beside> {
         let beside = |(method, ran): (&Method, &MeasuredMethod)| Beside {
-            probe: method.name(),
+            probe: *method,
             latency_ms: Spread::of(&ran.latencies),
             by_row: Spread::of(
                 &ran.latencies

@@ -2,7 +2,8 @@
 //! block, whichever varies.
 
 use super::report::{Disturbed, Row};
-use crate::blocks::plot::{Drawing, counted};
+use crate::plot::{Drawing, MILLISECONDS, counted};
+use tramontane_local::options::name;
 
 /// What the horizontal axis counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,12 +49,12 @@ pub(super) fn drawing(rows: &[Row]) -> Drawing {
         _ => "shared memory",
     };
     let title = format!("One message to all members over {fabric}");
-    let mut drawing = Drawing { title, over: axis.name(), series: Vec::new() };
+    let mut drawing = Drawing::new(title, axis.name(), MILLISECONDS);
     for row in rows {
         let place = axis.place(row) as f64;
         drawing.add(label(row, rows, axis), place, row.latency_ms);
         for probe in &row.probes {
-            let label = [probe.probe.to_owned()].into_iter().chain(size(row, rows, axis));
+            let label = [name(&probe.probe)].into_iter().chain(size(row, rows, axis));
             let label = label.collect::<Vec<_>>().join(", ");
             // A probe knows nothing of algorithms and blocks: its first figure stands for all.
             if !drawing.has(&label, place) {
@@ -72,7 +73,7 @@ fn label(row: &Row, rows: &[Row], axis: Axis) -> String {
     let has_blocks = axis != Axis::BlockBytes
         && varies(|one, other| one.bytes == other.bytes && one.block_bytes != other.block_bytes);
     let has_groups = varies(|one, other| one.groups != other.groups);
-    let words = experiment.map(|experiment| format!("{}: {}", experiment.name(), row.algorithm));
+    let words = experiment.map(|experiment| format!("{}: {}", name(&experiment), row.algorithm));
     let words = words.or_else(|| Some(row.algorithm.to_owned())).into_iter();
     let words = words.chain(size(row, rows, axis));
     let words = words.chain(has_blocks.then(|| format!("blocks of {}", bytes(row.block_bytes))));

@@ -2,24 +2,25 @@
 //! [`Method`]s, all at once, with nothing of a group between them.
 
 use std::fs::File;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use serde::{Deserialize, Serialize};
 use tramontane_core::fabric::ViewMemory;
 use tramontane_core::ids::Rank;
 use tramontane_core::layout::CACHE_LINE;
 use tramontane_core::memory::OutOfRow;
 
-use super::clock::{is_marked, mark, now_ns, worked_ns};
+use super::mark::{is_marked, mark};
 use super::method::Method;
 use super::task::LIMIT;
 use crate::error::BenchError;
 use crate::experiment::{Experiment, Kind, Member};
 use crate::touch;
+use tramontane_local::clock::{now_ns, thread_time_ns};
+use tramontane_local::mapped::Mapped;
 use tramontane_runtime::group::Running;
 use tramontane_runtime::shared_memory::copying::copy;
 
@@ -103,9 +104,9 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
     };
     let file = memfd_create("tramontane-limit", MemfdFlags::CLOEXEC).map_err(failed)?;
     ftruncate(&file, task.message_bytes as u64).map_err(failed)?;
-    let mut mapped =
-        Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-    mapped.bytes_mut().fill(1);
+    let mut mapped = Mapped::writable(&file, task.message_bytes).map_err(unmappable)?;
+    // SAFETY: no receiver knows of it yet.
+    unsafe { mapped.bytes_mut() }.fill(1);
     let descriptor = u64::from(file.as_raw_fd().unsigned_abs());
     let row = memory.row;
     row.cell(FILE_CELL)?.publish(u64::from(std::process::id()) << DESCRIPTOR_BITS | descriptor);
@@ -122,7 +123,8 @@ fn send(memory: &ViewMemory<'_>, task: &CopyLimit) -> Result<Copied, BenchError>
             let sent_ns = row.cell(CACHE_LINE)?.load();
             latency_ns.push(last_ns.saturating_sub(sent_ns).try_into().unwrap_or(u32::MAX));
         }
-        mark(mapped.bytes_mut(), message);
+        // SAFETY: receivers read only after the word below, and all are done with the one before.
+        mark(unsafe { mapped.bytes_mut() }, message);
         row.cell(CACHE_LINE)?.publish(now_ns());
         row.cell(0)?.publish(message + 1);
     }
@@ -148,7 +150,8 @@ enum Source {
 impl Source {
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Senders(mapped) => mapped.bytes(),
+            // SAFETY: the sender writes only between the last receiver's word and its own next.
+            Self::Senders(mapped) => unsafe { mapped.bytes() },
             Self::Own(bytes) => bytes,
         }
     }
@@ -167,7 +170,7 @@ impl<'r> Receiver<'r> {
             );
             let file = File::open(&path)
                 .map_err(|error| BenchError::Setup(format!("cannot open {path}: {error}")))?;
-            Source::Senders(Mapped::new(file.as_fd(), task.message_bytes, ProtFlags::READ)?)
+            Source::Senders(Mapped::read_only(&file, task.message_bytes).map_err(unmappable)?)
         };
         Ok(Self { memory, task, source, target: vec![1; task.message_bytes], waited_ns: 0 })
     }
@@ -183,7 +186,7 @@ impl<'r> Receiver<'r> {
                 mark(bytes, message);
             }
             wait(self.memory, 0, 0, message + 1, std::thread::yield_now)?;
-            let began_ns = worked_ns();
+            let began_ns = thread_time_ns();
             self.waited_ns = 0;
             if self.task.method == Method::Lent {
                 checksum = checksum.wrapping_add(touch::read(self.source.bytes()));
@@ -192,7 +195,7 @@ impl<'r> Receiver<'r> {
             }
             row.cell(CACHE_LINE)?.publish(now_ns());
             if message >= warm_ups {
-                copying_ns += worked_ns().saturating_sub(began_ns + self.waited_ns);
+                copying_ns += thread_time_ns().saturating_sub(began_ns + self.waited_ns);
             }
             if self.task.method != Method::Lent && !is_marked(&self.target, message) {
                 return Err(BenchError::Broken("a copy differs from its source".into()));
@@ -224,56 +227,15 @@ impl<'r> Receiver<'r> {
 
     /// Waits until every receiver has copied this number of pieces.
     fn await_others(&mut self, pieces: u64) -> Result<(), BenchError> {
-        let began_ns = worked_ns();
+        let began_ns = thread_time_ns();
         for rank in 1..self.memory.members.len() {
             wait(self.memory, rank, PIECES_CELL, pieces, std::thread::yield_now)?;
         }
-        self.waited_ns += worked_ns().saturating_sub(began_ns);
+        self.waited_ns += thread_time_ns().saturating_sub(began_ns);
         Ok(())
     }
 }
 
-/// A file's bytes.
-struct Mapped {
-    base: NonNull<u8>,
-    length: usize,
-}
-
-impl Mapped {
-    fn new(file: BorrowedFd<'_>, length: usize, protection: ProtFlags) -> Result<Self, BenchError> {
-        // SAFETY: the kernel chooses the address, so nothing that is mapped already is touched.
-        let mapped = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                length,
-                protection,
-                MapFlags::SHARED | MapFlags::POPULATE,
-                file,
-                0,
-            )
-        };
-        let base = mapped.ok().and_then(|base| NonNull::new(base.cast::<u8>()));
-        let base = base.ok_or_else(|| BenchError::Setup("cannot map the probe's memory".into()))?;
-        Ok(Self { base, length })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: mapped for so long; the sender writes only between the last receiver's word and
-        // its own next.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }
-    }
-
-    /// For the sender, which mapped it to be written.
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; receivers read only after the sender's word.
-        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.length) }
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: exactly what was mapped, and no slice of it outlives this.
-        let unmapped = unsafe { munmap(self.base.as_ptr().cast(), self.length) };
-        debug_assert_eq!(unmapped, Ok(()));
-    }
+fn unmappable(_: std::io::Error) -> BenchError {
+    BenchError::Setup("cannot map the probe's memory".into())
 }

@@ -14,13 +14,14 @@ use tramontane_core::ids::NodeId;
 use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::Window;
 
-use super::clock::{mark, now_ns};
 use super::completions::{Completions, REPORT_BYTES, ReportReader};
+use super::mark::mark;
 use super::pause::{Pauser, RootPauser};
 use super::receiving::{Received, Receiving, ReturnBuffers};
 use super::task::{BlockOutcome, BlockTask, LIMIT, Span, ended_early};
 use crate::error::BenchError;
 use crate::experiment::{self, Experiment, Kind};
+use tramontane_local::clock::now_ns;
 use tramontane_runtime::blocks::{BlockNode, Buffer, Group, GroupOptions};
 use tramontane_runtime::group::Running;
 

@@ -36,20 +36,6 @@ impl Method {
     /// The methods that stand beside a group where none is named.
     pub(in crate::blocks) const USUAL: [Self; 2] = [Self::Memcpy, Self::Lent];
 
-    /// As it is named on the command line.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::Memcpy => "memcpy",
-            Self::Pieces => "pieces",
-            Self::PiecesTogether => "pieces-together",
-            Self::Streaming => "streaming",
-            Self::StreamingPieces => "streaming-pieces",
-            Self::StreamingTogether => "streaming-together",
-            Self::Lent => "lent",
-        }
-    }
-
     pub(super) const fn stores(self) -> Stores {
         match self {
             Self::Streaming | Self::StreamingPieces | Self::StreamingTogether => Stores::Streaming,
@@ -77,13 +63,14 @@ impl Method {
 
 #[cfg(test)]
 mod tests {
+    use tramontane_local::options::name;
+
     use super::*;
 
     #[test]
     fn names_are_those_of_the_command_line() {
         for method in Method::value_variants() {
-            assert_eq!(method.to_possible_value().expect("shown").get_name(), method.name());
-            assert_eq!(serde_json::to_value(method).expect("a name"), method.name());
+            assert_eq!(serde_json::to_value(method).expect("a name"), name(method));
         }
     }
 }

@@ -11,15 +11,15 @@
 //! | `receiving`, `completions` | what a receiver gets, and when; what the root knows of it |
 //! | `pause` | a member that is delayed |
 //! | `limit`, `method` | the machine's limit: copies at each receiver, or bytes read where they lie |
-//! | `clock` | one clock for all processes, and the marks of a message |
+//! | `mark` | the marks of a message |
 //! | `report`, `drawing` | rows as text and JSON, and as a drawing |
 
 mod case;
 mod cases;
-mod clock;
 mod completions;
 mod drawing;
 pub(crate) mod limit;
+mod mark;
 mod member;
 pub(crate) mod method;
 mod pause;

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::clock::{is_marked, now_ns};
 use super::completions::REPORT_BYTES;
+use super::mark::is_marked;
 use super::pause::Pauser;
 use super::task::ended_early;
 use crate::error::BenchError;
+use tramontane_local::clock::now_ns;
 use tramontane_runtime::blocks::{Buffer, Ended, Group, Recipient};
 
 /// Gives buffers back.

@@ -4,15 +4,17 @@ use std::num::NonZeroU64;
 
 use serde::Serialize;
 
+use super::method::Method;
 use crate::blocks::experiment::Experiment;
 use crate::spread::Spread;
+use tramontane_local::options::name;
 use tramontane_local::table::{Table, scaled};
 
 /// What a row is compared with: the same bytes to as many receivers, in turn with it.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Beside {
     /// One of `--ways`.
-    pub(super) probe: &'static str,
+    pub(super) probe: Method,
     /// From the start to the last receiver's end; of each round the median.
     pub(super) latency_ms: Spread,
     /// Its time by the row's, round by round: above one, the row is faster.
@@ -104,21 +106,8 @@ pub(super) struct Printed {
     pub(super) rows: Vec<Row>,
 }
 
-const HEADINGS: [&str; 13] = [
-    "fabric",
-    "algorithm",
-    "nodes",
-    "groups",
-    "bytes",
-    "block",
-    "window",
-    "ms",
-    "(min..max)",
-    "each",
-    "total",
-    "fairness",
-    "beside",
-];
+const HEADINGS: &str = "fabric  algorithm  nodes  groups  bytes  block  window  ms  (min..max)  \
+                        each  total  fairness  beside";
 
 /// Behind all rows.
 const LEGEND: &str = "ms: from the send until the last receiver has it all; each: bytes a second at a receiver; total: of all groups; \
@@ -130,9 +119,9 @@ impl Printed {
         let mut text = format!("{}\n", self.machine);
         for rows in self.rows.chunk_by(|one, other| one.experiment == other.experiment) {
             if let Some(experiment) = rows[0].experiment {
-                text += &format!("{}:\n", experiment.name());
+                text += &format!("{}:\n", name(&experiment));
             }
-            let mut table = Table::new(&HEADINGS, &[0, 1, 8, 12]);
+            let mut table = Table::new(HEADINGS, &[0, 1, 8, 12]);
             for row in rows {
                 table.row(row.cells());
             }
@@ -215,7 +204,8 @@ impl Beside {
     fn text(&self) -> String {
         let Self { probe, latency_ms, by_row, bytes_per_processor_s } = self;
         format!(
-            "{probe} {:.3}, {:.2} ({:.2}..{:.2}), {:.1} GB/s",
+            "{} {:.3}, {:.2} ({:.2}..{:.2}), {:.1} GB/s",
+            name(probe),
             latency_ms.median,
             by_row.median,
             by_row.min,

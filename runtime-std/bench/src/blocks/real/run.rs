@@ -8,9 +8,9 @@ use super::{cases, drawing};
 use crate::blocks::command::Arguments;
 use crate::error::BenchError;
 use crate::machine::machine;
-use crate::print::print;
 use crate::progress::Progress;
 use tramontane_local::interrupt::Interrupts;
+use tramontane_local::print::print;
 use tramontane_runtime::carrier::Carrier;
 
 /// Runs all configurations that are asked for.
@@ -28,7 +28,7 @@ pub(crate) fn run(
     if let Some(path) = &arguments.plot {
         drawing::drawing(&printed.rows).write(path)?;
     }
-    print(out, arguments.json, &printed, || printed.text())
+    Ok(print(out, arguments.json, &printed, Printed::text)?)
 }
 
 /// All cases in turn, round by round: what else the machine does meets all alike.

@@ -1,25 +1,7 @@
-//! One clock for all processes of a machine, and the marks by which a message is known.
-
-use rustix::time::{ClockId, clock_gettime};
+//! The marks by which a message is known.
 
 /// Between two marks: one a page.
 const MARK_INTERVAL: usize = 4096;
-
-/// Nanoseconds of the clock that all processes of this machine see alike.
-pub(super) fn now_ns() -> u64 {
-    read_ns(ClockId::Monotonic)
-}
-
-/// Nanoseconds of processor time that this thread has had: what others take of the processor is not
-/// in it.
-pub(super) fn worked_ns() -> u64 {
-    read_ns(ClockId::ThreadCPUTime)
-}
-
-fn read_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
-}
 
 /// Writes a message's number into each of its pages: each message differs from the one before, at
 /// little cost.
