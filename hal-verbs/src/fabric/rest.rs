@@ -59,8 +59,8 @@ impl Verbs {
         }
     }
 
-    /// Sleeps until a peer or the kernel has something, at most `timeout`. Between a successful `arm`, followed by one more look for work, and `disarm`.
-    /// True if there is something.
+    /// Sleeps until a peer or the kernel has something, at most `timeout`. Between a successful
+    /// `arm`, followed by one more look for work, and `disarm`. True if there is something.
     pub fn sleep(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
@@ -76,7 +76,8 @@ impl Verbs {
         }
     }
 
-    /// Waits until the channel has something, at most `timeout`. An interrupted wait is a short one.
+    /// Waits until the channel has something, at most `timeout`. An interrupted wait is a short
+    /// one.
     fn wait(&self, timeout: Duration) -> bool {
         let mut descriptors = [PollFd::new(&*self.completions, PollFlags::IN)];
         poll(&mut descriptors, Some(&timespec(timeout))).is_ok_and(|ready| ready > 0)

@@ -1,5 +1,5 @@
-//! Shared memory keeps the contract, as a runtime's fabric: several members in one process, each with its own
-//! files and mappings, as processes have them; two members race in two threads.
+//! Shared memory keeps the contract, as a fabric of the runtime: several members in one process,
+//! each with its own files and mappings, as processes have them; two members race in two threads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

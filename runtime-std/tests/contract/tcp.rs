@@ -1,6 +1,6 @@
-//! TCP keeps the contract, as a runtime's fabric: several members in one process, connected over loopback as
-//! members on several hosts are; in clear and with a key, with the kernel's own buffers and with
-//! the smallest; two members race in two threads. So do its blocks.
+//! TCP keeps the contract, as a fabric of the runtime: several members in one process, connected
+//! over loopback as members on several hosts are; in clear and with a key, with the kernel's own
+//! buffers and with the smallest; two members race in two threads. So do its blocks.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
