@@ -54,8 +54,7 @@ pub use fabric::{BlockMemory, BlockStore, Loss, NoBlockMemory, Verbs};
 #[cfg(feature = "device")]
 pub use ffi::MemoryRegion;
 #[cfg(feature = "device")]
-#[cfg(feature = "device")]
-pub use protocol::{Bell, Counters};
+pub use protocol::Counters;
 pub use settings::{Limits, RevokeBy};
 #[cfg(feature = "device")]
 pub use site::{JoinError, REGIONS_MAX, RegionMemory, Report, Rows, Site, ViewOptions};

@@ -80,9 +80,6 @@ fn post(fabric: &mut Verbs, to: Rank, token: Option<Token>, completed: &mut u64)
 fn nothing_is_allocated_per_message() {
     for limits in [Limits::default(), Limits { inline_bytes_max: Some(0), ..Limits::default() }] {
         let mut joined = group::join_all(&Shape { members: 3, limits, ..Shape::default() });
-        for member in &mut joined {
-            group::open(&mut member.fabric).expect("it opens");
-        }
         let [a, b, c] = &mut joined[..] else { panic!("three members") };
         let (a, others) = (&mut a.fabric, [&mut b.fabric, &mut c.fabric]);
         let mut completed = 0;
@@ -103,7 +100,6 @@ fn nothing_is_allocated_per_message() {
                         fabric.disarm();
                         fabric.check_device();
                     }
-                    a.bell().ring_if_asleep();
                 }
             }
         });
@@ -121,10 +117,9 @@ fn nothing_is_allocated_per_block() {
             group::join_all(&Shape { members: 2, limits, blocks: true, ..Shape::default() });
         let [a, b] = &mut joined[..] else { panic!("two members") };
         let mut fabrics = [&mut a.fabric, &mut b.fabric];
-        let memories = fabrics.each_mut().map(|fabric| {
-            group::open(fabric).expect("it opens");
-            fabric.block_store().memory(2 * BYTES, BlockUse::Both).expect("memory")
-        });
+        let memories = fabrics
+            .each_mut()
+            .map(|fabric| fabric.block_store().memory(2 * BYTES, BlockUse::Both).expect("memory"));
         let mut received = 0;
         let mut exchange = |rounds: u16| {
             for round in 0..rounds {

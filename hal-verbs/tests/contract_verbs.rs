@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use group::VIEW;
 use group::beside::{Beside, ids, meet_all};
-use tramontane_conformance::contract::{
+use tramontane_contract::{
     Actor, BLOCK_BYTES_MIN, Bench, BlockBench, Breach, MEMBERS, Next, ROW_BYTES_MIN, Seat, Testbed,
     Wake, run, run_blocks,
 };

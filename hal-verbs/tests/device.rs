@@ -21,7 +21,7 @@ mod group;
 
 use std::time::{Duration, Instant};
 
-use group::{Shape, VIEW};
+use group::Shape;
 use tramontane_core::fabric::{Event, Fabric, Kind, ViewRows as _, Write};
 use tramontane_core::ids::Rank;
 use tramontane_verbs::{Rows, Verbs};
@@ -35,10 +35,9 @@ struct Member {
     rows: Rows,
 }
 
-/// Joins and opens.
+/// Members whose events so far were taken.
 fn members(shape: &Shape) -> Vec<Member> {
     let member = |mut joined: group::Joined| {
-        group::open(&mut joined.fabric).expect("it opens");
         while joined.fabric.poll().is_some() {}
         Member { rows: joined.fabric.rows().clone(), fabric: joined.fabric }
     };
@@ -116,5 +115,4 @@ fn the_report_says_what_was_chosen() {
     assert!(report.loss_times.total() >= Duration::from_secs(1));
     assert!(report.order.writes && !report.order.addresses);
     assert!(report.depth >= 64 && report.inline_bytes_max >= 64);
-    assert!(!joined[0].fabric.ready(VIEW, B), "not open yet");
 }

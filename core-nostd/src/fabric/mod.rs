@@ -18,6 +18,7 @@
 //! | `host` | what a host needs beside that: memory of views, and sleep |
 //! | `block_store`, `regions` | memory of blocks, and its numbers |
 //! | `borrowed` | the same traits for `&mut` |
+//! | `routed` | a fabric whose events pass through its host |
 
 #[cfg(feature = "blocks")]
 mod block_store;
@@ -30,6 +31,7 @@ mod host;
 mod permissions;
 #[cfg(feature = "blocks")]
 mod regions;
+mod routed;
 mod write;
 
 #[cfg(feature = "blocks")]
@@ -42,6 +44,7 @@ pub use host::{HostFabric, LocalBell, ViewPlan, ViewRows};
 pub use permissions::{PermissionEvent, Permissions};
 #[cfg(feature = "blocks")]
 pub use regions::{REGIONS_MAX, Regions, TooManyRegions};
+pub use routed::Routed;
 pub use write::{Area, Kind, Region, Token, WRITES_MAX, Write, WriteList};
 
 use crate::ids::{NodeId, Rank, ViewId};

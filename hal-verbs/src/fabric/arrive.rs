@@ -92,12 +92,6 @@ impl Verbs {
         }
     }
 
-    /// Whether the first write to a peer was answered, and it is there still.
-    #[must_use]
-    pub fn is_answered(&self, peer: Rank) -> bool {
-        self.peers.get(peer.index()).is_some_and(|peer| peer.stage == Stage::Live)
-    }
-
     fn is_awaited(&self, peer: Rank) -> bool {
         self.life != Life::Retired
             && matches!(self.rows_to.get(peer.index()), Some(Some(_)))

@@ -139,10 +139,6 @@ impl Link {
         self.times.reads_max = self.times.reads_max.min(most);
     }
 
-    pub(crate) const fn inline_bytes_max(&self) -> usize {
-        self.inline_bytes_max
-    }
-
     /// The state, as the device says.
     pub(crate) fn state_name(&self) -> &'static str {
         self.queue_pair.state().name()

@@ -14,13 +14,13 @@
 //! | `permissions`, `reconnect` | regions, and their connections made anew |
 //! | `blocks`, `block_memory` | blocks, and the memory that they go from and into |
 //! | `peer` | where a peer and the view are in their lives |
-//! | `crate::protocol` | credits; rings over a network and within the process, and why none is lost; names |
+//! | `crate::protocol` | credits; rings over a network, and why none is lost; names |
 //!
 //! # Invariants
 //! - Nothing is allocated, and no lock is taken, from the start to the end of a view, but for a
 //!   channel's state at its first block with a peer.
 //! - No call waits: a full queue is refused, an empty one is left alone. [`Verbs::sleep`] and
-//!   [`Verbs::leave`] wait, and both for descriptors and no longer than they were told to.
+//!   [`Verbs::leave`] wait, and no longer than they were told to.
 //! - What a peer sends is a notice of a known kind or breaks the connection to that peer.
 //! - Completions are taken only by `poll`, `wake`, `arm`, `retire`, [`Verbs::collect`], `sleep` and
 //!   `leave`, so room in a queue does not come and go between two posts.
@@ -52,12 +52,11 @@ use link::Behind;
 pub(crate) use link::{FarEnd, GUARD_BYTES_MAX, Link, LinkParts, Purpose, message_memory_bytes};
 use peer::{Life, Peer, Stage};
 pub(crate) use permissions::RegionLink;
-pub(crate) use rest::Descriptors;
 
 use crate::ffi::{
     Completion, CompletionQueue, Context, MemoryRegion, SendBuffers, device_read_barrier,
 };
-use crate::protocol::{Bell, Counters, Notice};
+use crate::protocol::{Counters, Notice};
 use crate::site::{Handshake, Rows};
 
 /// Lists that somebody waits for: under way, or done and not polled. Beyond it, a post with a token
@@ -102,8 +101,6 @@ pub struct Verbs {
     retry_due: bool,
     /// This member sleeps or is about to.
     armed: bool,
-    bell: Bell,
-    descriptors: Descriptors,
     counters: Counters,
     context: Arc<Context>,
 }
@@ -123,8 +120,6 @@ pub(crate) struct Parts {
     pub(crate) block_store: BlockStore,
     pub(crate) capabilities: Capabilities,
     pub(crate) completions: Arc<CompletionQueue>,
-    pub(crate) bell: Bell,
-    pub(crate) descriptors: Descriptors,
     pub(crate) context: Arc<Context>,
 }
 
@@ -161,8 +156,6 @@ impl Verbs {
             rung: false,
             retry_due: false,
             armed: false,
-            bell: parts.bell,
-            descriptors: parts.descriptors,
             counters: Counters::default(),
             context: parts.context,
         }
@@ -191,13 +184,6 @@ impl Verbs {
     #[must_use]
     pub fn in_flight(&self) -> u64 {
         self.links.iter().map(|link| link.queue.in_flight()).sum()
-    }
-
-    /// How many bytes go inline to a peer.
-    #[must_use]
-    pub fn inline_bytes_max(&self, peer: Rank) -> Option<usize> {
-        let link = (*self.rows_to.get(peer.index())?)?;
-        self.links.get(link).map(Link::inline_bytes_max)
     }
 
     /// The connection to a peer that may be posted to.
@@ -287,7 +273,7 @@ impl Verbs {
         if self.untold > 0 {
             return self.tell();
         }
-        (std::mem::take(&mut self.rung) | self.bell.take()).then_some(Event::Woken)
+        std::mem::take(&mut self.rung).then_some(Event::Woken)
     }
 }
 
@@ -385,7 +371,6 @@ impl Fabric for Verbs {
 
     fn disarm(&mut self) {
         self.armed = false;
-        self.bell.disarm();
     }
 
     #[inline]

@@ -1,58 +1,11 @@
-//! Sleep, and the descriptors that end it: the completion channel and the own bell.
+//! Sleep, and the descriptor that ends it: the completion channel.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{Life, Stage, Verbs};
-use crate::ffi::CompletionQueue;
-use crate::protocol::Bell;
-
-/// What a descriptor is, in the number that the kernel hands back.
-const CHANNEL: u64 = u64::MAX;
-const BELL: u64 = u64::MAX - 1;
-
-/// All that a sleeper waits for.
-#[derive(Debug)]
-pub(crate) struct Descriptors {
-    epoll: OwnedFd,
-}
-
-/// What ended a wait.
-#[derive(Clone, Copy, Debug, Default)]
-struct Found {
-    channel: bool,
-    bell: bool,
-}
-
-impl Descriptors {
-    /// Watches them all.
-    pub(crate) fn new(channel: &CompletionQueue, bell: &Bell) -> std::io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let flags = epoll::EventFlags::IN;
-        epoll::add(&epoll, channel.as_fd(), epoll::EventData::new_u64(CHANNEL), flags)?;
-        epoll::add(&epoll, bell.as_fd(), epoll::EventData::new_u64(BELL), flags)?;
-        Ok(Self { epoll })
-    }
-
-    fn wait(&self, timeout: Duration) -> Found {
-        const EVENTS_MAX: usize = 8;
-        let blank =
-            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
-        let mut events = [blank; EVENTS_MAX];
-        let timeout = timespec(timeout);
-        let count = epoll::wait(&self.epoll, &mut events, Some(&timeout)).unwrap_or(0);
-        let mut found = Found::default();
-        for event in events.iter().take(count) {
-            match event.data.u64() {
-                CHANNEL => found.channel = true,
-                _ => found.bell = true,
-            }
-        }
-        found
-    }
-}
 
 fn timespec(duration: Duration) -> Timespec {
     Timespec {
@@ -62,18 +15,11 @@ fn timespec(duration: Duration) -> Timespec {
 }
 
 impl Verbs {
-    /// A handle on the own bell, for application threads of this process.
-    #[must_use]
-    pub fn bell(&self) -> Bell {
-        self.bell.clone()
-    }
-
     /// Whether something came that `poll` has not told.
     fn has_news(&self) -> bool {
         !self.done.is_empty()
             || self.untold > 0
             || self.rung
-            || self.bell.is_rung()
             || self.blocks.has_news()
             || self.permissions.has_news()
     }
@@ -82,7 +28,7 @@ impl Verbs {
         // Rings that are taken before this member is armed are dropped: it looks once more, after
         // this.
         self.collect();
-        if self.has_news() || std::mem::take(&mut self.retry_due) || !self.bell.arm() {
+        if self.has_news() || std::mem::take(&mut self.retry_due) {
             return false;
         }
         self.armed = true;
@@ -94,7 +40,6 @@ impl Verbs {
         self.collect();
         if notified.is_err() || self.has_news() || self.retry_due {
             self.armed = false;
-            self.bell.disarm();
             return false;
         }
         if matches!(self.life, Life::Open(_)) {
@@ -114,9 +59,8 @@ impl Verbs {
         }
     }
 
-    /// Sleeps until a peer, a thread of this process or the kernel has something, at most
-    /// `timeout`. Between a successful `arm`, followed by one more look for work, and `disarm`.
-    /// True if there is something.
+    /// Sleeps until a peer or the kernel has something, at most `timeout`. Between a successful
+    /// `arm`, followed by one more look for work, and `disarm`. True if there is something.
     pub fn sleep(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         loop {
@@ -124,17 +68,19 @@ impl Verbs {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
-            let found = self.descriptors.wait(left);
-            if found.bell {
-                self.bell.drain();
-            }
-            if found.channel {
+            if self.wait(left) {
                 self.take_channel();
-            }
-            if !(found.bell || found.channel) && Instant::now() >= until {
+            } else if Instant::now() >= until {
                 return false;
             }
         }
+    }
+
+    /// Waits until the channel has something, at most `timeout`. An interrupted wait is a short
+    /// one.
+    fn wait(&self, timeout: Duration) -> bool {
+        let mut descriptors = [PollFd::new(&*self.completions, PollFlags::IN)];
+        poll(&mut descriptors, Some(&timespec(timeout))).is_ok_and(|ready| ready > 0)
     }
 
     /// Takes the channel's events and what they speak of, and asks for the next. Notices are
@@ -157,9 +103,7 @@ impl Verbs {
         if self.in_flight() != before {
             return;
         }
-        let mut descriptors = [PollFd::new(&*self.completions, PollFlags::IN)];
-        // An interrupted wait is a short one.
-        let _ = poll(&mut descriptors, Some(&timespec(timeout)));
+        self.wait(timeout);
         while self.completions.take_event() {}
     }
 }
@@ -170,6 +114,6 @@ impl Verbs {
 /// [`Fabric::arm`]: tramontane_core::fabric::Fabric::arm
 impl AsFd for Verbs {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.descriptors.epoll.as_fd()
+        self.completions.as_fd()
     }
 }

@@ -1,7 +1,6 @@
 //! What of the fabric can be thought through, and tested, without a device: credits, rings, names,
 //! cards, and which end writes which block where.
 
-mod bell;
 pub(crate) mod blocks;
 mod card;
 mod counters;
@@ -10,7 +9,6 @@ pub(crate) mod epoch;
 mod names;
 mod send_queue;
 
-pub use bell::Bell;
 pub(crate) use card::{Card, CardLink};
 pub use counters::Counters;
 pub(crate) use doorbell::{Doorbell, Due, Heard, Notice};

@@ -8,15 +8,13 @@ use tramontane_core::ids::{Rank, ViewId};
 
 use super::handshake::{Handshake, notices};
 use super::{JoinError, Rows, Site, ViewOptions};
-use crate::fabric::{
-    Descriptors, Link, LinkParts, Parts, Purpose, RegionLink, Verbs, message_memory_bytes,
-};
+use crate::fabric::{Link, LinkParts, Parts, Purpose, RegionLink, Verbs, message_memory_bytes};
 use crate::ffi::{
     Access, CompletionQueue, MemoryRegion, Pages, ProtectionDomain, QueuePair, QueuePairLimits,
     SendTimes,
 };
 use crate::protocol::blocks::{MESSAGE_BYTES, MESSAGES_MAX};
-use crate::protocol::{Bell, CardLink, Depths, SendQueue};
+use crate::protocol::{CardLink, Depths, SendQueue};
 use crate::settings::{Limits, RESERVE};
 
 /// Reads of one peer at once that are asked for.
@@ -77,13 +75,10 @@ impl<'s> Builder<'s> {
     }
 
     /// The fabric over what was made.
-    pub(super) fn into_fabric(self) -> Result<Verbs, JoinError> {
+    pub(super) fn into_fabric(self) -> Verbs {
         let Self { site, view, completions, rows, links, regions, registered, handshake, .. } =
             self;
-        let failed = |source| site.failed("watch descriptors", source);
-        let bell = Bell::new().map_err(|errno| failed(errno.into()))?;
-        let descriptors = Descriptors::new(&completions, &bell).map_err(failed)?;
-        Ok(Verbs::new(Parts {
+        Verbs::new(Parts {
             view,
             links,
             regions,
@@ -93,10 +88,8 @@ impl<'s> Builder<'s> {
             block_store: site.block_store().clone(),
             capabilities: site.capabilities(),
             completions,
-            bell,
-            descriptors,
             context: Arc::clone(site.context()),
-        }))
+        })
     }
 
     fn peers(&self, own: Rank) -> impl Iterator<Item = Rank> + use<> {

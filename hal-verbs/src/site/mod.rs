@@ -163,7 +163,7 @@ impl Site {
     /// # Errors
     /// [`JoinError`]; nothing stays registered then.
     pub fn view(&self, options: &ViewOptions<'_>) -> Result<Verbs, JoinError> {
-        Builder::new(self, options)?.into_fabric()
+        Ok(Builder::new(self, options)?.into_fabric())
     }
 
     /// What was chosen, rounded, and is promised.

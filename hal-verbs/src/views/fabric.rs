@@ -133,21 +133,13 @@ impl<S: HostFabric<Error = ErrorKind> + AsFd> RdmaViews<S> {
     pub fn no_answer(&self, view: ViewId, peer: Rank) -> JoinError {
         let report = self.site.report();
         let members = self.view(view).map(|view| view.verbs.rows().members());
+        let node = members.and_then(|members| members.get(peer.index()).copied());
         JoinError::NoAnswer {
-            device: report.choice.name.clone(),
-            peer: members
-                .and_then(|members| members.get(peer.index()))
-                .copied()
-                .unwrap_or_default(),
+            device: report.choice.name,
+            peer: node.unwrap_or_default(),
             own: report.choice.gid.address,
             why: self.loss_of(view, peer).map_or("no answer in time".into(), Loss::to_string),
         }
-    }
-
-    /// What was chosen, granted and rounded.
-    #[must_use]
-    pub fn report(&self) -> crate::Report {
-        self.site.report()
     }
 
     fn view(&self, id: ViewId) -> Option<&OpenView<S::Rows>> {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tramontane_control::MeshError;
 use tramontane_core::fabric::Region;
 use tramontane_verbs::devices::{ChoiceError, GidChoice, Wanted};
 use tramontane_verbs::{JoinError, Limits, RegionMemory};

@@ -74,7 +74,7 @@ fn alone(shape: &Shape, members: &[NodeId], own: Rank) -> Result<Joined, JoinErr
     Ok(Joined { fabric, report: site.report() })
 }
 
-/// All members are connected to each other.
+/// All members are connected to each other, and the view is open at all.
 #[allow(dead_code, reason = "not every test wants to see failures")]
 pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let ranks: Vec<Rank> = (0..shape.members).map(Rank).collect();
@@ -85,6 +85,9 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
         Ok(all) => all,
         Err(error) => return vec![Err(error)],
     };
+    for joined in &mut all {
+        open(&mut joined.fabric).expect("it opens");
+    }
     let pairs = || ranks.iter().flat_map(|one| ranks.iter().map(move |other| (*one, *other)));
     for (own, peer) in pairs().filter(|(own, peer)| own != peer) {
         let card = all[peer.index()].fabric.card_for(own);
@@ -97,14 +100,14 @@ pub fn try_join_all(shape: &Shape) -> Vec<Result<Joined, JoinError>> {
     let is_over = |joined: &Joined, own: Rank| {
         let fabric = &joined.fabric;
         let mut peers = ranks.iter().filter(|peer| **peer != own);
-        peers.all(|peer| fabric.is_answered(*peer) || fabric.loss_of(*peer).is_some())
+        peers.all(|peer| fabric.ready(VIEW, *peer) || fabric.loss_of(*peer).is_some())
     };
     while !ranks.iter().all(|own| is_over(&all[own.index()], *own)) && Instant::now() < until {
         all.iter_mut().for_each(|joined| joined.fabric.collect());
         std::thread::sleep(Duration::from_micros(100));
     }
     let judged = |(own, joined): (&Rank, Joined)| {
-        let silent = ranks.iter().find(|peer| *peer != own && !joined.fabric.is_answered(**peer));
+        let silent = ranks.iter().find(|peer| *peer != own && !joined.fabric.ready(VIEW, **peer));
         let Some(peer) = silent else { return Ok(joined) };
         Err(JoinError::NoAnswer {
             device: joined.report.choice.name.clone(),
@@ -122,7 +125,7 @@ pub fn join_all(shape: &Shape) -> Vec<Joined> {
     joined.map(|joined| joined.unwrap_or_else(|error| panic!("cannot join: {error}"))).collect()
 }
 
-/// Opens the view at a member, with the memory that it joined with.
+/// Opens the view at a member, with the memory that was made for it.
 pub fn open(fabric: &mut tramontane_verbs::Verbs) -> Result<(), ErrorKind> {
     let rows = fabric.rows().clone();
     fabric.open(VIEW, &rows.memory())

@@ -10,7 +10,7 @@ use tramontane_core::node::{Loan, Node, Options, Progress, State};
 use tramontane_core::smc::{HandOffCells, Outbox, ReadyFlag};
 use tramontane_verbs::{Limits, Rows, Verbs};
 
-use super::{Shape, VIEW, join_all, open};
+use super::{Shape, VIEW, join_all};
 
 /// Slots of each ring.
 pub const WINDOW: u32 = 8;
@@ -94,7 +94,6 @@ pub fn with_nodes(members: u16, limits: Limits, body: impl FnOnce(&mut [Seat<'_>
     let mut private: Vec<Private> = ranks.iter().map(private).collect();
     let mut seats = Vec::new();
     for (index, (joined, private)) in joined.iter_mut().zip(&mut private).enumerate() {
-        open(&mut joined.fabric).expect("it opens");
         let Private { cells, ready, subgroups, senders, members, links } = private;
         let state = State { subgroups, senders, members, links };
         // SAFETY: one node on each member's memory, which devices write to as peers post.

@@ -85,21 +85,9 @@ impl HostBlocks for AnyFabric {
     }
 }
 
-/// Hands a call to whichever fabric it is.
-macro_rules! each_fabric {
-    ($self:ident, $fabric:ident => $call:expr) => {
-        match $self {
-            AnyFabric::SharedMemory($fabric) => $call,
-            AnyFabric::Tcp($fabric) => $call,
-            #[cfg(feature = "verbs")]
-            AnyFabric::Verbs($fabric) => $call,
-        }
-    };
-}
-
 impl Blocks for AnyFabric {
     fn block_limits(&self) -> BlockLimits {
-        each_fabric!(self, fabric => fabric.block_limits())
+        each!(self, fabric => fabric.block_limits())
     }
 
     fn post_receive(
@@ -109,7 +97,7 @@ impl Blocks for AnyFabric {
         length: usize,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        each_fabric!(self, fabric => fabric.post_receive(from, into, length, token))
+        each!(self, fabric => fabric.post_receive(from, into, length, token))
     }
 
     fn send(
@@ -120,14 +108,14 @@ impl Blocks for AnyFabric {
         immediate: u32,
         token: Token,
     ) -> Result<(), ErrorKind> {
-        each_fabric!(self, fabric => fabric.send(to, source, length, immediate, token))
+        each!(self, fabric => fabric.send(to, source, length, immediate, token))
     }
 
     fn close(&mut self, view: ViewId, channel: Channel) {
-        each_fabric!(self, fabric => fabric.close(view, channel));
+        each!(self, fabric => fabric.close(view, channel));
     }
 
     fn poll_block(&mut self) -> Option<BlockEvent> {
-        each_fabric!(self, fabric => fabric.poll_block())
+        each!(self, fabric => fabric.poll_block())
     }
 }

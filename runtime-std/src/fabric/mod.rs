@@ -3,6 +3,18 @@
 //! One type for all of them, so that a command is written once. With a single fabric compiled in,
 //! nothing is left of the choice; with more, it is one branch that always goes the same way.
 
+/// Hands a call to whichever fabric it is.
+macro_rules! each {
+    ($self:ident, $fabric:ident => $call:expr) => {
+        match $self {
+            AnyFabric::SharedMemory($fabric) => $call,
+            AnyFabric::Tcp($fabric) => $call,
+            #[cfg(feature = "verbs")]
+            AnyFabric::Verbs($fabric) => $call,
+        }
+    };
+}
+
 mod blocks;
 
 pub use blocks::{AnyPages, BlockMemory, BlockMemoryError, BlockStore};
@@ -54,18 +66,6 @@ impl LocalBell for AnyBell {
             Self::Tcp(bell) => bell.ring_if_asleep(),
         }
     }
-}
-
-/// Hands a call to whichever fabric it is.
-macro_rules! each {
-    ($self:ident, $fabric:ident => $call:expr) => {
-        match $self {
-            AnyFabric::SharedMemory($fabric) => $call,
-            AnyFabric::Tcp($fabric) => $call,
-            #[cfg(feature = "verbs")]
-            AnyFabric::Verbs($fabric) => $call,
-        }
-    };
 }
 
 impl AnyFabric {

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause};
+use tramontane_core::fabric::{Fabric as _, HostFabric as _, LossCause, Routed};
 use tramontane_core::ids::{NodeId, Rank, Time};
 use tramontane_core::multicast::{Application, Batch};
 use tramontane_core::node::Progress;
@@ -27,7 +27,7 @@ use super::admission::Admission;
 use super::joiners::Joiners;
 use super::large::Large;
 use super::leaving::Leaving;
-use super::lost_peers::{LostPeers, Routed};
+use super::lost_peers::LostPeers;
 use super::membership_record::Record;
 use super::open_view::OpenView;
 use super::parts::{Parts, Step};
@@ -399,7 +399,11 @@ impl<R: Replica> Steps for Engine<R> {
         } = self;
         let Parts { fabric, replica, participant, .. } = parts;
         let now = clock.now();
-        let mut routed = Routed { fabric: &mut fabric.fabric, view: view.id, lost_peers };
+        let present_view = view.id;
+        let poll = |fabric: &mut &mut AnyFabric| {
+            fabric.poll().inspect(|event| lost_peers.keep(present_view, event))
+        };
+        let mut routed = Routed { fabric: &mut fabric.fabric, poll };
         let mut upcalls = Upcalls { view, large, joiners, replica, clock };
         let prepare = |next: NextView<'_>| {
             // A leaver has no memory in the view without it.

@@ -5,14 +5,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tramontane_core::fabric::HostBlocks as _;
-use tramontane_core::fabric::{Event, Fabric as _, ViewMemory, ViewRows as _};
+#[cfg(feature = "verbs")]
+use tramontane_core::fabric::LossCause;
+use tramontane_core::fabric::{
+    Event, Fabric as _, HostBlocks as _, HostFabric as _, ViewMemory, ViewRows as _,
+};
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 
 use super::control_service::{ControlService, MemberAccess};
 use super::description::{Description, DescriptionError, Membership};
 use super::fabric::GroupFabric;
+#[cfg(feature = "verbs")]
+use super::fabric::NoFabric;
 use super::fixed::Fixed;
 use super::participant::Participant;
 use super::parts::Parts;
@@ -24,7 +29,6 @@ use super::statistics::Statistics;
 use super::view::{FIRST_VIEW, View};
 use crate::fabric::AnyFabric;
 use crate::member::{Memory, Settings, Stopped};
-use tramontane_core::fabric::HostFabric as _;
 
 /// Between two looks whether all peers are ready.
 const READY_PAUSE: Duration = Duration::from_micros(200);
@@ -176,6 +180,10 @@ fn open_at_all(
     loop {
         while let Some(event) = fabric.poll() {
             if let Event::PeerLost { view: FIRST_VIEW, peer: rank, cause } = event {
+                #[cfg(feature = "verbs")]
+                if let (AnyFabric::Verbs(fabric), LossCause::Unreachable) = (&*fabric, cause) {
+                    return Err(NoFabric::from(fabric.no_answer(FIRST_VIEW, rank)).into());
+                }
                 let node = view.members.get(rank.index()).copied();
                 return Err(Stopped::PeerLost { rank, node, cause }.into());
             }

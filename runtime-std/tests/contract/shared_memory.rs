@@ -1,5 +1,5 @@
-//! The shared-memory fabric keeps the contract: several members in one process, each with its own
-//! files and mappings, as processes have them; two members race in two threads.
+//! Shared memory keeps the contract, as a fabric of the runtime: several members in one process,
+//! each with its own files and mappings, as processes have them; two members race in two threads.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,9 +17,9 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::{Delivery, Group, Layout, Subgroup};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_shared_memory::{
-    BlockMemory, Error, Fences, GroupName, Mappings, Residence, Root, SharedMemory,
-};
+use tramontane_runtime::fabric::{AnyFabric, BlockMemory};
+use tramontane_runtime::member::Memory;
+use tramontane_shared_memory::{Error, Fences, GroupName, Residence, Root, SharedMemory};
 
 use crate::members::{Members, Racer, SLEEP_MAX};
 
@@ -72,13 +72,14 @@ fn join_all(root: &Root, fences: Fences) -> Members<Member> {
 }
 
 struct Member {
-    fabric: SharedMemory,
-    mappings: Mappings,
+    fabric: AnyFabric,
+    mappings: Memory,
     blocks: BlockMemory,
 }
 
 impl Member {
-    fn new(mut fabric: SharedMemory, plan: &ViewPlan<'_>) -> Self {
+    fn new(fabric: SharedMemory, plan: &ViewPlan<'_>) -> Self {
+        let mut fabric = AnyFabric::SharedMemory(fabric);
         let mappings = fabric.rows(plan).expect("memory");
         let store = fabric.block_store();
         let blocks = store.memory(BLOCK_BYTES_MIN, BlockUse::Both).expect("memory");
@@ -96,9 +97,9 @@ struct Group3 {
 }
 
 impl Bench for Group3 {
-    type Fabric = SharedMemory;
+    type Fabric = AnyFabric;
 
-    fn fabric(&mut self, member: Rank) -> &mut SharedMemory {
+    fn fabric(&mut self, member: Rank) -> &mut AnyFabric {
         &mut self.members.get_mut(member).fabric
     }
 
@@ -123,7 +124,8 @@ impl Bench for Group3 {
         // Of lists nothing is ever under way. Blocks are, and go on at members that wait for
         // something else.
         for member in self.members.iter_mut() {
-            member.fabric.carry_blocks();
+            let AnyFabric::SharedMemory(fabric) = &mut member.fabric else { continue };
+            fabric.carry_blocks();
         }
         // Rows come while members look for them, as a member's timer does.
         self.passes += 1;
@@ -159,7 +161,7 @@ impl Bench for Group3 {
         self.rounds
     }
 
-    fn race(&mut self, actors: [(Rank, &mut dyn Actor<SharedMemory>); 2]) -> Result<(), Breach> {
+    fn race(&mut self, actors: [(Rank, &mut dyn Actor<AnyFabric>); 2]) -> Result<(), Breach> {
         self.members.race(actors)
     }
 }
@@ -181,18 +183,18 @@ impl BlockBench for Group3 {
 }
 
 impl Racer for Member {
-    type Fabric = SharedMemory;
+    type Fabric = AnyFabric;
 
     const TURNS_PER_LOOK: u32 = 1024;
 
-    fn seat(&mut self) -> (&mut SharedMemory, RowWriter<'_>, Vec<Row<'_>>) {
+    fn seat(&mut self) -> (&mut AnyFabric, RowWriter<'_>, Vec<Row<'_>>) {
         let Self { fabric, mappings, .. } = self;
         (fabric, mappings.row(), mappings.rows().to_vec())
     }
 
-    fn begin(_: &mut SharedMemory) {}
+    fn begin(_: &mut AnyFabric) {}
 
-    fn sleep(fabric: &mut SharedMemory) -> Wake {
+    fn sleep(fabric: &mut AnyFabric) -> Wake {
         let until = Instant::now() + SLEEP_MAX;
         loop {
             if fabric.sleep(until.saturating_duration_since(Instant::now())) {

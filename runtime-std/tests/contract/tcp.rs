@@ -1,6 +1,6 @@
-//! The TCP fabric keeps the contract: several members in one process, connected over loopback as
-//! members on several hosts are; in clear and with a key, with the kernel's own buffers and with
-//! the smallest; two members race in two threads. So do its blocks.
+//! TCP keeps the contract, as a fabric of the runtime: several members in one process, connected
+//! over loopback as members on several hosts are; in clear and with a key, with the kernel's own
+//! buffers and with the smallest; two members race in two threads. So do its blocks.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,9 @@ use tramontane_core::fabric::{
 };
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
-use tramontane_tcp::{BlockMemory, Rows, Settings, Tcp};
+use tramontane_runtime::fabric::{AnyFabric, BlockMemory};
+use tramontane_runtime::member::Memory;
+use tramontane_tcp::{Settings, Tcp};
 
 use crate::members::{Members, Racer, SLEEP_MAX};
 
@@ -82,12 +84,13 @@ fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpLis
         cancel: &NEVER,
     })
     .expect("they meet");
-    let mut fabric = Tcp::new(members[own.index()], how.settings).expect("descriptors");
+    let mut tcp = Tcp::new(members[own.index()], how.settings).expect("descriptors");
     for (peer, connection) in members.iter().zip(mesh.into_connections()) {
         if let Some(connection) = connection {
-            fabric.add_peer(*peer, connection).expect("a socket");
+            tcp.add_peer(*peer, connection).expect("a socket");
         }
     }
+    let mut fabric = AnyFabric::Tcp(tcp);
     let plan = ViewPlan::with_sizes(VIEW, own, &members, &[ROW_BYTES_MIN; MEMBERS as usize], 42);
     let rows = fabric.rows(&plan).expect("memory");
     let store = fabric.block_store();
@@ -96,9 +99,14 @@ fn member(how: &Connected, own: Rank, addresses: &[SocketAddr], listener: TcpLis
 }
 
 struct Member {
-    fabric: Tcp,
-    rows: Rows,
+    fabric: AnyFabric,
+    rows: Memory,
     blocks: BlockMemory,
+}
+
+fn tcp(fabric: &mut AnyFabric) -> &mut Tcp {
+    let AnyFabric::Tcp(tcp) = fabric else { panic!("another fabric") };
+    tcp
 }
 
 struct Group3 {
@@ -109,15 +117,15 @@ struct Group3 {
 impl Group3 {
     fn carry(&mut self) {
         for member in self.members.iter_mut() {
-            member.fabric.carry();
+            tcp(&mut member.fabric).carry();
         }
     }
 }
 
 impl Bench for Group3 {
-    type Fabric = Tcp;
+    type Fabric = AnyFabric;
 
-    fn fabric(&mut self, member: Rank) -> &mut Tcp {
+    fn fabric(&mut self, member: Rank) -> &mut AnyFabric {
         &mut self.members.get_mut(member).fabric
     }
 
@@ -147,7 +155,7 @@ impl Bench for Group3 {
         // it was read.
         for _ in 0..2000 {
             self.carry();
-            if self.members.iter().all(|member| member.fabric.is_quiet()) {
+            if self.members.iter_mut().all(|member| tcp(&mut member.fabric).is_quiet()) {
                 break;
             }
         }
@@ -172,7 +180,7 @@ impl Bench for Group3 {
         self.rounds
     }
 
-    fn race(&mut self, actors: [(Rank, &mut dyn Actor<Tcp>); 2]) -> Result<(), Breach> {
+    fn race(&mut self, actors: [(Rank, &mut dyn Actor<AnyFabric>); 2]) -> Result<(), Breach> {
         self.members.race(actors)
     }
 }
@@ -195,20 +203,20 @@ impl BlockBench for Group3 {
 }
 
 impl Racer for Member {
-    type Fabric = Tcp;
+    type Fabric = AnyFabric;
 
     const TURNS_PER_LOOK: u32 = 64;
 
-    fn seat(&mut self) -> (&mut Tcp, RowWriter<'_>, Vec<Row<'_>>) {
+    fn seat(&mut self) -> (&mut AnyFabric, RowWriter<'_>, Vec<Row<'_>>) {
         let Self { fabric, rows, .. } = self;
         (fabric, rows.row(), rows.rows().to_vec())
     }
 
-    fn begin(fabric: &mut Tcp) {
-        fabric.carry();
+    fn begin(fabric: &mut AnyFabric) {
+        tcp(fabric).carry();
     }
 
-    fn sleep(fabric: &mut Tcp) -> Wake {
+    fn sleep(fabric: &mut AnyFabric) -> Wake {
         if HostFabric::sleep(fabric, SLEEP_MAX) { Wake::Rung } else { Wake::Overslept }
     }
 
@@ -302,8 +310,8 @@ struct Pouring<'p> {
     taken: &'p AtomicU64,
 }
 
-impl Actor<Tcp> for Pouring<'_> {
-    fn turn(&mut self, seat: &mut Seat<'_, Tcp>, _: Option<Wake>) -> Result<Next, Breach> {
+impl Actor<AnyFabric> for Pouring<'_> {
+    fn turn(&mut self, seat: &mut Seat<'_, AnyFabric>, _: Option<Wake>) -> Result<Next, Breach> {
         seat.row.cell(0).expect("in the row").publish(self.lists + 1);
         let list = [Write::of_row(64, 4096, Kind::Content), Write::of_row(0, 8, Kind::Guard)];
         match seat.fabric.post(VIEW, Rank(1), &list, None) {
@@ -325,8 +333,8 @@ struct Draining<'p> {
     taken: &'p AtomicU64,
 }
 
-impl Actor<Tcp> for Draining<'_> {
-    fn turn(&mut self, seat: &mut Seat<'_, Tcp>, _: Option<Wake>) -> Result<Next, Breach> {
+impl Actor<AnyFabric> for Draining<'_> {
+    fn turn(&mut self, seat: &mut Seat<'_, AnyFabric>, _: Option<Wake>) -> Result<Next, Breach> {
         while self.taken.load(Ordering::Relaxed) == 0 {
             std::thread::yield_now();
         }

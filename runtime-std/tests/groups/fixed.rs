@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use tramontane_core::fabric::LossCause;
 use tramontane_core::ids::{NodeId, SubgroupId};
+use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{
     Description, DescriptionBuilder, Fate, Messages, Running, StartError, queue, start,
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
-use crate::fixed_support::{FABRICS, Meeting, PATIENCE, await_end};
+use crate::fixed_support::{Meeting, PATIENCE, await_end};
+use crate::group_support::carriers;
 
 fn shape(nodes: u32, window: u32, message_max: u32) -> DescriptionBuilder {
     Description::builder("fixed").nodes(nodes).window(window).message_max(message_max)
@@ -20,7 +22,7 @@ fn shape(nodes: u32, window: u32, message_max: u32) -> DescriptionBuilder {
 #[test]
 fn members_deliver_what_several_threads_send_in_one_order() {
     const EACH: u64 = 500;
-    for fabric in FABRICS {
+    for fabric in carriers() {
         let meeting = Meeting::new(fabric, 3);
         let delivered = meeting.run(shape(3, 8, 16), 3, |node, description, options| {
             let (done, all) = mpsc::channel();
@@ -68,7 +70,7 @@ fn members_deliver_what_several_threads_send_in_one_order() {
 
 #[test]
 fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
-    for fabric in FABRICS {
+    for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
             let replica = move |messages: &mut Messages<'_, '_>| {
@@ -99,7 +101,7 @@ fn an_upcall_that_panics_stops_its_member_and_the_others_learn_of_it() {
 /// The first that goes ends the group, and what could not be delivered comes back.
 #[test]
 fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
-    for fabric in FABRICS {
+    for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let ends = meeting.run(shape(2, 8, 16), 2, |node, description, options| {
             let (told, heard) = mpsc::channel();
@@ -138,7 +140,7 @@ fn a_member_that_leaves_ends_the_group_and_undelivered_messages_come_back() {
 
 #[test]
 fn a_group_that_rests_sleeps_wakes_and_posts_nothing() {
-    for fabric in FABRICS {
+    for fabric in carriers() {
         let meeting = Meeting::new(fabric, 3);
         let running = meeting.run(shape(3, 8, 64), 3, |node, description, options| {
             let (told, heard) = mpsc::channel();
@@ -175,7 +177,7 @@ fn a_group_that_rests_sleeps_wakes_and_posts_nothing() {
 
 #[test]
 fn a_queue_gives_messages_at_the_takers_pace() {
-    for fabric in FABRICS {
+    for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let taken = meeting.run(shape(2, 4, 16).senders(1), 2, |node, description, options| {
             let (replica, end) = queue(2);
@@ -202,7 +204,7 @@ fn a_queue_gives_messages_at_the_takers_pace() {
 #[test]
 fn settling_gets_its_turn_whatever_the_polling_thread_does() {
     // The polling thread held the turn while it paused and slept, and a settle could wait for ever.
-    let meeting = Meeting::new(FABRICS[0], 1);
+    let meeting = Meeting::new(Carrier::SharedMemory, 1);
     meeting.run(shape(1, 4, 8), 1, |_, description, options| {
         let replica = |_: &mut Messages<'_, '_>| {};
         let running = start(description, options, replica).expect("it starts");
@@ -219,7 +221,7 @@ fn settling_gets_its_turn_whatever_the_polling_thread_does() {
 
 #[test]
 fn all_nodes_must_come_and_have_the_same_description() {
-    for fabric in FABRICS {
+    for fabric in carriers() {
         let meeting = Meeting::new(fabric, 2);
         let mut options = meeting.options(0);
         options.time_limit = Duration::from_millis(300);
@@ -241,7 +243,7 @@ fn all_nodes_must_come_and_have_the_same_description() {
 /// The members that run are not disturbed by a process that comes late.
 #[test]
 fn a_process_that_comes_to_a_group_that_runs_is_refused() {
-    let meeting = Meeting::new(tramontane_runtime::carrier::Carrier::Tcp, 2);
+    let meeting = Meeting::new(Carrier::Tcp, 2);
     let replica = |_: &mut Messages<'_, '_>| {};
     let running = meeting.run(shape(2, 8, 16), 2, |_, description, options| {
         start(description, options, replica).expect("it starts")

@@ -9,7 +9,8 @@ use tramontane_runtime::carrier::Carrier;
 use tramontane_runtime::group::{Description, DescriptionBuilder, Messages, start};
 use tramontane_runtime::member::Stopped;
 
-use crate::fixed_support::{FABRICS, Meeting, PATIENCE, await_end};
+use crate::fixed_support::{Meeting, PATIENCE, await_end};
+use crate::group_support::carriers;
 
 const KILLED: u32 = 2;
 
@@ -46,7 +47,7 @@ fn start_role(meeting: &Meeting) -> Child {
 
 #[test]
 fn a_killed_process_ends_the_others_which_name_it() {
-    for fabric in FABRICS {
+    for fabric in carriers() {
         let mut meeting = Meeting::new(fabric, 3);
         meeting.leave_listening_to_another(KILLED);
         let mut child = start_role(&meeting);

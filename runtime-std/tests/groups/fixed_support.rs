@@ -12,9 +12,6 @@ use tramontane_runtime::shared_memory::Root;
 
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What each fabric is tested over.
-pub const FABRICS: [Carrier; 2] = [Carrier::SharedMemory, Carrier::Tcp];
-
 /// Waits until a member has ended, and says why it did.
 pub fn await_end(running: &Running) -> Stopped {
     let start = Instant::now();
@@ -52,17 +49,17 @@ impl Meeting {
     /// What another process needs to meet here: [`of_role`](Self::of_role) reads it.
     pub fn role(&self) -> String {
         let addresses = self.addresses.iter().map(ToString::to_string);
-        let folder = self.folder.display().to_string();
-        std::iter::once(folder).chain(addresses).collect::<Vec<_>>().join(" ")
+        let (folder, fabric) = (self.folder.display().to_string(), self.fabric.to_string());
+        [folder, fabric].into_iter().chain(addresses).collect::<Vec<_>>().join(" ")
     }
 
     /// The meeting of the process that started this one to play a role.
     pub fn of_role(role: &str) -> Self {
         let mut words = role.split(' ');
         let folder = words.next().expect("a folder").into();
+        let fabric = words.next().expect("a fabric").parse().expect("its name");
         let addresses: Vec<SocketAddr> =
             words.map(|address| address.parse().expect("an address")).collect();
-        let fabric = if addresses.is_empty() { Carrier::SharedMemory } else { Carrier::Tcp };
         Self { folder, fabric, listeners: Vec::new(), addresses, _made: None }
     }
 

@@ -9,7 +9,8 @@ use tramontane_runtime::group::{
 };
 use tramontane_runtime::member::{SendError, Stopped};
 
-use crate::fixed_support::{FABRICS, Meeting, PATIENCE};
+use crate::fixed_support::{Meeting, PATIENCE};
+use crate::group_support::carriers;
 
 /// Keeps what it is handed.
 #[derive(Default)]
@@ -44,7 +45,7 @@ fn drive(member: &mut Stepped<Kept>, count: usize) -> Vec<Vec<u8>> {
 /// Two members in one thread each, of either kind over either fabric.
 fn with_members<R: Send>(body: impl Fn(u32, Stepped<Kept>) -> R + Sync) -> Vec<Vec<R>> {
     let mut all = Vec::new();
-    for fabric in FABRICS {
+    for fabric in carriers() {
         for membership in [Membership::Fixed, Membership::Changing] {
             let meeting = Meeting::new(fabric, 2);
             let shape = Description::builder("stepped").nodes(2).window(2).message_max(8);

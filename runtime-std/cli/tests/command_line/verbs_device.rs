@@ -167,6 +167,20 @@ fn what_a_device_does_not_have_is_named() {
     place.assert_empty();
 }
 
+/// One address over IPv4 and one over IPv6: both exist, and no way leads from one to the other.
+#[test]
+fn an_address_that_leads_nowhere_is_named() {
+    let place = Place::new();
+    let addresses = free_addresses(2).join(",");
+    let at = |id, gid| cast(&place, &addresses, id, &["--gid", gid, "--loss-timeout", "1"]);
+    let mut members = [at(0, "1"), at(1, "0")];
+    let ended = members.each_mut().map(Process::wait_with_input);
+    // The one that is the later to notice may see that the other is gone.
+    let first = ended.iter().find(|ended| ended.status.code() == Some(5));
+    let first = first.unwrap_or_else(|| panic!("{ended:?}"));
+    first.failed_at_last(5, &["cannot be reached over rxe0", "UDP port 4791"]);
+}
+
 #[test]
 fn an_interrupt_ends_a_wait_and_a_run() {
     let place = Place::new();

@@ -1,0 +1,72 @@
+//! A fabric whose events pass through its host.
+
+use super::{Capabilities, Event, Fabric, Token, ViewMemory, Write};
+use crate::ids::{Rank, ViewId};
+
+/// A fabric whose events pass through its host: two views are open during a change, and the node
+/// of one passes over events that are meant for the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Routed<F, P> {
+    /// The fabric.
+    pub fabric: F,
+    /// Gives the next event instead of [`Fabric::poll`], which it calls, or not.
+    pub poll: P,
+}
+
+impl<F: Fabric, P: FnMut(&mut F) -> Option<Event>> Fabric for Routed<F, P> {
+    type Error = F::Error;
+
+    fn capabilities(&self) -> Capabilities {
+        self.fabric.capabilities()
+    }
+
+    fn open(&mut self, view: ViewId, memory: &ViewMemory<'_>) -> Result<(), F::Error> {
+        self.fabric.open(view, memory)
+    }
+
+    #[inline]
+    fn ready(&self, view: ViewId, peer: Rank) -> bool {
+        self.fabric.ready(view, peer)
+    }
+
+    fn cut(&mut self, view: ViewId, peer: Rank) {
+        self.fabric.cut(view, peer);
+    }
+
+    fn retire(&mut self, view: ViewId) -> bool {
+        self.fabric.retire(view)
+    }
+
+    #[inline]
+    fn post(
+        &mut self,
+        view: ViewId,
+        to: Rank,
+        writes: &[Write],
+        token: Option<Token>,
+    ) -> Result<(), F::Error> {
+        self.fabric.post(view, to, writes, token)
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Option<Event> {
+        (self.poll)(&mut self.fabric)
+    }
+
+    fn wake(&mut self, view: ViewId, to: Rank) {
+        self.fabric.wake(view, to);
+    }
+
+    fn arm(&mut self) -> bool {
+        self.fabric.arm()
+    }
+
+    fn disarm(&mut self) {
+        self.fabric.disarm();
+    }
+
+    #[inline]
+    fn observe_barrier(&self) {
+        self.fabric.observe_barrier();
+    }
+}
