@@ -23,7 +23,14 @@ const MARK_TEXT: &str =
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    _mark: File,
+    mark: File,
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // A process that is being started has a copy of the descriptor, and would keep the lock.
+        let _ = flock(&self.mark, FlockOperation::Unlock);
+    }
 }
 
 impl Folder {
@@ -49,7 +56,7 @@ impl Folder {
         for name in SCENARIOS.iter().map(|scenario| scenario.name).chain([super::ASKING]) {
             remove(&path.join(name)).map_err(failed)?;
         }
-        Ok(Self { path, _mark: mark })
+        Ok(Self { path, mark })
     }
 
     /// Makes a scenario's folder, with those that members use. What an earlier attempt left there
