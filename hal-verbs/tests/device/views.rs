@@ -80,6 +80,9 @@ fn writes_of_an_old_view_never_land_in_a_new_one() {
     let (mut old_a, mut old_b) = together(&sites, OLD);
     let (mut new_a, new_b) = together(&sites, NEW);
     store(&old_a, 0, &[7; 64]);
+    old_a.fabric.post(OLD, B, &[guard(0, 64)], None).expect("room");
+    // Otherwise a device that is late has written nothing when its peer ends the view.
+    wait_for("the first write", PATIENCE, || seen(&old_b, A, 0, 64) == [7; 64]);
     // As many as can be under way when the other ends the view.
     while old_a.fabric.post(OLD, B, &[guard(0, 64)], None).is_ok() {}
     wait_for("the end of the old view", PATIENCE, || {
