@@ -10,7 +10,7 @@
 //! | [`group`] | where the members of such a group meet |
 //! | [`mapped`] | a file as shared memory |
 //! | [`options`] | options that several commands have |
-//! | [`print`] | a report as JSON or as text |
+//! | [`print`](mod@print) | a report as JSON or as text |
 //! | [`table`] | tables for people |
 
 pub mod clock;
