@@ -29,13 +29,13 @@ fn a_first_block_that_cannot_be_ends_the_group() {
         ("from another", OTHER, 9, BLOCK),
     ];
     for (what, peer, immediate, length) in cases {
-        with_member(Algorithm::Pipeline, Default::default(), |mut group, fabric, desk| {
-            group.step(fabric, desk);
+        with_member(Algorithm::Pipeline, Default::default(), |mut group, fabric, messages| {
+            group.step(fabric, messages);
             let token = fabric.receives[0].1;
-            assert!(
-                group
-                    .take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk)
-            );
+            assert!(group.take(
+                &BlockEvent::Received { way: way(peer), token, immediate, length },
+                messages
+            ));
             assert_eq!(group.outcome(), misbehaved(peer), "{what}");
         });
     }
@@ -51,18 +51,18 @@ fn a_later_block_that_is_not_as_planned_ends_the_group() {
         ("empty", ROOT, 1, 0),
     ];
     for (what, peer, immediate, length) in cases {
-        with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
-            group.step(fabric, desk);
+        with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
+            group.step(fabric, messages);
             let first = fabric.receives[0].1;
             let begun =
                 BlockEvent::Received { way: way(ROOT), token: first, immediate: 5, length: BLOCK };
-            assert!(group.take(&begun, desk));
-            group.step(fabric, desk);
+            assert!(group.take(&begun, messages));
+            group.step(fabric, messages);
             let token = fabric.receives[1].1;
-            assert!(
-                group
-                    .take(&BlockEvent::Received { way: way(peer), token, immediate, length }, desk)
-            );
+            assert!(group.take(
+                &BlockEvent::Received { way: way(peer), token, immediate, length },
+                messages
+            ));
             assert_eq!(group.outcome(), misbehaved(peer), "{what}");
         });
     }
@@ -70,31 +70,31 @@ fn a_later_block_that_is_not_as_planned_ends_the_group() {
 
 #[test]
 fn a_block_that_comes_twice_ends_the_group() {
-    with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
-        group.step(fabric, desk);
+    with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
+        group.step(fabric, messages);
         let received = |token, immediate| BlockEvent::Received {
             way: way(ROOT),
             token,
             immediate,
             length: BLOCK,
         };
-        group.take(&received(fabric.receives[0].1, 5), desk);
-        group.step(fabric, desk);
+        group.take(&received(fabric.receives[0].1, 5), messages);
+        group.step(fabric, messages);
         let again = received(fabric.receives[1].1, 1);
-        group.take(&again, desk);
+        group.take(&again, messages);
         assert_eq!(group.outcome(), None);
-        group.take(&again, desk);
+        group.take(&again, messages);
         assert_eq!(group.outcome(), misbehaved(ROOT));
     });
 }
 
 #[test]
 fn another_groups_blocks_are_left_to_it() {
-    with_member(Algorithm::Chain, Default::default(), |mut group, _, desk| {
+    with_member(Algorithm::Chain, Default::default(), |mut group, _, messages| {
         let others =
             [Way { channel: Channel(6), ..way(ROOT) }, Way { view: ViewId(4), ..way(ROOT) }];
         for way in others {
-            assert!(!group.take(&BlockEvent::Sent { way, token: Token(0) }, desk));
+            assert!(!group.take(&BlockEvent::Sent { way, token: Token(0) }, messages));
         }
         group.lost(ViewId(4), ROOT, LossCause::Left);
         assert_eq!(group.outcome(), None, "another view's loss");
@@ -111,17 +111,17 @@ fn another_groups_blocks_are_left_to_it() {
 fn a_peer_that_denies_a_post_ends_the_group_and_is_not_accused_by_others() {
     let denied =
         |member| Some(Outcome::Failed(Failure { member, cause: Cause::Lost(LossCause::Denied) }));
-    with_member(Algorithm::Chain, Default::default(), |mut group, fabric, desk| {
+    with_member(Algorithm::Chain, Default::default(), |mut group, fabric, messages| {
         fabric.refuses = Some(ErrorKind::Revoked);
-        group.step(fabric, desk);
+        group.step(fabric, messages);
         assert_eq!(group.outcome(), denied(ROOT));
     });
     // Member 3 says in its second cell that the root denied it: the lowest bit, the cause, the
     // rank.
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[3][1] = 1 | (4 << 8);
-    with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
-        group.step(fabric, desk);
+    with_member(Algorithm::Chain, rows, |mut group, fabric, messages| {
+        group.step(fabric, messages);
         let cause = Cause::Lost(LossCause::Unreachable);
         assert_eq!(group.outcome(), Some(Outcome::Failed(Failure { member: Rank(3), cause })));
     });
@@ -215,10 +215,10 @@ proptest! {
             // Nobody says that the group failed or closes: what is tried is tried for longer.
             cells.iter_mut().for_each(|cells| cells[1..].fill(0));
         }
-        with_member(algorithm, cells, |mut group, fabric, desk| {
+        with_member(algorithm, cells, |mut group, fabric, messages| {
             let mut ended = None;
             for (is_sent, peer, which, immediate, length) in events {
-                group.step(fabric, desk);
+                group.step(fabric, messages);
                 let posted = fabric.receives.get(usize::from(which) % fabric.receives.len().max(1));
                 let (from, token) = posted.copied().unwrap_or((Rank(peer), Token(0)));
                 let peer = if which < 200 { from } else { Rank(peer) };
@@ -227,15 +227,15 @@ proptest! {
                 } else {
                     BlockEvent::Received { way: way(peer), token, immediate, length }
                 };
-                group.take(&event, desk);
+                group.take(&event, messages);
                 if ended.is_some() {
                     assert_eq!(group.outcome(), ended, "a group ends once");
                 }
                 ended = group.outcome();
             }
             assert!(fabric.receives.len() <= 70 * BLOCKS_MAX as usize);
-            group.step(fabric, desk);
-            group.step(fabric, desk);
+            group.step(fabric, messages);
+            group.step(fabric, messages);
             assert_eq!(fabric.closes, usize::from(group.outcome().is_some()), "a channel is closed once, at the end");
         });
     }

@@ -31,11 +31,11 @@ type Step<'s> = dyn FnMut(&mut BlockGroup<'_>) + 's;
 fn confirmed(test: impl Fn(&mut BlockGroup<'_>, &mut Step<'_>, &dyn Fn(Rank, usize, u64))) {
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[0][CLOSING] = 1;
-    with_peers(Algorithm::Chain, rows, |mut group, fabric, desk, say| {
-        group.step(fabric, desk);
+    with_peers(Algorithm::Chain, rows, |mut group, fabric, messages, say| {
+        group.step(fabric, messages);
         assert_eq!(group.outcome(), None, "the root has not decided");
         let mut step = |group: &mut BlockGroup<'_>| {
-            group.step(fabric, desk);
+            group.step(fabric, messages);
         };
         test(&mut group, &mut step, say);
     });
@@ -102,8 +102,8 @@ fn a_root_that_goes_without_a_close_ends_the_group() {
 fn a_close_that_nobody_here_confirmed_hides_no_loss() {
     let mut rows = <[[u64; 4]; 4]>::default();
     (rows[0][CLOSING], rows[0][CLOSED]) = (2, 1);
-    with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
-        group.step(fabric, desk);
+    with_member(Algorithm::Chain, rows, |mut group, fabric, messages| {
+        group.step(fabric, messages);
         group.lost(VIEW, OTHER, LossCause::Left);
         assert_eq!(group.outcome(), failed(OTHER, LEFT));
     });
@@ -114,12 +114,12 @@ fn a_close_that_nobody_here_confirmed_hides_no_loss() {
 fn a_message_after_the_last_is_not_begun() {
     let mut rows = <[[u64; 4]; 4]>::default();
     rows[0][CLOSING] = 1;
-    with_member(Algorithm::Chain, rows, |mut group, fabric, desk| {
-        group.step(fabric, desk);
+    with_member(Algorithm::Chain, rows, |mut group, fabric, messages| {
+        group.step(fabric, messages);
         let token = fabric.receives[0].1;
         group.take(
             &BlockEvent::Received { way: way(ROOT), token, immediate: 5, length: BLOCK },
-            desk,
+            messages,
         );
         assert_eq!(group.outcome(), failed(ROOT, Cause::Lost(LossCause::Misbehaved)));
     });

@@ -89,11 +89,11 @@ pub const fn way(peer: Rank) -> Way {
 pub const MEMORY_BYTES: usize = BLOCK * (1 + BLOCKS_MAX as usize);
 
 #[derive(Default)]
-pub struct Desk {
+pub struct Messages {
     pub completed: Vec<usize>,
 }
 
-impl MessageMemory for Desk {
+impl MessageMemory for Messages {
     fn incoming(&mut self, _: u64, bytes: usize) -> Option<Area> {
         (bytes <= MEMORY_BYTES - BLOCK).then_some(area(BLOCK))
     }
@@ -115,9 +115,9 @@ pub fn area(offset: usize) -> Area {
 pub fn with_member(
     algorithm: Algorithm,
     rows: [[u64; 4]; 4],
-    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Desk),
+    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Messages),
 ) {
-    with_peers(algorithm, rows, |group, fabric, desk, _| test(group, fabric, desk));
+    with_peers(algorithm, rows, |group, fabric, messages, _| test(group, fabric, messages));
 }
 
 /// The same, and they can say more: a peer's cell is published by its rank and its place in the
@@ -125,7 +125,7 @@ pub fn with_member(
 pub fn with_peers(
     algorithm: Algorithm,
     rows: [[u64; 4]; 4],
-    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Desk, &dyn Fn(Rank, usize, u64)),
+    test: impl FnOnce(BlockGroup<'_>, &mut Willing, &mut Messages, &dyn Fn(Rank, usize, u64)),
 ) {
     let lines: [[Line; 1]; 4] = Default::default();
     let members = [NodeId(1), NodeId(2), NodeId(3), NodeId(4)];
@@ -149,7 +149,7 @@ pub fn with_peers(
     };
     let group =
         BlockGroup::open(setup(&ranks, algorithm), &memory, &fabric, &mut words).expect("a group");
-    test(group, &mut fabric, &mut Desk::default(), &say);
+    test(group, &mut fabric, &mut Messages::default(), &say);
 }
 
 pub fn setup(ranks: &[Rank], algorithm: Algorithm) -> Setup<'_> {

@@ -1,7 +1,7 @@
 //! `Blocks` over shared memory: the receiver copies, straight from the sender's memory into its
 //! own, once.
 //!
-//! A send is an entry in the sender's desk, and a ring if the peer sleeps. Whoever polls takes
+//! A send is an entry in the sender's block queues, and a ring if the peer sleeps. The peer takes
 //! entries in, finds their receives, copies a piece, and answers; so one poll stays short, and a
 //! block that is long takes several.
 //!
@@ -16,7 +16,7 @@ use tramontane_core::fabric::{
 use tramontane_core::ids::ViewId;
 
 use super::block_memory::BlockStore;
-use super::desk::{CHANNELS, SENDS};
+use super::block_queues::{CHANNELS, SENDS};
 use super::fabric::SharedMemory;
 use super::receiving::RECEIVES_MAX;
 

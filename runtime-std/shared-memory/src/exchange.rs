@@ -14,7 +14,7 @@ use tramontane_core::ids::{Rank, ViewId};
 use tramontane_core::memory::BlockPages as _;
 
 use super::block_memory::OwnRegion;
-use super::desk::{CHANNELS, ENTRIES};
+use super::block_queues::{CHANNELS, ENTRIES};
 use super::mappings::Membership;
 use super::peer::Peer;
 use super::receiving::{Copied, Ends, Inbox, Receive, TakenIn};
@@ -63,9 +63,9 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// The blocks of a view, if its rows have desks.
+    /// The blocks of a view, if its rows have block queues.
     pub(super) fn new(view: ViewId, membership: &Membership) -> Option<Self> {
-        membership.desk(membership.own())?;
+        membership.queues(membership.own())?;
         let place = |_| Between { inbox: Inbox::new(), outbox: Outbox::new() };
         Some(Self {
             view,
@@ -138,7 +138,7 @@ impl Exchange {
 
     /// Whether a channel may be used, and there is room for one more event.
     fn check(&self, membership: &Membership, channel: Channel) -> Result<(), ErrorKind> {
-        let is_closed = membership.desk(self.own).is_none_or(|desk| desk.is_closed(channel));
+        let is_closed = membership.queues(self.own).is_none_or(|queues| queues.is_closed(channel));
         if channel.0 >= CHANNELS || is_closed {
             return Err(ErrorKind::OutOfRange);
         }
@@ -170,7 +170,7 @@ impl Exchange {
             if !is_taken {
                 return Err(LossCause::Denied);
             }
-            if !ends.own_desk.is_closed(offered.channel) {
+            if !ends.own_queues.is_closed(offered.channel) {
                 let way = Way { view: self.view, channel: offered.channel, peer: rank };
                 self.events.push_back(BlockEvent::Sent { way, token: offered.token });
             }
@@ -216,10 +216,10 @@ impl Exchange {
     /// Ends a channel with all peers: memory may change when this returns. What they had offered on
     /// it is answered, so the caller rings.
     pub(super) fn close(&mut self, membership: &Membership, channel: Channel) {
-        let Some(desk) = membership.desk(self.own) else { return };
-        desk.close(channel);
+        let Some(queues) = membership.queues(self.own) else { return };
+        queues.close(channel);
         for (rank, between) in (0..).map(Rank).zip(&mut self.between) {
-            self.under_way -= between.inbox.close(desk.lane(rank), channel);
+            self.under_way -= between.inbox.close(queues.lane(rank), channel);
         }
         self.copies.retain(|(_, other)| *other != channel);
         self.events.retain(|event| way_of(event).channel != channel);
@@ -227,8 +227,8 @@ impl Exchange {
 
     /// Ends all that is with a peer: memory may change when this returns.
     pub(super) fn give_up(&mut self, membership: &Membership, peer: Rank) {
-        if let Some(desk) = membership.desk(self.own) {
-            desk.lane(peer).end();
+        if let Some(queues) = membership.queues(self.own) {
+            queues.lane(peer).end();
         }
         if let Some(between) = self.between.get_mut(peer.index()) {
             self.under_way -= between.inbox.give_up() + between.outbox.give_up();
@@ -253,11 +253,12 @@ fn way_of(event: &BlockEvent) -> &Way {
 
 /// What this member and another say to each other.
 fn ends(membership: &Membership, peer: Rank) -> Option<Ends<'_>> {
-    let (own_desk, their_desk) = (membership.desk(membership.own())?, membership.desk(peer)?);
+    let (own_queues, their_queues) =
+        (membership.queues(membership.own())?, membership.queues(peer)?);
     Some(Ends {
-        own_desk,
-        their_desk,
-        own: own_desk.lane(peer),
-        theirs: their_desk.lane(membership.own()),
+        own_queues,
+        their_queues,
+        own: own_queues.lane(peer),
+        theirs: their_queues.lane(membership.own()),
     })
 }

@@ -15,7 +15,7 @@
 //!     door-<node id>              the node's control socket, which somebody else makes
 //! ```
 //!
-//! Where blocks go between the members, each row has a desk behind it
+//! Where blocks go between the members, each row has block queues behind it
 //! ([`ViewPlan::with_blocks`](tramontane_core::fabric::ViewPlan::with_blocks)), in which its owner
 //! says which blocks it offers and which it took. A block's receiver copies it, once, from the
 //! sender's memory into its own.
@@ -41,7 +41,7 @@
 //!   behind; its files are cleared by the next that starts or leaves.
 //! - **Nobody writes into another's memory**, rows or blocks. What a peer says of a block is
 //!   compared with what can be before a byte is read, and what its sender gave up while it was read
-//!   is not told of (`desk`).
+//!   is not told of (`block_queues`).
 //! - **Names change under the folder's lock** only (a `flock` on the folder itself), except that a
 //!   member unlinks what is its own. A group's folder is removed under its own lock. A process that
 //!   took the lock of one that is gone meanwhile finds out and starts again; so does one that finds
@@ -63,7 +63,7 @@
 //! | `row_plan` | which rows there are, and how long each is |
 //! | `open_view`, `fabric` | the fabric over them |
 //! | `block_memory` | what blocks are sent from and received into |
-//! | `desk` | what members say to each other of blocks |
+//! | `block_queues` | what members say to each other of blocks |
 //! | `sending`, `receiving`, `copying` | blocks to one peer, from one peer, and the copy |
 //! | `exchange`, `blocks` | the blocks of a view, and the fabric's side of them |
 //! | `doorbell`, `futex` | sleep |
@@ -72,10 +72,10 @@
 //! gives its children the lock, and with it a share in its life.
 
 mod block_memory;
+mod block_queues;
 mod blocks;
 pub mod copying;
 mod descriptors;
-mod desk;
 pub mod doorbell;
 mod error;
 mod exchange;

@@ -6,7 +6,7 @@ use tramontane_core::fabric::{ViewMemory, ViewRows};
 use tramontane_core::ids::{NodeId, Rank, ViewId};
 use tramontane_core::memory::{Row, RowWriter};
 
-use super::desk::Desk;
+use super::block_queues::BlockQueues;
 use super::futex::Bell;
 use super::header::{HEADER_BYTES, Header};
 use super::map::Map;
@@ -20,7 +20,7 @@ use super::view_rows::OwnRow;
 pub(super) struct Membership {
     own: Rank,
     plan: RowPlan,
-    /// By rank: header, row, and desk where there is one. The own one can be written; a peer's may
+    /// By rank: header, row, and block queues. The own one can be written; a peer's may
     /// be zeros still.
     rows: Vec<Arc<Map>>,
     view: ViewId,
@@ -81,14 +81,14 @@ impl Membership {
         &self.residence
     }
 
-    /// The mapping at a rank: header, row, and desk where there is one.
+    /// The mapping at a rank: header, row, and block queues.
     pub(super) fn row_map(&self, rank: Rank) -> Option<&Map> {
         self.rows.get(rank.index()).map(Arc::as_ref)
     }
 
     /// What a member says of blocks, if the view is one with blocks.
-    pub(super) fn desk(&self, rank: Rank) -> Option<Desk<'_>> {
-        Some(Desk::new(self.row_map(rank)?, self.plan.desk_at(rank)?))
+    pub(super) fn queues(&self, rank: Rank) -> Option<BlockQueues<'_>> {
+        Some(BlockQueues::new(self.row_map(rank)?, self.plan.queues_at(rank)?))
     }
 
     /// Bytes of the own row.

@@ -57,7 +57,7 @@ pub(super) struct OpenView {
     own: Rank,
     /// By rank; that of the own rank stays empty.
     seats: Vec<Seat>,
-    /// Its blocks, if its rows have desks.
+    /// Its blocks, if its rows have block queues.
     pub(super) exchange: Option<Exchange>,
 }
 

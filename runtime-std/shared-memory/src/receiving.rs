@@ -18,8 +18,8 @@ use tramontane_core::ids::ViewId;
 use tramontane_core::memory::BlockPages as _;
 
 use super::block_memory::{OwnRegion, PeerRegion};
+use super::block_queues::{Answer, BlockQueues, CHANNELS, ENTRIES, Entry, Lane};
 use super::copying::{PIECE_BYTES, Stores, copy};
-use super::desk::{Answer, CHANNELS, Desk, ENTRIES, Entry, Lane};
 use super::peer::Peer;
 use super::residence::Residence;
 use super::sending::Nonsense;
@@ -89,8 +89,8 @@ impl From<Nonsense> for Fault {
 /// Both ends of a way between two members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ends<'m> {
-    pub(super) own_desk: Desk<'m>,
-    pub(super) their_desk: Desk<'m>,
+    pub(super) own_queues: BlockQueues<'m>,
+    pub(super) their_queues: BlockQueues<'m>,
     /// The own lane for the peer.
     pub(super) own: Lane<'m>,
     /// The peer's lane for this member.
@@ -101,8 +101,8 @@ impl Ends<'_> {
     /// Whether nothing of a channel is to be taken any more.
     fn is_closed(&self, channel: Channel) -> bool {
         self.theirs.is_ended()
-            || self.their_desk.is_closed(channel)
-            || self.own_desk.is_closed(channel)
+            || self.their_queues.is_closed(channel)
+            || self.own_queues.is_closed(channel)
     }
 }
 

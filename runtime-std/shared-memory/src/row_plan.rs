@@ -6,7 +6,7 @@
 use tramontane_core::fabric::ViewPlan;
 use tramontane_core::ids::{NodeId, Rank};
 
-use super::desk;
+use super::block_queues;
 use super::header::HEADER_BYTES;
 
 /// What a digest is mixed with where blocks go between the members: "blocks", as a number.
@@ -50,15 +50,15 @@ impl RowPlan {
         self.digest
     }
 
-    /// Where a member's desk stands in the file of its row, if it has one.
-    pub(super) fn desk_at(&self, rank: Rank) -> Option<usize> {
+    /// Where a member's block queues stand in the file of its row, if it has any.
+    pub(super) fn queues_at(&self, rank: Rank) -> Option<usize> {
         self.has_blocks.then(|| HEADER_BYTES.saturating_add(self.row_bytes(rank)))
     }
 
     /// The whole of the file of a member's row, in bytes.
     pub(super) fn file_bytes(&self, rank: Rank) -> usize {
-        let desk = if self.has_blocks { desk::bytes(self.members.len()) } else { 0 };
-        HEADER_BYTES.saturating_add(self.row_bytes(rank)).saturating_add(desk)
+        let queues = if self.has_blocks { block_queues::bytes(self.members.len()) } else { 0 };
+        HEADER_BYTES.saturating_add(self.row_bytes(rank)).saturating_add(queues)
     }
 
     /// The same of all members, in rank order.
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_desk_stands_behind_each_row_where_blocks_go() {
+    fn queues_stand_behind_each_row_where_blocks_go() {
         let members = [NodeId(1), NodeId(2)];
         let planned = ViewPlan::with_sizes(ViewId(1), Rank(0), &members, &[64, 128], 5);
         let plan = RowPlan::new(&planned);
@@ -82,10 +82,10 @@ mod tests {
             (plan.row_bytes(Rank(0)), plan.row_bytes(Rank(1)), plan.row_bytes(Rank(2))),
             (64, 128, 0)
         );
-        assert_eq!((plan.desk_at(Rank(1)), plan.file_bytes(Rank(1))), (None, HEADER_BYTES + 128));
+        assert_eq!((plan.queues_at(Rank(1)), plan.file_bytes(Rank(1))), (None, HEADER_BYTES + 128));
         let blocks = RowPlan::new(&planned.with_blocks());
         assert_ne!(blocks.digest(), plan.digest(), "members that differ in this are told so");
-        assert_eq!(blocks.desk_at(Rank(1)), Some(HEADER_BYTES + 128));
-        assert_eq!(blocks.file_bytes(Rank(1)), HEADER_BYTES + 128 + desk::bytes(2));
+        assert_eq!(blocks.queues_at(Rank(1)), Some(HEADER_BYTES + 128));
+        assert_eq!(blocks.file_bytes(Rank(1)), HEADER_BYTES + 128 + block_queues::bytes(2));
     }
 }

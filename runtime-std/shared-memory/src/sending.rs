@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 use tramontane_core::fabric::{Channel, ErrorKind, Token};
 
 use super::block_memory::OwnRegion;
-use super::desk::{ENTRIES, Entry, Lane, SENDS};
+use super::block_queues::{ENTRIES, Entry, Lane, SENDS};
 
 /// A peer said what no correct member can say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,9 +14,9 @@ use tramontane_core::fabric::{BlockEvent, Blocks, ErrorKind, Event, HostFabric};
 use tramontane_core::ids::Rank;
 
 use super::buffer::Buffer;
-use super::desk::{Desk, Outgoing};
 use super::generations::{Generations, Reach};
 use super::group::{End, Ended};
+use super::messages::{GroupMessages, Outgoing};
 use super::node::{CreateError, GroupOptions};
 use super::part::{Part, Stepped};
 use super::transfer::Table;
@@ -44,7 +44,7 @@ pub(super) struct Opening {
     pub(super) number: u64,
     pub(super) members: Vec<Rank>,
     pub(super) options: GroupOptions,
-    pub(super) desk: Desk,
+    pub(super) messages: GroupMessages,
     pub(super) end: Arc<End>,
     pub(super) answer: Sender<Result<(), CreateError>>,
 }

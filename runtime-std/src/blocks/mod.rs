@@ -32,7 +32,7 @@
 //! | `generations` | where groups are kept, and how channels are free again |
 //! | `transfer` | the core's transfer with what it borrows |
 //! | `part` | one group: a transfer with its messages |
-//! | `desk` | where its messages are kept |
+//! | `messages` | a group's messages at one member |
 //! | `buffer` | memory that blocks go from and into |
 //!
 //! Source: RDMC (Behrens et al., DSN 2018), 4.1 and figure 1.
@@ -40,10 +40,10 @@
 pub use crate::fabric::{BlockMemoryError, BlockStore};
 
 mod buffer;
-mod desk;
 mod engine;
 mod generations;
 mod group;
+mod messages;
 mod node;
 mod part;
 mod recipient;

@@ -11,10 +11,10 @@ use tramontane_core::rdmc::Algorithm;
 use tramontane_core::rdmc::transfer::{OpenError, Window};
 
 use super::buffer::Buffer;
-use super::desk::Desk;
 use super::engine::{Engine, Opening, Request};
 use super::generations::{CHANNELS, generation_of, layout_of};
 use super::group::{Asked, End, Group};
+use super::messages::GroupMessages;
 use super::recipient::Recipient;
 use super::transfer::Table;
 use crate::carrier::Carrier;
@@ -248,7 +248,7 @@ impl BlockNode {
             number,
             members: ranks,
             options,
-            desk: Desk::new(Box::new(recipient), staging),
+            messages: GroupMessages::new(Box::new(recipient), staging),
             end: Arc::clone(&end),
             answer,
         };

@@ -7,9 +7,9 @@ use tramontane_core::ids::{NodeId, Rank};
 use tramontane_core::layout::Layout;
 use tramontane_core::rdmc::transfer::{OpenError, Outcome};
 
-use super::desk::{Desk, Outgoing};
 use super::engine::Opening;
 use super::group::{End, Ended};
+use super::messages::{GroupMessages, Outgoing};
 use super::transfer::{Place, Table, Transfer};
 
 /// What a step of a group came to.
@@ -26,7 +26,7 @@ pub(super) enum Stepped {
 /// One group.
 pub(super) struct Part {
     transfer: Transfer,
-    desk: Desk,
+    messages: GroupMessages,
     table: Arc<Table>,
     number: u64,
     end: Arc<End>,
@@ -44,12 +44,12 @@ impl Part {
         channel: Channel,
         fabric: &impl Blocks<Error = ErrorKind>,
     ) -> Result<Self, OpenError> {
-        let Opening { number, members, options, desk, end, .. } = opening;
+        let Opening { number, members, options, messages, end, .. } = opening;
         let cells = table.cells(channel).ok_or(OpenError::Channel)?;
-        let place = Place { channel, cells, members, staging: desk.staging() };
+        let place = Place { channel, cells, members, staging: messages.staging() };
         let transfer = Transfer::open(&table, place, &options, fabric)?;
         let (is_closing, is_told, is_awake) = (false, false, false);
-        Ok(Self { transfer, desk, table, number, end, is_closing, is_told, is_awake })
+        Ok(Self { transfer, messages, table, number, end, is_closing, is_told, is_awake })
     }
 
     pub(super) const fn number(&self) -> u64 {
@@ -57,7 +57,7 @@ impl Part {
     }
 
     pub(super) fn queue(&mut self, outgoing: Outgoing) {
-        self.desk.queue(outgoing);
+        self.messages.queue(outgoing);
     }
 
     pub(super) fn close(&mut self) {
@@ -69,14 +69,14 @@ impl Part {
     }
 
     pub(super) fn take(&mut self, event: &BlockEvent) {
-        self.transfer.take(event, &mut self.desk);
+        self.transfer.take(event, &mut self.messages);
     }
 
     /// Does what there is to do now.
     pub(super) fn step(&mut self, fabric: &mut impl Blocks<Error = ErrorKind>) -> Stepped {
-        let Self { transfer, desk, is_closing, .. } = self;
-        submit(transfer, desk, *is_closing);
-        let progress = transfer.step(fabric, desk);
+        let Self { transfer, messages, is_closing, .. } = self;
+        submit(transfer, messages, *is_closing);
+        let progress = transfer.step(fabric, messages);
         let Some(outcome) = transfer.outcome() else {
             return if progress.is_idle() { Stepped::Idle } else { Stepped::Busy };
         };
@@ -99,17 +99,17 @@ impl Part {
             self.is_told = true;
             // First: who is told of the end may ask the handle, and must find the same.
             self.end.tell(ended);
-            self.desk.recipient().ended(ended);
+            self.messages.recipient().ended(ended);
         }
     }
 }
 
 /// Gives the root's transfer its next message, or its end.
-fn submit(transfer: &mut Transfer, desk: &mut Desk, is_closing: bool) {
+fn submit(transfer: &mut Transfer, messages: &mut GroupMessages, is_closing: bool) {
     if transfer.is_moving() || transfer.outcome().is_some() {
         return;
     }
-    if let Some((area, bytes)) = desk.take_up() {
+    if let Some((area, bytes)) = messages.take_up() {
         // The handle looked: it fits, and nothing comes behind a close.
         let _ = transfer.send(area, bytes);
     } else if is_closing {

@@ -292,7 +292,7 @@ fn runs_side_by_side_do_not_see_each_others_blocks() {
 }
 
 #[test]
-fn rows_without_desks_carry_no_blocks() {
+fn rows_without_queues_carry_no_blocks() {
     let place = Place::new();
     let mut members = crate::support::join_all(&place.root(), "plain", &crate::support::small(2));
     let fabric = &mut members[0].fabric;
@@ -304,9 +304,9 @@ fn rows_without_desks_carry_no_blocks() {
     assert_eq!(fabric.poll_block(), None);
 }
 
-/// Where membership changes: rows of cells and desks, view after view, with the same block memory.
+/// Where membership changes: cells and block queues, view after view, with the same block memory.
 #[test]
-fn each_view_has_desks_of_its_own() {
+fn each_view_has_queues_of_its_own() {
     let place = Place::new();
     let resident = |node: u32| {
         let residence = Residence::claim(

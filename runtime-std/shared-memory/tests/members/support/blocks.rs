@@ -140,7 +140,7 @@ pub fn sent(way: Way, token: u64) -> BlockEvent {
     BlockEvent::Sent { way, token: Token(token) }
 }
 
-/// Where a lane begins behind a row (`desk`): behind the list of closed channels.
+/// Where a lane begins behind a row (`block_queues`): behind the list of closed channels.
 fn lane_at(peer: u16) -> usize {
     ROW_BYTES + 128 + usize::from(peer) * (128 + 128 * 32 + 512 * 8)
 }

@@ -1,14 +1,18 @@
-//! A member's desk: what it says to its peers of blocks, behind its row in the row's file.
+//! A member's block queues, behind its row in the memory of the row: what it says to its peers of
+//! blocks.
 //!
-//! Its owner alone writes it; a peer reads the lane that is for it, and the list of closed
+//! Their owner alone writes them; a peer reads the lane that is for it, and the list of closed
 //! channels. All of it starts as zeros, and lasts as long as the view.
 //!
 //! ```text
-//! 128 bytes closed channels, a bit each then for each member, in rank order, a lane: a line ended:
-//! not zero once nothing more is to be taken from this lane; posted: entries ever posted a line
-//! taken: entries ever taken from the peer's lane; settled: answers ever given to the peer 128 x 32
-//! entries: blocks that the owner offers to the peer, a ring 512 x 8 answers: what became of the
-//! peer's entries, a ring
+//! 128 bytes          closed channels, a bit each
+//! then for each member, in rank order, a lane:
+//!   a line           ended: not zero once nothing more is to be taken from this lane;
+//!                    posted: entries ever posted
+//!   a line           taken: entries ever taken from the peer's lane;
+//!                    settled: answers ever given to the peer
+//!   128 x 32 bytes   entries: blocks that the owner offers to the peer, a ring
+//!   512 x 8 bytes    answers: what became of the peer's entries, a ring
 //! ```
 //!
 //! # Invariants
@@ -47,7 +51,7 @@ const ENTRIES_AT: usize = 2 * CACHE_LINE;
 const ANSWERS_AT: usize = ENTRIES_AT + ENTRIES_BYTES;
 const LANE_BYTES: usize = ANSWERS_AT + 8 * SENDS as usize;
 
-/// What a desk takes in a group of so many members.
+/// What a member's block queues take in a group of so many members, in bytes.
 pub(super) const fn bytes(members: usize) -> usize {
     CLOSED_BYTES.saturating_add(members.saturating_mul(LANE_BYTES))
 }
@@ -80,15 +84,15 @@ pub(super) struct Answer {
 
 const REFUSED: u64 = 1 << 32;
 
-/// A desk in the file of a row, from whichever side.
+/// The block queues of a member, from whichever side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Desk<'m> {
+pub(super) struct BlockQueues<'m> {
     map: &'m Map,
     at: usize,
 }
 
-impl<'m> Desk<'m> {
-    /// The desk at an offset of the mapping, all of which is in it.
+impl<'m> BlockQueues<'m> {
+    /// The block queues at an offset of the mapping, all of which is in it.
     pub(super) const fn new(map: &'m Map, at: usize) -> Self {
         Self { map, at }
     }
@@ -226,9 +230,9 @@ mod tests {
         let whole = 4096 + bytes(3);
         file.set_len(whole as u64).expect("its length");
         let map = Map::new(file.as_fd(), whole, Access::Write).expect("mapped");
-        let desk = Desk::new(&map, 4096);
+        let queues = BlockQueues::new(&map, 4096);
         for peer in [Rank(0), Rank(2)] {
-            let lane = desk.lane(peer);
+            let lane = queues.lane(peer);
             for count in 0..3 * SENDS {
                 let entry = Entry {
                     memory: count,
@@ -248,13 +252,13 @@ mod tests {
             lane.end();
             assert!(lane.is_ended());
         }
-        assert_eq!(desk.lane(Rank(1)).posted(), 0);
-        desk.close(Channel(63));
-        desk.close(Channel(CHANNELS));
+        assert_eq!(queues.lane(Rank(1)).posted(), 0);
+        queues.close(Channel(63));
+        queues.close(Channel(CHANNELS));
         assert!(
-            desk.is_closed(Channel(63))
-                && !desk.is_closed(Channel(64))
-                && !desk.is_closed(Channel(CHANNELS))
+            queues.is_closed(Channel(63))
+                && !queues.is_closed(Channel(64))
+                && !queues.is_closed(Channel(CHANNELS))
         );
     }
 }

@@ -1,5 +1,4 @@
-//! Where a group's messages are kept at one member: the buffer under way, the staging block, and
-//! who is told.
+//! A group's messages at one member: the buffer under way, the staging block, and the recipient.
 
 use std::collections::VecDeque;
 
@@ -16,7 +15,7 @@ pub(super) struct Outgoing {
 }
 
 /// One member's messages in one group.
-pub(super) struct Desk {
+pub(super) struct GroupMessages {
     recipient: Box<dyn Recipient>,
     /// Where first blocks go; the root has none.
     staging: Option<Buffer>,
@@ -26,7 +25,7 @@ pub(super) struct Desk {
     waiting: VecDeque<Outgoing>,
 }
 
-impl Desk {
+impl GroupMessages {
     pub(super) fn new(recipient: Box<dyn Recipient>, staging: Option<Buffer>) -> Self {
         Self { recipient, staging, under_way: None, waiting: VecDeque::new() }
     }
@@ -53,7 +52,7 @@ impl Desk {
     }
 }
 
-impl MessageMemory for Desk {
+impl MessageMemory for GroupMessages {
     fn incoming(&mut self, number: u64, bytes: usize) -> Option<Area> {
         let buffer =
             self.recipient.incoming(number, bytes).filter(|buffer| buffer.len() >= bytes)?;
