@@ -156,6 +156,9 @@ fn the_only_receiver_has_nothing_if_the_sender_goes_before_it_commits() {
         scope.spawn(move || {
             let cancel = AtomicBool::new(false);
             let sender = super::member::Member::start(&mut copy.job(0), None, &cancel);
+            // The receiver has begun then, most of the time; otherwise it waits for the sender as
+            // long as a start may take, and the outcome is the same.
+            std::thread::sleep(Duration::from_millis(300));
             drop(sender.expect("they meet"));
         });
         receiver.join().expect("no panic").expect_err("there is no majority")
