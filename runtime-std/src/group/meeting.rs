@@ -14,7 +14,8 @@ use super::digest::differing;
 use super::forming::{NotFormed, Remembers, Statement, Waiting, judge, reason};
 use super::operator;
 use super::probe::{Probed, probe};
-use super::start::{Place, StartError};
+use super::start::Place;
+use super::start_options::StartError;
 use super::view::{FIRST_VIEW, View};
 
 /// Between two looks while the initial nodes meet.

@@ -21,7 +21,7 @@
 //! | file | subject |
 //! |---|---|
 //! | `description`, `builder`, `digest`, `view`, `layout` | the group file; the same from a program; what is compared of it; a view; a view's layout, the same at all members |
-//! | `start`, `start_fixed`, `probe` | how a process becomes a member; the same where membership is fixed; whether a member runs already |
+//! | `start`, `start_options`, `start_fixed`, `probe` | how a process becomes a member; with what; the same where membership is fixed; whether a member runs already |
 //! | `meeting`, `forming`, `membership_record` | how initial nodes meet; whether they may form the group; what a node remembers of it |
 //! | `running`, `replica`, `delivery_queue` | the handle; the application's side; delivery into a queue |
 //! | `parts`, `fixed` | what both kinds of member have; a member whose membership is fixed |
@@ -77,6 +77,7 @@ mod sender;
 mod session_messages;
 mod start;
 mod start_fixed;
+mod start_options;
 mod state_transfer;
 mod statistics;
 mod status;
@@ -103,8 +104,9 @@ pub use parts::Step;
 pub use replica::{Message, Messages, Replica, ViewChanged};
 pub use running::{ByCaller, ByThread, Running, Stepped};
 pub use sender::{Fate, Receipt, Run, Sender, Slot};
-pub use start::{StartError, StartOptions, start, start_stepped};
+pub use start::{start, start_stepped};
 pub use start_fixed::{ConnectError, Connected, connect};
+pub use start_options::{StartError, StartOptions};
 pub use status::{GroupStatus, SharedStatus, SubgroupStatus};
 pub use subgroup_sending::Unsent;
 pub use view::{FIRST_VIEW, View};
