@@ -57,7 +57,7 @@ pub(super) struct Member {
     pub(super) silent: bool,
     /// When it was killed.
     pub(super) killed_ns: Option<u64>,
-    /// What it is still to be asked, in order.
+    /// Commands that the driver has still to send to it, in order.
     pub(super) orders: VecDeque<Order>,
     /// Messages, by their place in the ledger, that it was asked to send and has not answered.
     pub(super) unanswered: HashSet<usize>,

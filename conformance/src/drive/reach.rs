@@ -20,29 +20,29 @@ const NS_PER_MS: u64 = 1_000_000;
 /// Something that must have been reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
-    /// So many messages were delivered by all their addressees.
+    /// All addressees delivered their messages, at least `count` of them.
     DeliveredByAll { count: u64 },
     /// A member delivered messages of different senders in turns.
     SendersInterleave,
-    /// So many messages were under way at once.
+    /// At least `count` messages were under way at once.
     UnderWay { count: usize },
-    /// These were asked to send nothing.
+    /// These nodes were asked to send nothing.
     Silent { nodes: Vec<usize> },
-    /// The node's first message came after it had delivered so many.
+    /// The node sent its first message after it had delivered `after` messages.
     Late { node: usize, after: usize },
-    /// The node delivered nothing for so long while so many messages waited for it.
+    /// The node delivered nothing for `ms` while at least `count` messages waited for it.
     Backlog { node: usize, ms: u64, count: usize },
-    /// A message of that size was delivered by all.
+    /// All addressees delivered a message of `bytes`.
     Size { bytes: u64 },
     /// A member counted twice, and nothing happened before and between.
     Quiet,
     /// Two nodes delivered messages of several groups in turns.
     GroupsInterleave,
-    /// So many messages for several groups were delivered by all their addressees.
+    /// All addressees delivered at least `count` messages that were for several groups.
     AcrossGroups { count: u64 },
-    /// So many messages of that node were delivered by all their addressees.
+    /// All addressees delivered at least `count` messages of the node.
     From { node: usize, count: u64 },
-    /// It left, and messages were under way when it was asked to.
+    /// The node left, and messages were under way when it was asked to.
     LeftUnderLoad { node: usize },
     /// Others sent between its start and its first view or delivery, and it delivered something.
     JoinedUnderLoad { node: usize },
