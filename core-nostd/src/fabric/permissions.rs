@@ -26,7 +26,8 @@ pub enum PermissionEvent {
         /// Which.
         region: Region,
     },
-    /// A peer's region can be posted to again. Whether the right was granted shows when it is used.
+    /// A peer's region can be posted to again, or for the first time after a post was refused.
+    /// Whether the right was granted shows when it is used.
     Restored {
         /// Whose region.
         peer: Rank,
@@ -46,11 +47,14 @@ pub enum PermissionEvent {
 /// - No call blocks.
 pub trait Permissions: Fabric {
     /// Lets a peer write to the own region. Writes that it posts once it knows of this (the
-    /// protocol tells it) land; where the connection must be made anew first, they are
-    /// [`ErrorKind::QueueFull`](super::ErrorKind::QueueFull) or `Revoked` until it is.
+    /// protocol tells it) land; where its fabric must hear of it first, or the connection must be
+    /// made anew, they are [`ErrorKind::QueueFull`](super::ErrorKind::QueueFull) or `Revoked` until
+    /// then. [`PermissionEvent::Restored`] tells it that it may write. A write that it posts with
+    /// an earlier right, taken back since, may be [`PermissionEvent::Denied`] once.
     ///
     /// # Errors
-    /// `OutOfRange` for a region or a peer that does not exist, `PeerLost` for one that is gone.
+    /// `OutOfRange` for a region or a peer that does not exist, `PeerLost` for one that is gone,
+    /// `Other` if the device has no more rights to give.
     fn grant(&mut self, view: ViewId, peer: Rank, region: Region) -> Result<(), Self::Error>;
 
     /// Takes the right back. Idempotent.
